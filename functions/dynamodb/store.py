@@ -1,0 +1,324 @@
+"""The one place that talks to DynamoDB: patterns and writes in, items and errors out.
+
+Reads are the table's declared patterns. `write` is one conditional write, or one transaction where there are several;
+a refused condition raises that write's own error, a conflict with another transaction is tried again with jitter until
+the time budget is spent, then raises Busy. What expired is never returned, though DynamoDB deletes it hours later.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.images import Image, Unreadable, reader
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.writes import Write
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+HEALS = {  # cancellation and error codes of requests that may succeed when sent again unchanged
+    "TransactionConflict",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+}
+BATCH_GET_LIMIT = 100
+BATCH_WRITE_LIMIT = 25
+
+
+class Busy(Exception):
+    """The items asked for are in other transactions' hands, or throttled, and stayed so: safe to try again later."""
+
+    def __init__(self, retry_after_seconds: int = 1) -> None:
+        super().__init__("too many writers at once")
+        self.retry_after_seconds = retry_after_seconds
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some items in the pattern's order. `after`: where the next page starts; None: there is no more."""
+
+    items: tuple[T, ...]
+    after: str | None = None
+
+
+@dataclass
+class Table:
+    """A table behind a client. `rows`: every row it may hold, by type. `clock`, `sleep` and `random` are arguments so
+    that a simulation can own them."""
+
+    client: "DynamoDBClient"
+    name: str
+    rows: Mapping[str, Row[Any]]
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    new_token: Callable[[], str] = lambda: str(uuid.uuid4())
+    budget_seconds: float = 5.0
+
+    # reading ----------------------------------------------------------------------------------------------------------
+    def get(self, pattern: Get[T], **known: str) -> T | None:
+        """The item, or None where there is none or it has expired. One consistent GetItem."""
+        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
+        if pattern.view:
+            names = sorted({*pattern.viewed, "type", "ttl"})
+            request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
+            request["ProjectionExpression"] = ", ".join(request["ExpressionAttributeNames"])
+        image = self.client.get_item(TableName=self.name, **request).get("Item")
+        return self._item(pattern, image) if image else None
+
+    def query(
+        self,
+        pattern: Query[T],
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        since: str = "",
+        until: str = "",
+        **known: str,
+    ) -> Page[T]:
+        """One page of the items asked for, `since` included and `until` not. Raises BadKey.
+
+        A page may be shorter than the limit though more follow (what expired is passed over, DynamoDB answers 1 MB at
+        most): go on while `after` is set.
+        """
+        low, high = pattern.bounds(known, since, until)
+        shards: Iterable[dict[str, Any]] = [{}]
+        if pattern.shards:
+            shards = ({"shard": shard} for shard in range(pattern.shards))
+        pages = [self._query_one(pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
+        found = [entry for entries, _ in pages for entry in entries]
+        found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
+        # Beyond the nearest end of a page a shard may have more that sorts before what another shard has shown.
+        ends = [stop for _, stop in pages if stop is not None]
+        end = (max if pattern.newest_first else min)(ends) if ends else None
+        if end is not None:
+            found = [e for e in found if (e[0] >= end if pattern.newest_first else e[0] <= end)]
+        if len(found) > limit:
+            found = found[:limit]
+            end = found[-1][0]
+        items = [self._item(pattern, image) for _, image in found]
+        return Page(tuple(item for item in items if item is not None), end)
+
+    def _query_one(
+        self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
+    ) -> tuple[list[tuple[str, Image]], str | None]:
+        """One partition's part: (sort key, image) in order, and where it stopped short of its end."""
+        partition_name, sort_name = pattern.names
+        partition = pattern.rows[0].templates(pattern.index)[0].spell(known)
+        names = {"#pk": partition_name}
+        values: dict[str, Any] = {":pk": {"S": partition}}
+        if after is not None:
+            low, high = (low, _just_below(after)) if pattern.newest_first else (after + "\0", high)
+        request: dict[str, Any] = {"KeyConditionExpression": "#pk = :pk"}
+        if after is not None and pattern.whole:
+            request["KeyConditionExpression"] += " AND #sk < :after" if pattern.newest_first else " AND #sk > :after"
+            values[":after"] = {"S": after}
+        elif not pattern.whole:
+            if low > high:
+                return [], None
+            request["KeyConditionExpression"] += " AND #sk BETWEEN :low AND :high"
+            values |= {":low": {"S": low}, ":high": {"S": high}}
+        if "#sk" in request["KeyConditionExpression"]:
+            names["#sk"] = sort_name
+        if any(row.expires for row in pattern.rows):
+            request["FilterExpression"] = "attribute_not_exists(#ttl) OR #ttl > :now"
+            names["#ttl"] = "ttl"
+            values[":now"] = {"N": str(int(self.clock().timestamp()))}
+        if pattern.index != "main":
+            request["IndexName"] = pattern.index.upper()
+        answer = self.client.query(
+            TableName=self.name,
+            ScanIndexForward=not pattern.newest_first,
+            ConsistentRead=pattern.consistent,
+            Limit=limit,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+            **request,
+        )
+        last = cast(Image | None, answer.get("LastEvaluatedKey"))
+        return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
+
+    def every(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
+        """All items asked for, page after page."""
+        after: str | None = None
+        while True:
+            page = self.query(pattern, limit=1000, after=after, since=since, until=until, **known)
+            yield from page.items
+            if page.after is None:
+                return
+            after = page.after
+
+    def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
+        """The items of these keys that exist, in any order; one BatchGetItem per 100 keys, more where DynamoDB leaves
+        some unprocessed (raises Busy when it keeps doing so)."""
+        found: list[Any] = []
+        waiting = self.patience()
+        for start in range(0, len(keys), BATCH_GET_LIMIT):
+            wanted: Any = {self.name: {"Keys": list(keys[start : start + BATCH_GET_LIMIT]), "ConsistentRead": consistent}}
+            while wanted:
+                answer = self.client.batch_get_item(RequestItems=wanted)
+                found += answer["Responses"].get(self.name, [])
+                if wanted := answer.get("UnprocessedKeys") or {}:
+                    waiting.pause()
+        return [item for item in map(self.read, found) if item is not None]
+
+    def partition(self, pattern: Query[Any], **known: str) -> list[Image]:
+        """Every image of one partition as it lies in the table, expired or not: for the archive, which loses nothing."""
+        name = {"#pk": pattern.names[0]}
+        value = {":pk": {"S": pattern.rows[0].templates(pattern.index)[0].spell(known)}}
+        images: list[Image] = []
+        start: dict[str, Any] = {}
+        while True:
+            answer = self.client.query(
+                TableName=self.name,
+                KeyConditionExpression="#pk = :pk",
+                ExpressionAttributeNames=name,
+                ExpressionAttributeValues=cast(Any, value),
+                ConsistentRead=True,
+                **cast(Any, start),
+            )
+            images += answer["Items"]
+            if not (last := answer.get("LastEvaluatedKey")):
+                return images
+            start = {"ExclusiveStartKey": last}
+
+    def read(self, image: Image) -> Any:
+        """The item of an image by its type, None where it has expired; raises Unreadable."""
+        return None if self._expired(image) else self._row(image).read(image)
+
+    def _item(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
+        """What the pattern answers with: its view of the image, or the item if it is of the pattern's rows."""
+        row = self._row(image)
+        if row not in pattern.rows or self._expired(image):
+            return None
+        return cast(T, reader(pattern.view)(image) if pattern.view else row.read(image))
+
+    def _expired(self, image: Image) -> bool:
+        ttl = image.get("ttl")
+        return ttl is not None and int(ttl["N"]) <= self.clock().timestamp()
+
+    def _row(self, image: Image) -> Row[Any]:
+        try:
+            return self.rows[image["type"]["S"]]
+        except LookupError:
+            raise Unreadable(f"an item of no known type: {image.get('type')}") from None
+
+    # writing ----------------------------------------------------------------------------------------------------------
+    def write(self, *writes: Write[Any]) -> None:
+        """Do all of it or nothing: one conditional write, or one TransactWriteItems of up to 100.
+
+        Raises the error of the first write that is refused, in the order given; Busy when conflicts or throttling
+        outlast the budget. Safe against the client's own retries: a transaction carries a token, and a single write
+        that finds exactly what it wanted to write takes that for its own.
+        """
+        waiting = self.patience()
+        send = self._send_one(writes[0]) if len(writes) == 1 else self._send_transaction(writes)
+        while not send():
+            waiting.pause()
+
+    def _send_one(self, write: Write[Any]) -> Callable[[], bool]:
+        call = {"Put": self.client.put_item, "Update": self.client.update_item, "Delete": self.client.delete_item}
+        request = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **write.request}
+
+        def send() -> bool:
+            try:
+                cast(Any, call[write.kind])(**request)
+            except ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code in HEALS:
+                    return False
+                if code != "ConditionalCheckFailedException":
+                    raise
+                found = cast(Image | None, error.response.get("Item"))
+                if not _is_own(write, found):
+                    raise self._refusal(write, found) from None
+            return True
+
+        return send
+
+    def _send_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
+        common = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        items: list[Any] = [{write.kind: {**common, **write.request}} for write in writes]
+        token = self.new_token()
+
+        def send() -> bool:
+            try:
+                self.client.transact_write_items(TransactItems=items, ClientRequestToken=token)
+            except ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code in HEALS:
+                    return False
+                if code != "TransactionCanceledException":
+                    raise
+                reasons = cast(Any, error.response)["CancellationReasons"]
+                for write, reason in zip(writes, reasons, strict=True):
+                    if reason["Code"] == "ConditionalCheckFailed":
+                        raise self._refusal(write, reason.get("Item")) from None
+                if not any(reason["Code"] in HEALS for reason in reasons):
+                    raise
+                return False
+            return True
+
+        return send
+
+    def _refusal(self, write: Write[Any], found: Image | None) -> Exception:
+        # The row that was found may be another than the one written: a stub lies in the archived order's place.
+        return write.refused(self._row(found).read(found) if found else None)
+
+    def delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
+        """Delete these items whatever they are; one BatchWriteItem per 25 keys, what was left unprocessed again."""
+        waiting = self.patience()
+        for start in range(0, len(keys), BATCH_WRITE_LIMIT):
+            chunk = keys[start : start + BATCH_WRITE_LIMIT]
+            wanted: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
+            while wanted:
+                if wanted := self.client.batch_write_item(RequestItems=wanted).get("UnprocessedItems") or {}:
+                    waiting.pause()
+
+    def patience(self) -> "Patience":
+        """A new time budget for one piece of work."""
+        return Patience(self, self.clock().timestamp() + self.budget_seconds)
+
+
+@dataclass
+class Patience:
+    """Pauses between attempts, with full jitter (10 ms doubling to 640 ms), until the time budget is spent."""
+
+    table: Table
+    deadline: float
+    attempt: int = 0
+
+    def pause(self) -> None:
+        """Wait a little; raises Busy when the budget is spent."""
+        pause_seconds = self.table.random() * 0.01 * 2 ** min(self.attempt, 6)
+        if self.table.clock().timestamp() + pause_seconds > self.deadline:
+            raise Busy
+        self.attempt += 1
+        self.table.sleep(pause_seconds)
+
+
+def _just_below(after: str) -> str:
+    """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold no character below space, so cutting the
+    last character's code by one and going on with the highest character passes over nothing."""
+    return after[:-1] + chr(ord(after[-1]) - 1) + "\U0010ffff"
+
+
+def _is_own(write: Write[Any], found: Image | None) -> bool:
+    """Whether a refused single write finds what it wanted to write: it was applied before, its answer was lost."""
+    if found is None or write.wanted is None:
+        return False
+    return all(found.get(name) == value for name, value in write.wanted.items())

@@ -1,0 +1,70 @@
+"""A batch of stream records and the three fates of each: applied, parked, retried.
+
+Lambda answers a batch with the records to send again, and sends everything from the lowest of them on. Powertools'
+BatchProcessor goes on with an item after a failure and so applies its records out of order; here the later records of
+an item wait behind a failed one, and other items go on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Record = Mapping[str, Any]
+Item = tuple[str, ...]
+
+
+class Permanent(Exception):
+    """A record that can never succeed: it is put aside at once, so that nobody waits for it."""
+
+
+def item_of(record: Record) -> Item:
+    """Which item a record is about."""
+    keys = record["dynamodb"]["Keys"]
+    return tuple(str(keys[name]) for name in sorted(keys))
+
+
+@dataclass
+class Batch:
+    """What became of a batch's records. `park(record, reason)` keeps a record outside the stream; where even that
+    fails the record is retried. `failed(error, record)` is told of each failure."""
+
+    records: Iterable[Record]
+    park: Callable[[Record, str], None]
+    failed: Callable[[Exception, Record], None]
+    _held: set[Item] = field(default_factory=set)
+    _retry: list[str] = field(default_factory=list)
+
+    def waiting(self) -> Iterator[Record]:
+        """The records in order, without those whose item has failed before; these are retried too."""
+        for record in self.records:
+            if item_of(record) in self._held:
+                self._retry.append(record["dynamodb"]["SequenceNumber"])
+            else:
+                yield record
+
+    def apply(self, record: Record, act: Callable[[Record], None]) -> None:
+        """Do something with a record and note what became of it."""
+        try:
+            act(record)
+        except Permanent as error:
+            self.refuse(record, error)
+        except Exception as error:
+            self.retry(record, error)
+
+    def refuse(self, record: Record, error: Exception) -> None:
+        """Put a record aside for good."""
+        self.failed(error, record)
+        try:
+            self.park(record, f"{type(error).__name__}: {error}")
+        except Exception as parking:
+            self.retry(record, parking)
+
+    def retry(self, record: Record, error: Exception) -> None:
+        """Have a record sent again, and hold back its item's later ones."""
+        self.failed(error, record)
+        self._held.add(item_of(record))
+        self._retry.append(record["dynamodb"]["SequenceNumber"])
+
+    def response(self) -> dict[str, Any]:
+        """The answer to Lambda (ReportBatchItemFailures), lowest sequence number first."""
+        return {"batchItemFailures": [{"itemIdentifier": number} for number in sorted(self._retry, key=int)]}

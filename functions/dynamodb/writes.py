@@ -1,0 +1,153 @@
+"""Writes as data: each knows its condition, and what to say when the condition does not hold."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from functions.dynamodb.images import Image
+from functions.dynamodb.keys import Row
+
+T = TypeVar("T")
+Kind = Literal["Put", "Update", "Delete", "ConditionCheck"]
+
+
+class Changed(Exception):
+    """An item was not as the writer had read it: read again and decide anew."""
+
+    def __init__(self, row: Row[Any], key: Mapping[str, Any]) -> None:
+        super().__init__(f"{row.type} changed meanwhile")
+        self.row, self.key = row, key
+
+
+Refusal = Callable[[T | None], Exception]
+"""Makes the error of a refused condition out of the item that was found (None: there was none)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Write(Generic[T]):
+    """One guarded write of one item: the part of a TransactWriteItems request that concerns it, and its refusal."""
+
+    kind: Kind
+    row: Row[T]
+    request: dict[str, Any]
+    refused: Refusal[T]
+    wanted: Image | None = None
+    """The attributes the item has once written (None: absent, or not known beforehand)."""
+
+
+def put(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Write[T]:
+    """Write an item that does not exist yet (or is a row's that this one replaces nothing of)."""
+    image = row.write(item)
+    request = {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
+    return Write("Put", row, request, refused or _changed(row, image), image)
+
+
+def put_newer(row: Row[T], item: T) -> Write[T]:
+    """Write a copy unless the table already has it from a later version of its source."""
+    image = row.write(item)
+    request = {
+        "Item": image,
+        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":version": image["version"]},
+    }
+    return Write("Put", row, request, _changed(row, image), image)
+
+
+def change(row: Row[T], before: T, after: T, *, refused: Refusal[T] | None = None) -> Write[T]:
+    """Write what differs between an item as it was read and as it shall be, if nobody else changed it meanwhile.
+
+    `after` carries the next version. Only the difference is sent, index keys included, so that attributes this writer
+    knows nothing of stay as they are.
+    """
+    old, new = row.write(before), row.write(after)
+    if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
+        raise ValueError(f"{row.type}: a change raises the version by one")
+    touched = [name for name in new if new[name] != old.get(name)]
+    gone = [name for name in old if name not in new]
+    names = {f"#{number}": name for number, name in enumerate([*touched, *gone])}
+    alias = {name: token for token, name in names.items()}
+    sets = ", ".join(f"{alias[name]} = :{alias[name][1:]}" for name in touched)
+    removes = ", ".join(alias[name] for name in gone)
+    request = {
+        "Key": {"PK": old["PK"], "SK": old["SK"]},
+        "UpdateExpression": f"SET {sets}" + (f" REMOVE {removes}" if removes else ""),
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {**names, "#version": "version"},
+        "ExpressionAttributeValues": {
+            **{f":{alias[name][1:]}": new[name] for name in touched},
+            ":read": old["version"],
+        },
+    }
+    return Write("Update", row, request, refused or _changed(row, old), {name: new[name] for name in touched})
+
+
+def turn(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Write[T]:
+    """Put an item in the place of another row's, if that one is still as it was read."""
+    old, image = before_row.write(before), row.write(item)
+    request = {
+        "Item": image,
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": old["version"]},
+    }
+    return Write("Put", row, request, _changed(row, image), image)
+
+
+def adjust(
+    row: Row[T], key: Mapping[str, Any], *, add: Mapping[str, int], at_least: Mapping[str, int], refused: Refusal[T]
+) -> Write[T]:
+    """Add to numbers of an existing item whatever its version, as long as each stays at or above what is asked.
+
+    `at_least` compares the value before the addition. Adjustments commute, so concurrent ones do not lose each other.
+    """
+    names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
+    values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
+    sets = ["#version = #version + :one"] + [f"#{number} = #{number} + :{number}" for number in range(len(add))]
+    conditions = ["attribute_exists(PK)"]
+    for number, (name, least) in enumerate(at_least.items()):
+        names[f"#least{number}"] = name
+        values[f":least{number}"] = {"N": str(least)}
+        conditions.append(f"#least{number} >= :least{number}")
+    request = {
+        "Key": dict(key),
+        "UpdateExpression": "SET " + ", ".join(sets),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+    return Write("Update", row, request, refused)
+
+
+def unchanged(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Write[T]:
+    """Write nothing, but let the transaction hold only if this item is still as it was read."""
+    image = row.write(item)
+    request = {
+        "Key": {"PK": image["PK"], "SK": image["SK"]},
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": image["version"]},
+    }
+    return Write("ConditionCheck", row, request, refused or _changed(row, image))
+
+
+def absent(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
+    """Write nothing, but let the transaction hold only if there is no such item."""
+    request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
+    return Write("ConditionCheck", row, request, refused)
+
+
+def delete_older(row: Row[T], item: T) -> Write[T]:
+    """Delete a copy unless the table has it from a later version of its source; fine where there is none."""
+    image = row.write(item)
+    request = {
+        "Key": {"PK": image["PK"], "SK": image["SK"]},
+        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":version": image["version"]},
+    }
+    return Write("Delete", row, request, _changed(row, image))
+
+
+def _changed(row: Row[T], image: Image) -> Refusal[T]:
+    return lambda found: Changed(row, {"PK": image["PK"], "SK": image["SK"]})

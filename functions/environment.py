@@ -1,0 +1,88 @@
+"""What the stack tells each Lambda: typed, written by the stack, read once.
+
+Each class is one Lambda's environment; a field becomes a variable of its name in capitals. Secrets come as the name of
+the secret, never as its value.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, TypeVar, cast
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """`pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
+    `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with."""
+
+    table_name: str
+    pepper_secret: str
+    webhook_secret: str
+    retention_days: int
+    return_window_days: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    table_name: str
+    failures_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relay:
+    bus_name: str
+    failures_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fulfilment:
+    table_name: str
+    failures_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notifications:
+    """`sender`: the address mails come from, an identity that SES has verified."""
+
+    table_name: str
+    failures_bucket: str
+    sender: str
+    shop_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    table_name: str
+    failures_bucket: str
+    archive_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lapse:
+    """`payment_window_minutes`: how long stock is kept for an unpaid order. `assumed_delivered_days`: when a shipped
+    order nobody confirmed counts as delivered."""
+
+    table_name: str
+    payment_window_minutes: int
+    assumed_delivered_days: int
+    retention_days: int
+    return_window_days: int
+
+
+def variables(environment: Any) -> dict[str, str]:
+    """The environment variables that say this."""
+    return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
+
+
+def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
+    """The environment of this Lambda; raises KeyError with the variable that is missing."""
+    return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in fields(cast(Any, cls))})
+
+
+@cache
+def current(cls: type[E]) -> E:
+    """The environment of this Lambda, read when first asked for."""
+    return read(cls)

@@ -1,0 +1,140 @@
+"""Stream records as typed changes: what happened to which item, from the same readers that answer queries.
+
+A change's id is made of what changed (key, life, version, kind), never of the delivery: the same change has the same id
+whenever and however often it comes.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.keys import Instant, Row, instant_of
+from functions.dynamodb.streams import Permanent, Record
+from functions.model import states
+from functions.model import table as t
+
+On = Literal["INSERT", "MODIFY", "REMOVE"]
+
+
+class UnknownSchema(Permanent):
+    """An item written by a newer version of this code: reading it with this one would lose what it does not know."""
+
+
+class NotReadable(Permanent):
+    """A record that is not one of ours, or whose image its class cannot hold."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A change's name, and what it looks like: the row after it (before it, if removed), how, and the status reached.
+
+    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's.
+    """
+
+    name: str
+    row: Row[Any]
+    on: On
+    to: str | None = None
+    expired: bool = False
+
+
+KINDS = (
+    Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    Kind("OrderPlaced", t.ORDER, "INSERT"),
+    *(Kind(move.change, t.ORDER, "MODIFY", to=move.after) for move in states.ORDER_TRANSITIONS),
+    Kind("OrderExpired", t.EXPIRY, "REMOVE", expired=True),
+    Kind("OrderArchived", t.ARCHIVED_ORDER, "MODIFY"),
+    Kind("PaymentCaptured", t.PAYMENT, "INSERT", to="CAPTURED"),
+    Kind("PaymentCaptured", t.PAYMENT, "MODIFY", to="CAPTURED"),
+    Kind("PaymentFailed", t.PAYMENT, "INSERT", to="FAILED"),
+    Kind("PaymentUnmatched", t.PAYMENT, "INSERT", to="UNMATCHED"),
+    Kind("InvoiceIssued", t.INVOICE, "INSERT"),
+    Kind("ShipmentRequested", t.SHIPMENT, "INSERT"),
+    *(Kind(move.change, t.SHIPMENT, "MODIFY", to=move.after) for move in states.SHIPMENT_TRANSITIONS),
+    Kind("ActivityExpired", t.ACTIVITY, "REMOVE", expired=True),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that happened to an item. `image`: as it was when it was removed, else as it is now."""
+
+    id: str
+    name: str
+    row: Row[Any]
+    on: On
+    at: Instant
+    version: int
+    before: Any
+    after: Any
+    image: Image
+
+    @property
+    def item(self) -> Any:
+        """The item after the change, or as it was before it was removed."""
+        return self.before if self.after is None else self.after
+
+
+def read(record: Record) -> Change | None:
+    """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
+    or only attributes copied from elsewhere, which raise no version).
+
+    Raises NotReadable and UnknownSchema, which no retry heals.
+    """
+    try:
+        old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
+        if new == old:
+            return None
+        image = old if new is None else new
+        row = _row(image)
+        before = None if old is None else _row(old).read(old)
+        after = None if new is None else row.read(new)
+    except (Unreadable, LookupError, TypeError, AttributeError, ValueError) as error:
+        raise NotReadable(f"{type(error).__name__}: {error}") from error
+    if before is not None and after is not None and before.version == after.version:
+        return None
+    item = before if after is None else after
+    on: On = record["eventName"]
+    name = _name(row, on, getattr(item, "status", None), getattr(before, "status", None), _expired(record))
+    version = getattr(item, "version", 0)
+    return Change(_id(row, image, version, on), name, row, on, _moment(item, on), version, before, after, image)
+
+
+def _row(image: Image) -> Row[Any]:
+    row = t.BY_TYPE[image["type"]["S"]]
+    if int(image["schema"]["N"]) > row.schema:
+        raise UnknownSchema(f"{row.type} of schema {image['schema']['N']}; this code knows {row.schema}")
+    return row
+
+
+def _expired(record: Record) -> bool:
+    """Whether DynamoDB itself deleted the item at its ttl (Developer guide, "DynamoDB Streams and Time to Live")."""
+    identity: Mapping[str, Any] = record.get("userIdentity") or {}
+    return identity.get("type") == "Service" and identity.get("principalId") == "dynamodb.amazonaws.com"
+
+
+def _name(row: Row[Any], on: On, status: str | None, old_status: str | None, expired: bool) -> str:
+    for kind in KINDS:
+        if kind.row is row and kind.on == on and kind.expired <= expired:
+            if kind.to is None or (kind.to == status and status != old_status):
+                return kind.name
+    return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
+
+
+def _moment(item: Any, on: On) -> Instant:
+    """When it happened, as the item itself tells: a delivery's time would differ from one delivery to the next."""
+    if on == "REMOVE" and hasattr(item, "ttl"):
+        return instant_of(item.ttl)
+    for name in ("updated_at", "placed_at", "issued_at", "at", "created_at"):
+        if (at := getattr(item, name, None)) is not None:
+            return Instant(at)
+    raise NotReadable(f"{type(item).__name__} tells no time")
+
+
+def _id(row: Row[Any], image: Image, version: int, on: On) -> str:
+    life = getattr(row, "since", "")
+    parts = (image["PK"]["S"], image["SK"]["S"], image.get(life, {}).get("S", ""), str(version), on)
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,170 @@
+"""Copies, as data: which rows are derived from which, and the functions that derive them.
+
+A snapshot is what one primary looks like elsewhere, guarded by that primary's version. A log is one entry per change,
+put if absent under the change's id. What is derived never comes from an image that comes back late: who redrives or
+repairs reads the primary again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from functions.dynamodb.keys import Row
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import Change
+
+S = TypeVar("S")
+C = TypeVar("C")
+ACTIVITY_DAYS = 90
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[S, C]):
+    """Copies of one primary in another place."""
+
+    of: Row[S]
+    into: Row[C]
+    derive: Callable[[S], Iterable[C]]
+
+
+@dataclass(frozen=True)
+class Log(Generic[S, C]):
+    """Entries for the changes of a primary. `gapless`: one for each of its versions."""
+
+    of: Row[S]
+    into: Row[C]
+    derive: Callable[[Change], Iterable[C]]
+    gapless: bool = False
+
+
+def summary(order: e.Order) -> Iterator[e.OrderSummary]:
+    yield e.OrderSummary(
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        placed_at=order.placed_at,
+        status=order.status,
+        currency=order.currency,
+        total=order.total,
+        items=sum(line.quantity for line in order.lines.values()),
+        version=order.version,
+    )
+
+
+def archived_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
+    yield e.OrderSummary(
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        placed_at=order.placed_at,
+        status=order.status,
+        currency=order.currency,
+        total=order.total,
+        archived=True,
+        version=order.version,
+    )
+
+
+def sales(order: e.Order) -> Iterator[e.OrderLine]:
+    """A line is a sale while its order counts as paid for."""
+    if order.status not in e.SOLD:
+        return
+    for product_id, line in order.lines.items():
+        yield e.OrderLine(
+            order_id=order.order_id,
+            product_id=product_id,
+            customer_id=order.customer_id,
+            placed_at=order.placed_at,
+            name=line.name,
+            quantity=line.quantity,
+            price=line.price,
+            currency=order.currency,
+            version=order.version,
+        )
+
+
+def timeline(change: Change) -> Iterator[e.TimelineEvent]:
+    if change.name == "OrderArchiving":  # what the archive does to an order is no part of what it archives
+        return
+    yield e.TimelineEvent(
+        order_id=change.item.order_id,
+        at=change.at,
+        change_id=change.id,
+        event=change.name,
+        status=change.item.status,
+        version=change.version,
+    )
+
+
+def activity(change: Change) -> Iterator[e.Activity]:
+    if change.name == "OrderArchiving":
+        return
+    ends = datetime.fromisoformat(change.at) + timedelta(days=ACTIVITY_DAYS)
+    yield e.Activity(
+        customer_id=change.item.customer_id,
+        at=change.at,
+        change_id=change.id,
+        event=change.name,
+        order_id=change.item.order_id,
+        ttl=int(ends.timestamp()),
+        version=change.version,
+    )
+
+
+SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
+    Snapshot(t.ORDER, t.ORDER_SUMMARY, summary),
+    Snapshot(t.ORDER, t.ORDER_LINE, sales),
+    Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_summary),
+)
+LOGS: tuple[Log[Any, Any], ...] = (
+    Log(t.ORDER, t.TIMELINE, timeline, gapless=True),
+    Log(t.ORDER, t.ACTIVITY, activity),
+)
+ENDED_BY: tuple[tuple[Row[Any], tuple[Row[Any], ...]], ...] = (
+    # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The
+    # stub's own record comes after all of its order's, every time: with it, what lies there again is deleted again.
+    (t.ARCHIVED_ORDER, (t.ORDER_LINE, t.TIMELINE)),
+)
+SOURCES: tuple[Row[Any], ...] = tuple(dict.fromkeys([*(s.of for s in SNAPSHOTS), *(log.of for log in LOGS)]))
+"""The rows whose changes the copies follow."""
+
+
+def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
+    """All snapshots of one primary by their key, as they must be."""
+    copies = ((snapshot.into, copy) for snapshot in SNAPSHOTS if snapshot.of is row for copy in snapshot.derive(item))
+    return {_place(into, copy): (into, copy) for into, copy in copies}
+
+
+def _place(row: Row[Any], item: Any) -> tuple[str, str]:
+    key = row.key_of(item)
+    return key["PK"]["S"], key["SK"]["S"]
+
+
+@dataclass(frozen=True)
+class Following:
+    """What a change means for the copies: what to put, what to delete, and what to append."""
+
+    put: tuple[tuple[Row[Any], Any], ...]
+    delete: tuple[tuple[Row[Any], Any], ...]
+    append: tuple[tuple[Row[Any], Any], ...]
+
+
+def following(change: Change) -> Following:
+    """Only what the change makes different: a copy that it leaves as it was costs nothing."""
+    before = {} if change.before is None else copies_of(t.BY_TYPE[type(change.before).__name__], change.before)
+    after = {} if change.after is None else copies_of(change.row, change.after)
+    put = tuple(pair for place, pair in after.items() if place not in before or _differ(before[place][1], pair[1]))
+    delete = tuple(
+        (into, replace(copy, version=change.version)) for place, (into, copy) in before.items() if place not in after
+    )
+    entries = tuple(
+        (log.into, entry)
+        for log in LOGS
+        if log.of is change.row and change.after is not None
+        for entry in log.derive(change)
+    )
+    return Following(put, delete, entries)
+
+
+def _differ(one: Any, two: Any) -> bool:
+    return bool(replace(one, version=two.version) != two)

@@ -1,0 +1,146 @@
+"""The events on the bus: their names, fields and versions. A contract's fields are its item's, by name.
+
+Events carry ids, states and amounts, no names and no addresses: the bus archive and the queues cannot be erased; a
+consumer reads those when it acts. The bus promises no order: a consumer compares `version`s of one item.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from functions.dynamodb.images import entity
+from functions.dynamodb.keys import Instant, Row
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import KINDS, Change
+
+SOURCE = "orderstream"
+PERSONAL = {"name", "email", "address", "email_hash"}
+
+
+@entity
+class CustomerData:
+    customer_id: str
+
+
+@entity
+class OrderData:
+    order_id: str
+    customer_id: str
+    status: e.OrderStatus
+    total: int
+    currency: str
+    placed_at: Instant
+
+
+@entity
+class ExpiryData:
+    order_id: str
+    customer_id: str
+
+
+@entity
+class PaymentData:
+    order_id: str
+    payment_id: str
+    status: e.PaymentStatus
+    amount: int
+    currency: str
+
+
+@entity
+class InvoiceData:
+    invoice_id: str
+    order_id: str
+    customer_id: str
+    total: int
+    currency: str
+    issued_at: Instant
+
+
+@entity
+class ShipmentData:
+    order_id: str
+    shipment_id: str
+    customer_id: str
+    status: e.ShipmentStatus
+    quantities: Mapping[str, int]
+    carrier: str | None
+    tracking_number: str | None
+
+
+@entity
+class ActivityData:
+    customer_id: str
+    at: Instant
+    change_id: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """A contract: the change it tells of, its data, its schema version. `image`: the removed item comes whole."""
+
+    name: str
+    of: Row[Any]
+    data: type[Any]
+    means: str
+    schema: int = 1
+    image: bool = False
+
+    def __post_init__(self) -> None:
+        fields = get_type_hints(self.data)
+        if missing := fields.keys() - self.of.fields.keys():
+            raise TypeError(f"{self.name}: {self.of.type} has no {sorted(missing)}")
+        if personal := fields.keys() & PERSONAL:
+            raise TypeError(f"{self.name} would carry {sorted(personal)}, which nobody could erase from the bus")
+        if self.name not in {kind.name for kind in KINDS if kind.row is self.of}:
+            raise TypeError(f"no change of {self.of.type} is called {self.name}")
+
+
+# fmt: off
+EVENTS = (
+    Event("CustomerRegistered", t.CUSTOMER,       CustomerData, "a customer has a profile now"),
+    Event("OrderPlaced",        t.ORDER,          OrderData,    "its stock is reserved; it waits for payment"),
+    Event("OrderPaid",          t.ORDER,          OrderData,    "paid in full"),
+    Event("OrderCancelled",     t.ORDER,          OrderData,    "cancelled before it was paid; its stock is free again"),
+    Event("OrderLapsed",        t.ORDER,          OrderData,    "not paid in time; its stock is free again"),
+    Event("OrderFulfilling",    t.ORDER,          OrderData,    "with the warehouse"),
+    Event("OrderShipped",       t.ORDER,          OrderData,    "on its way"),
+    Event("OrderDelivered",     t.ORDER,          OrderData,    "delivered, or nobody objected in time"),
+    Event("OrderExpired",       t.EXPIRY,         ExpiryData,   "its retention is over; it is to be archived"),
+    Event("OrderArchived",      t.ARCHIVED_ORDER, OrderData,    "all of it lies in the archive"),
+    Event("PaymentCaptured",    t.PAYMENT,        PaymentData,  "the provider has the money"),
+    Event("PaymentFailed",      t.PAYMENT,        PaymentData,  "the provider did not get the money"),
+    Event("PaymentUnmatched",   t.PAYMENT,        PaymentData,  "money came that fits no order waiting for it: a person must look"),
+    Event("InvoiceIssued",      t.INVOICE,        InvoiceData,  "an invoice has its number"),
+    Event("ShipmentRequested",  t.SHIPMENT,       ShipmentData, "the warehouse is to pack and send"),
+    Event("ShipmentDispatched", t.SHIPMENT,       ShipmentData, "the carrier has it"),
+    Event("ShipmentDelivered",  t.SHIPMENT,       ShipmentData, "the customer has it"),
+    Event("ActivityExpired",    t.ACTIVITY,       ActivityData, "an activity entry has ended and is to be archived", image=True),
+)
+# fmt: on
+BY_NAME: Mapping[str, Event] = {event.name: event for event in EVENTS}
+
+
+def detail(change: Change) -> dict[str, Any] | None:
+    """The event of a change as JSON, None where it has none:
+
+    {"id": change id, "type": name, "schema": n, "time": instant, "version": n, "data": {...}, "image": tagged item}
+    """
+    event = BY_NAME.get(change.name)
+    if event is None:
+        return None
+    body: dict[str, Any] = {
+        "id": change.id,
+        "type": event.name,
+        "schema": event.schema,
+        "time": change.at,
+        "version": change.version,
+        "data": {name: _json(getattr(change.item, name)) for name in get_type_hints(event.data)},
+    }
+    return body | ({"image": change.image} if event.image else {})
+
+
+def _json(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+

@@ -1,0 +1,18 @@
+"""Money is an integer in the currency's minor unit (cents) beside an ISO 4217 code; it is never a float."""
+
+from typing import Literal, get_args
+
+Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
+CURRENCIES: tuple[str, ...] = get_args(Currency)
+MINOR_DIGITS = {"JPY": 0}
+"""How many digits stand behind the point; two where a currency is not named (ISO 4217)."""
+MOST_MINOR_UNITS = 10**12
+"""The largest amount anything here may cost; far above any order, far below what JSON's readers round."""
+
+
+def shown(amount: int, currency: str) -> str:
+    """An amount for a person: 1250, EUR → 12.50 EUR."""
+    digits = MINOR_DIGITS.get(currency, 2)
+    whole, part = divmod(abs(amount), 10**digits)
+    point = f".{part:0{digits}}" if digits else ""
+    return f"{'-' if amount < 0 else ''}{whole}{point} {currency}"

@@ -1,0 +1,54 @@
+"""Every question the shop asks the table, by its number. Each is one request (one per shard where it says so)."""
+
+from typing import Any
+
+from functions.dynamodb.patterns import Get, Query, crossed
+from functions.model import entities as e
+from functions.model import table as t
+
+OrderOrStub = e.Order | e.ArchivedOrder
+
+# fmt: off
+A1   = Get[e.Customer](      id="A1",   question="customer by id",                                             rows=(t.CUSTOMER,))
+A2   = Get[e.EmailClaim](    id="A2",   question="customer by e-mail: whose claim (then A1)",                  rows=(t.EMAIL_CLAIM,))
+A3   = Query[Any](           id="A3",   question="customer page: profile, settings and newest orders",         rows=(t.SETTINGS, t.CUSTOMER, t.ORDER_SUMMARY))
+A4   = Query[e.Settings](    id="A4",   question="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
+A4b  = Get[e.Settings](      id="A4b",  question="one group of settings of a customer",                        rows=(t.SETTINGS,))
+A7   = Get[e.Product](       id="A7",   question="product by id",                                              rows=(t.PRODUCT,))
+A11  = Query[e.Stock](       id="A11",  question="stock of a product, all parts",                              rows=(t.STOCK,), newest_first=False, consistent=True)
+A12  = Get[OrderOrStub](     id="A12",  question="order by id",                                                rows=(t.ORDER, t.ARCHIVED_ORDER))
+A12b = Query[Any](           id="A12b", question="order with all it owns",                                     rows=(t.ORDER, t.ARCHIVED_ORDER, t.EXPIRY, t.INVOICE, t.ORDER_LINE, t.PAYMENT, t.SHIPMENT, t.TIMELINE), whole=True, newest_first=False, consistent=True)
+A13  = Get[OrderOrStub](     id="A13",  question="lines of an order: they lie in the order itself",            rows=(t.ORDER, t.ARCHIVED_ORDER))
+A14  = Query[e.OrderSummary](id="A14",  question="a customer's orders, newest first",                          rows=(t.ORDER_SUMMARY,))
+A15  = Get[e.Placer](        id="A15",  question="who placed an order",                                        rows=(t.ORDER, t.ARCHIVED_ORDER), view=e.Placer)
+A16  = Query[e.QueuedOrder]( id="A16",  question="orders by status across customers, by time, newest first",   rows=(t.ORDER,), index="gsi2", shards=e.SHARDS, view=e.QueuedOrder)
+A16b = Query[e.QueuedOrder]( id="A16b", question="orders by status across customers, by time, oldest first",   rows=(t.ORDER,), index="gsi2", shards=e.SHARDS, view=e.QueuedOrder, newest_first=False)
+A17  = Query[e.OrderLine](   id="A17",  question="sales of a product in a date range",                         rows=(t.ORDER_LINE,), index="gsi3")
+A19  = Query[e.Invoice](     id="A19",  question="invoice of an order, with its payments as of its issue",     rows=(t.INVOICE,), consistent=True)
+A19b = Query[e.Invoice](     id="A19b", question="invoice by id",                                              rows=(t.INVOICE,), index="gsi1")
+A20  = Query[e.Invoice](     id="A20",  question="invoices of a customer in a date range",                     rows=(t.INVOICE,), index="gsi3")
+A21  = Query[e.Shipment](    id="A21",  question="shipments of an order",                                      rows=(t.SHIPMENT,), newest_first=False, consistent=True)
+A21b = Query[e.Shipment](    id="A21b", question="shipment by tracking number",                                rows=(t.SHIPMENT,), index="gsi1")
+A21c = Get[e.Shipment](      id="A21c", question="shipment of an order by id",                                 rows=(t.SHIPMENT,))
+A25  = Query[e.Notification](id="A25",  question="notifications sent to a customer",                           rows=(t.NOTIFICATION,))
+A25b = Query[e.Notification](id="A25b", question="notifications for an order",                                 rows=(t.NOTIFICATION,), index="gsi1")
+PAYMENTS = Query[e.Payment]( id="A12c", question="payments of an order",                                       rows=(t.PAYMENT,), newest_first=False, consistent=True)
+C1   = Get[e.Command](       id="C1",   question="what a keyed command answered before",                       rows=(t.COMMAND,))
+C2   = Get[e.Payment](       id="C2",   question="a payment by the provider's id",                             rows=(t.PAYMENT,))
+R1   = Get[e.Effect](        id="R1",   question="whether a reaction had its effect",                          rows=(t.EFFECT,))
+R2   = Get[e.InvoiceSeries]( id="R2",   question="the last number of a series of invoices",                    rows=(t.INVOICE_SERIES,))
+R3   = Get[e.Notification](  id="R3",   question="whether a mail was sent",                                    rows=(t.NOTIFICATION,))
+# fmt: on
+
+PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))
+
+for _pattern in PATTERNS:
+    if isinstance(_pattern, Query) and (_others := crossed(_pattern, t.ROWS)):
+        raise TypeError(f"{_pattern.id} would also read {_others}: they sort between its rows")
+    _missing = set(_pattern.viewed) - set(_pattern.rows[0].fields)
+    if isinstance(_pattern, Query) and _pattern.index != "main":
+        _projected = t.PROJECTED[_pattern.index.upper()]
+        _needed = _pattern.viewed or tuple(_pattern.rows[0].fields)
+        _missing |= set(_needed) - set(_needed if _projected is None else _projected)
+    if _missing:
+        raise TypeError(f"{_pattern.id} cannot show {sorted(_missing)}: its row or its index does not hold them")

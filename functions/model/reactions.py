@@ -1,0 +1,63 @@
+"""Who reacts to what: each reaction is a queue with a dead-letter queue, fed by a bus rule over these events.
+
+The stack makes rule, queues, mapping and grants' targets from this; the docs draw it.
+"""
+
+from dataclasses import dataclass
+
+from functions.model.events import BY_NAME
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """`function`: the Lambda module that works the queue; None: the shop's own system does.
+
+    `once_by`: what makes the effect happen once. `concurrency`: most Lambdas working the queue at a time.
+    """
+
+    name: str
+    on: tuple[str, ...]
+    effect: str
+    once_by: str
+    function: str | None = None
+    batch_size: int = 10
+    window_seconds: int = 0
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.on if name not in BY_NAME]:
+            raise TypeError(f"{self.name} waits for {unknown}, which nobody publishes")
+
+
+REACTIONS = (
+    Reaction(
+        "fulfilment",
+        on=("OrderPaid",),
+        effect="an invoice with the next number, and a shipment for the warehouse",
+        once_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
+        function="fulfilment",
+        concurrency=2,  # invoice numbers come one after the other: more would only wait for each other
+    ),
+    Reaction(
+        "notifications",
+        on=("OrderPlaced", "OrderPaid", "OrderCancelled", "OrderLapsed", "OrderShipped", "OrderDelivered"),
+        effect="a mail to the customer, if their settings want it",
+        once_by="the Notification, claimed before the mail is sent",
+        function="notifications",
+    ),
+    Reaction(
+        "archive",
+        on=("OrderExpired", "ActivityExpired"),
+        effect="an object in the archive bucket; of an order, only a stub stays in the table",
+        once_by="object names made of the content, written if absent; the order's state",
+        function="archive",
+        window_seconds=5,
+        batch_size=100,
+    ),
+    Reaction(
+        "warehouse",
+        on=("ShipmentRequested",),
+        effect="the warehouse packs, and answers through the API",
+        once_by="the warehouse, by shipment_id",
+    ),
+)

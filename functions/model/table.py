@@ -1,0 +1,75 @@
+"""The key table: one row per kind of item, the table's indexes, and the checks that hold for all rows together.
+
+Read a row as: an item of this type lies at "partition / sort", and is also found in the indexes at their keys. GSI1
+holds other identities and the reverse of relations, GSI2 work queues and feeds (sparse, sharded), GSI3 history by date.
+"""
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from functions.dynamodb.keys import ATTRIBUTES, RESERVED, Row, crowded
+from functions.model import entities as e
+
+# fmt: off
+CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE")
+SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
+EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
+PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT")
+STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
+ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            since="placed_at", by="api, reactions")
+ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    since="placed_at", by="archive")
+EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                by="api, lapse")
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}")
+SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     by="fulfilment, api")
+INVOICE        = Row(e.Invoice,       "ORDER#{order_id} / INVOICE#{invoice_id}",               gsi1="INVOICE#{invoice_id} / INVOICE", gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}", unique=("invoice_id",),     by="fulfilment")
+INVOICE_SERIES = Row(e.InvoiceSeries, "SERIES#{series} / SERIES",                                                                                                                                                                 by="fulfilment")
+COMMAND        = Row(e.Command,       "COMMAND#{caller}#{key} / {command}",                    kind="marker")
+EFFECT         = Row(e.Effect,        "EFFECT#{effect_id} / {reaction}",                       kind="marker",                                                                                                                      by="reactions")
+NOTIFICATION   = Row(e.Notification,  "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}", gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}", kind="marker", unique=("effect_id",),                                     by="notifications")
+ORDER_SUMMARY  = Row(e.OrderSummary,  "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}", kind="snapshot",                                                                                                                    by="copies")
+ORDER_LINE     = Row(e.OrderLine,     "ORDER#{order_id} / LINE#{product_id}",                  gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}", gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}", kind="snapshot", by="copies")
+TIMELINE       = Row(e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}",          kind="log",                                                                                                                         by="copies")
+ACTIVITY       = Row(e.Activity,      "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}", kind="log", unique=("change_id",),                                                by="copies")
+# fmt: on
+
+ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
+BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
+
+PROJECTED: Mapping[str, tuple[str, ...] | None] = {  # None: all attributes. A projection cannot be changed later.
+    "GSI1": None,
+    "GSI2": tuple(sorted({"type", "schema", *get_type_hints(e.QueuedOrder), *get_type_hints(e.Activity)})),
+    "GSI3": None,
+}
+
+if wrong := crowded(ROWS):
+    raise TypeError("; ".join(wrong))
+
+
+def create_table_request(name: str) -> dict[str, Any]:
+    """The CreateTable request of this table, for an engine; the stack derives its construct from the same data."""
+    keys = [attribute for pair in ATTRIBUTES.values() for attribute in pair]
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+        "KeySchema": key_schema("main"),
+        "GlobalSecondaryIndexes": [
+            {"IndexName": index, "KeySchema": key_schema(index.lower()), "Projection": projection(index)}
+            for index in PROJECTED
+        ],
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    }
+
+
+def key_schema(index: str) -> list[dict[str, str]]:
+    """An index's KeySchema as the API spells it."""
+    pair = {str(name): pair for name, pair in ATTRIBUTES.items()}[index]
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(pair, ("HASH", "RANGE"), strict=True)]
+
+
+def projection(index: str) -> dict[str, Any]:
+    """An index's Projection as the API spells it; key attributes are always in."""
+    names = PROJECTED[index]
+    if names is None:
+        return {"ProjectionType": "ALL"}
+    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": [name for name in names if name not in RESERVED - {"type", "schema"}]}

@@ -1,0 +1,1 @@
+"""What may be done: one module per noun, its commands and queries."""

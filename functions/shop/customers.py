@@ -1,0 +1,139 @@
+"""Customers: register, rename, settings, and the page that shows all of a customer in one query."""
+
+import unicodedata
+from dataclasses import dataclass, replace
+from typing import Any
+
+from functions.dynamodb.writes import change, put
+from functions.model.entities import Customer, EmailClaim, OrderSummary, Settings, SettingsName
+from functions.model.errors import AlreadyExists, EmailTaken, NotFound, NotRegistered
+from functions.model.patterns import A1, A2, A3, A4, A4b
+from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
+from functions.shop.shop import Caller, Shop, decided_again
+
+NOTIFY_BY_DEFAULT = {"email": True, "sms": False}
+
+
+def register(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
+    """Make the caller a customer with a verified e-mail address, which becomes theirs alone in the same transaction.
+
+    Raises AlreadyExists, EmailTaken. Not repeatable: the second time the customer exists.
+    """
+    now = shop.instant()
+    customer = Customer(
+        customer_id=caller.id,
+        name=name,
+        email=email,
+        email_hash=email_hash(shop, email),
+        created_at=now,
+        updated_at=now,
+    )
+    claim = EmailClaim(email_hash=customer.email_hash, customer_id=caller.id, created_at=now)
+    shop.table.write(
+        put(CUSTOMER, customer, refused=lambda found: AlreadyExists("customer")),
+        put(EMAIL_CLAIM, claim, refused=lambda found: EmailTaken()),
+    )
+    return customer
+
+
+def email_hash(shop: Shop, email: str) -> str:
+    """One value for all spellings of an address: trimmed, Unicode-normalised, case folded. Keys hold no address."""
+    return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
+
+
+def rename(shop: Shop, caller: Caller, customer_id: str, name: str) -> Customer:
+    """Raises NotFound. Repeatable."""
+
+    def attempt() -> Customer:
+        before = customer(shop, caller, customer_id)
+        if before.name == name:
+            return before
+        after = replace(before, name=name, updated_at=shop.instant(), version=before.version + 1)
+        shop.table.write(change(CUSTOMER, before, after))
+        return after
+
+    return decided_again(shop, attempt)
+
+
+def customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
+    """A1. Raises NotFound, for another's as for none."""
+    found = shop.table.get(A1, customer_id=customer_id) if caller.sees(customer_id) else None
+    if found is None:
+        raise NotFound("customer")
+    return found
+
+
+def customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
+    """A2: the claim says whose it is, both reads consistent. For staff. Raises NotFound."""
+    caller.must_be("staff")
+    claim = shop.table.get(A2, email_hash=email_hash(shop, email))
+    if claim is None:
+        raise NotFound("customer")
+    return customer(shop, caller, claim.customer_id)
+
+
+@dataclass(frozen=True)
+class CustomerPage:
+    """A customer, their settings and newest orders. `after`: where the older orders start."""
+
+    customer: Customer
+    settings: tuple[Settings, ...]
+    orders: tuple[OrderSummary, ...]
+    after: str | None
+
+
+def page_of_customer(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerPage:
+    """A3: one query. Raises NotFound."""
+    if not caller.sees(customer_id):
+        raise NotFound("customer")
+    page = shop.table.query(A3, customer_id=customer_id, limit=limit)
+    profile = [item for item in page.items if isinstance(item, Customer)]
+    if not profile:
+        raise NotFound("customer")
+    return CustomerPage(
+        profile[0],
+        tuple(item for item in page.items if isinstance(item, Settings)),
+        tuple(item for item in page.items if isinstance(item, OrderSummary)),
+        page.after,
+    )
+
+
+def settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
+    """A4: what the customer chose; what they never chose is not among it. Raises NotFound for another's."""
+    if not caller.sees(customer_id):
+        raise NotFound("customer")
+    return shop.table.query(A4, customer_id=customer_id).items
+
+
+def choose(shop: Shop, caller: Caller, customer_id: str, name: SettingsName, choices: dict[str, bool]) -> Settings:
+    """Set some choices of one group, leaving its others and the profile as they are. Repeatable.
+
+    Raises NotFound for another's, NotRegistered.
+    """
+
+    def attempt() -> Settings:
+        if not caller.sees(customer_id):
+            raise NotFound("customer")
+        now = shop.instant()
+        before = shop.table.get(A4b, customer_id=customer_id, name=name)
+        if before is None:
+            if shop.table.get(A1, customer_id=customer_id) is None:
+                raise NotRegistered
+            chosen = NOTIFY_BY_DEFAULT | choices
+            after = Settings(customer_id=customer_id, name=name, choices=chosen, created_at=now, updated_at=now)
+            shop.table.write(put(SETTINGS, after))
+            return after
+        chosen = dict(before.choices) | choices
+        if chosen == before.choices:
+            return before
+        after = replace(before, choices=chosen, updated_at=now, version=before.version + 1)
+        shop.table.write(change(SETTINGS, before, after))
+        return after
+
+    return decided_again(shop, attempt)
+
+
+def wants(settings: tuple[Any, ...], channel: str) -> bool:
+    """Whether a customer with these settings wants to hear of things through this channel."""
+    chosen = [s.choices for s in settings if isinstance(s, Settings) and s.name == "notifications"]
+    return (NOTIFY_BY_DEFAULT | dict(chosen[0]) if chosen else NOTIFY_BY_DEFAULT)[channel]

@@ -1,0 +1,350 @@
+"""Orders: place, read, list, cancel, and what the passing of time does to them (lapse, assumed delivery)."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.dynamodb.keys import instant
+from functions.dynamodb.store import Busy, Page
+from functions.dynamodb.writes import Changed, Write, adjust, change, put
+from functions.model.entities import (
+    Address,
+    ArchivedOrder,
+    Customer,
+    Expiry,
+    Line,
+    Order,
+    OrderLine,
+    OrderStatus,
+    OrderSummary,
+    Placer,
+    Product,
+    QueuedOrder,
+    Stock,
+)
+from functions.model.errors import (
+    Invalid,
+    KeyReused,
+    MixedCurrencies,
+    NotFound,
+    NotRegistered,
+    OutOfStock,
+    PriceChanged,
+    UnknownProducts,
+    WrongState,
+)
+from functions.model.money import MOST_MINOR_UNITS
+from functions.model.patterns import A12, A14, A15, A16, A16b, A17, A12b
+from functions.model.states import moved
+from functions.model.table import CUSTOMER, EXPIRY, ORDER, PRODUCT, STOCK
+from functions.shop.keyed import fingerprint
+from functions.shop.shop import Caller, Shop, decided_again
+
+MOST_PRODUCTS = 90
+"""Products in one order: with the order itself and spare room for split stock it is one transaction of 100 items."""
+MOST_STOCK_WRITES = 98
+REPLANS = 4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A line as asked for. `price`: what the client showed, if it says so; the order is refused if it is another now."""
+
+    quantity: int
+    price: int | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    """`replayed`: the key had placed this order before; it is shown as it is now."""
+
+    order: Order | ArchivedOrder
+    replayed: bool
+
+
+def order_id_of(shop: Shop, customer_id: str, key: str) -> str:
+    """The order that this customer's key makes, and always makes: 128 bits, so that nobody guesses one."""
+    return base64.b32encode(shop.digest("order", customer_id, key)[:16]).decode().rstrip("=").lower()
+
+
+def place_order(
+    shop: Shop, caller: Caller, key: str, lines: Mapping[str, Wanted], address: Address, body: Mapping[str, Any]
+) -> Placed:
+    """Place an order: one BatchGet, one transaction of the order and its stock. `body`: the request as it was sent.
+
+    The order is its own idempotency record: its id is made of customer and key, the write holds only if there is none.
+    A refused placement does not burn its key. Stock is reserved with the order, so an accepted order has its goods.
+
+    Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, OutOfStock, KeyReused, Invalid, Busy.
+    """
+    order_id = order_id_of(shop, caller.id, key)
+    print_of_body = fingerprint(body)
+    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
+    found = shop.table.batch_get([*keys, *(PRODUCT.key(product_id=id) for id in lines)], consistent=True)
+    for existing in found:
+        if isinstance(existing, Order | ArchivedOrder):
+            return _replay(existing, print_of_body)
+    if not any(isinstance(item, Customer) for item in found):
+        raise NotRegistered
+    products = {item.product_id: item for item in found if isinstance(item, Product)}
+    order = _order(shop, caller, order_id, lines, products, address, print_of_body)
+    plan = {id: _part(order_id, product, lines[id].quantity) for id, product in products.items()}
+    for _ in range(REPLANS):
+        taken = replace(order, lines={id: _taking(line, plan[id]) for id, line in order.lines.items()})
+        try:
+            shop.table.write(put(ORDER, taken, refused=Exists), *_take(taken))
+        except Exists as refusal:
+            return _replay(refusal.order, print_of_body)
+        except Short:
+            plan = _planned_again(shop, order, products)
+            continue
+        return Placed(taken, replayed=False)
+    raise Busy
+
+
+def _order(
+    shop: Shop,
+    caller: Caller,
+    order_id: str,
+    lines: Mapping[str, Wanted],
+    products: Mapping[str, Product],
+    address: Address,
+    print_of_body: str,
+) -> Order:
+    """The order as it will be written, at the products' prices now."""
+    if unknown := tuple(id for id in lines if id not in products):
+        raise UnknownProducts(unknown)
+    currencies = tuple(sorted({product.currency for product in products.values()}))
+    if len(currencies) > 1:
+        raise MixedCurrencies(currencies)
+    changed = {id: products[id].price for id, line in lines.items() if line.price not in (None, products[id].price)}
+    if changed:
+        raise PriceChanged(changed)
+    total = sum(products[id].price * line.quantity for id, line in lines.items())
+    if total > MOST_MINOR_UNITS:
+        raise Invalid("lines", "the order costs more than one order may")
+    now = shop.instant()
+    return Order(
+        order_id=order_id,
+        customer_id=caller.id,
+        status="PENDING",
+        placed_at=now,
+        updated_at=now,
+        currency=products[next(iter(lines))].currency,
+        total=total,
+        lines={
+            id: Line(name=products[id].name, price=products[id].price, quantity=line.quantity)
+            for id, line in lines.items()
+        },
+        address=address,
+        fingerprint=print_of_body,
+    )
+
+
+def _replay(existing: Order | ArchivedOrder, print_of_body: str) -> Placed:
+    if existing.fingerprint != print_of_body:
+        raise KeyReused
+    return Placed(existing, replayed=True)
+
+
+# stock ----------------------------------------------------------------------------------------------------------------
+class Exists(Exception):
+    """The order is there already."""
+
+    def __init__(self, order: Order | ArchivedOrder | None) -> None:
+        super().__init__("placed before")
+        assert order is not None, "the item that refused is returned with the refusal"
+        self.order = order
+
+
+class Short(Exception):
+    """A stock part held less than was to be taken from it."""
+
+
+def _first_part(order_id: str, product: Product) -> int:
+    """Where an order starts to look for goods: the same place every time, spread over the parts by order."""
+    return int.from_bytes(order_id.encode()[-4:], "big") % product.parts
+
+
+def _part(order_id: str, product: Product, quantity: int) -> dict[str, int]:
+    return {str(_first_part(order_id, product)): quantity}
+
+
+def _planned_again(shop: Shop, order: Order, products: Mapping[str, Product]) -> dict[str, dict[str, int]]:
+    """Quantities by part from what every part holds now; raises OutOfStock with all products that are short."""
+    keys = [STOCK.key(product_id=id, part=part) for id, product in products.items() for part in range(product.parts)]
+    stock: list[Stock] = shop.table.batch_get(keys, consistent=True)
+    held = {(part.product_id, part.part): part.available for part in stock}
+    plan: dict[str, dict[str, int]] = {}
+    short: dict[str, int] = {}
+    for id, product in products.items():
+        wanted = missing = order.lines[id].quantity
+        first = _first_part(order.order_id, product)
+        shares: dict[str, int] = {}
+        for part in (number % product.parts for number in range(first, first + product.parts)):
+            if share := min(missing, held.get((id, part), 0)):
+                shares[str(part)] = share
+                missing -= share
+        if missing:
+            short[id] = wanted - missing
+        plan[id] = shares
+    if short:
+        raise OutOfStock(short)
+    if sum(map(len, plan.values())) > MOST_STOCK_WRITES:
+        raise Busy
+    return plan
+
+
+def _taking(line: Line, shares: Mapping[str, int]) -> Line:
+    return line if shares == {"0": line.quantity} else replace(line, taken=shares)
+
+
+def _take(order: Order) -> Iterator[Write[Stock]]:
+    for id, part, quantity in _shares(order):
+        key = STOCK.key(product_id=id, part=part)
+        yield adjust(
+            STOCK, key, add={"available": -quantity}, at_least={"available": quantity}, refused=lambda found: Short()
+        )
+
+
+def released(order: Order) -> Iterator[Write[Stock]]:
+    """The writes that give an order's goods back."""
+    for id, part, quantity in _shares(order):
+        key = STOCK.key(product_id=id, part=part)
+        yield adjust(STOCK, key, add={"available": quantity}, at_least={}, refused=lambda found: NotFound("product"))
+
+
+def _shares(order: Order) -> Iterator[tuple[str, int, int]]:
+    for id, line in order.lines.items():
+        for part, quantity in line.parts.items():
+            yield id, int(part), quantity
+
+
+# ending ---------------------------------------------------------------------------------------------------------------
+def expiry(shop: Shop, order: Order, days: int) -> Write[Expiry]:
+    """The marker of a closed order: when it ends, the order is archived."""
+    ends = shop.now() + timedelta(days=days)
+    marker = Expiry(
+        order_id=order.order_id,
+        customer_id=order.customer_id,
+        created_at=order.updated_at,
+        ttl=int(ends.timestamp()),
+    )
+    return put(EXPIRY, marker)
+
+
+def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
+    """Cancel an order that is not paid yet; its goods are free again in the same transaction. Repeatable.
+
+    Raises NotFound, WrongState.
+    """
+
+    def attempt() -> Order:
+        order = open_order(shop, order_id, "cancel")
+        if not caller.sees(order.customer_id):
+            raise NotFound("order")
+        return order if order.status == "CANCELLED" else _end(shop, moved(order, "cancel", shop.instant()), order)
+
+    return decided_again(shop, attempt)
+
+
+def _end(shop: Shop, after: Order, before: Order) -> Order:
+    """Close an order that was never paid for."""
+    shop.table.write(change(ORDER, before, after), *released(before), expiry(shop, after, shop.retention_days))
+    return after
+
+
+def lapse_unpaid(shop: Shop, placed_before: datetime) -> int:
+    """Close every order that was placed before this moment and is still not paid. Returns how many. Repeatable."""
+    return sum(
+        _lapse(shop, waiting.order_id)
+        for waiting in shop.table.every(A16b, queue="PENDING", until=instant(placed_before))
+    )
+
+
+def _lapse(shop: Shop, order_id: str) -> bool:
+    try:
+        order = open_order(shop, order_id, "lapse")
+        _end(shop, moved(order, "lapse", shop.instant()), order)
+    except (WrongState, NotFound, Changed):  # paid or cancelled meanwhile: the index shows what was
+        return False
+    return True
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+def order_by_id(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
+    """A12. The stub, where the order is archived. Raises NotFound, for another's as for none."""
+    found = shop.table.get(A12, order_id=order_id)
+    if found is None or not caller.sees(found.customer_id):
+        raise NotFound("order")
+    return found
+
+
+def open_order(shop: Shop, order_id: str, command: str) -> Order:
+    """An order that can still be written; raises NotFound, WrongState for one that is archived."""
+    found = shop.table.get(A12, order_id=order_id)
+    if found is None:
+        raise NotFound("order")
+    if isinstance(found, ArchivedOrder):
+        raise WrongState("order", "ARCHIVED", command)
+    return found
+
+
+def whole_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Any]:
+    """A12b: the order, its sales lines, payments, invoice, shipments and timeline, in key order. Raises NotFound."""
+    placed_by(shop, caller, order_id)
+    return shop.table.query(A12b, order_id=order_id, limit=limit, after=after)
+
+
+def placed_by(shop: Shop, caller: Caller, order_id: str) -> Placer:
+    """A15. Raises NotFound, for another's as for none."""
+    placer = shop.table.get(A15, order_id=order_id)
+    if placer is None or not caller.sees(placer.customer_id):
+        raise NotFound("order")
+    return placer
+
+
+def lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
+    """A13: by product; an archived order's lines lie in the archive. Raises NotFound, WrongState."""
+    order = order_by_id(shop, caller, order_id)
+    if isinstance(order, ArchivedOrder):
+        raise WrongState("order", "ARCHIVED", "show its lines")
+    return order.lines
+
+
+def orders_of_customer(
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+) -> Page[OrderSummary]:
+    """A14, newest first; a new order appears when its record has gone through the stream. Raises NotFound."""
+    if not caller.sees(customer_id):
+        raise NotFound("customer")
+    return shop.table.query(A14, customer_id=customer_id, limit=limit, after=after)
+
+
+def orders_by_status(
+    shop: Shop,
+    caller: Caller,
+    status: OrderStatus,
+    *,
+    oldest_first: bool,
+    since: str,
+    until: str,
+    limit: int,
+    after: str | None,
+) -> Page[QueuedOrder]:
+    """A16: open orders placed in [since, until). For staff. Raises NotAllowed."""
+    caller.must_be("staff")
+    pattern = A16b if oldest_first else A16
+    return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
+
+
+def sales_of_product(
+    shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
+) -> Page[OrderLine]:
+    """A17: sales of orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
+    caller.must_be("staff")
+    return shop.table.query(A17, product_id=product_id, since=since, until=until, limit=limit, after=after)
+
+

@@ -1,0 +1,93 @@
+"""Products and their stock. Stock of what sells very fast is split over several items (parts)."""
+
+from dataclasses import replace
+from typing import Any
+
+from functions.dynamodb.writes import Write, adjust, change, put
+from functions.model.entities import Product, Stock
+from functions.model.errors import AlreadyExists, NotFound
+from functions.model.money import Currency
+from functions.model.patterns import A7, A11
+from functions.model.table import PRODUCT, STOCK
+from functions.shop.keyed import Answer, once_per_key
+from functions.shop.shop import Caller, Shop, decided_again
+
+
+def create_product(
+    shop: Shop, caller: Caller, product_id: str, name: str, price: int, currency: Currency, parts: int
+) -> Product:
+    """A product with no stock yet, one stock item per part. For staff. Raises AlreadyExists, NotAllowed."""
+    caller.must_be("staff")
+    now = shop.instant()
+    product = Product(
+        product_id=product_id,
+        name=name,
+        price=price,
+        currency=currency,
+        parts=parts,
+        created_at=now,
+        updated_at=now,
+    )
+    stock = [Stock(product_id=product_id, part=part, available=0, received=0, created_at=now) for part in range(parts)]
+    shop.table.write(
+        put(PRODUCT, product, refused=lambda found: AlreadyExists("product")), *(put(STOCK, part) for part in stock)
+    )
+    return product
+
+
+def update_product(shop: Shop, caller: Caller, product_id: str, name: str | None, price: int | None) -> Product:
+    """What is None stays. For staff. Repeatable. Raises NotFound, NotAllowed."""
+    caller.must_be("staff")
+
+    def attempt() -> Product:
+        before = product(shop, product_id)
+        wanted = replace(before, name=before.name if name is None else name, price=before.price if price is None else price)
+        if wanted == before:
+            return before
+        after = replace(wanted, updated_at=shop.instant(), version=before.version + 1)
+        shop.table.write(change(PRODUCT, before, after))
+        return after
+
+    return decided_again(shop, attempt)
+
+
+def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> Answer:
+    """Goods came in: spread evenly over the product's parts. Keyed, since it adds up. For staff.
+
+    Result: {"product_id", "quantity"}. Raises NotFound, KeyReused, NotAllowed.
+    """
+    caller.must_be("staff")
+    body = {"product_id": product_id, "quantity": quantity}
+
+    def decide() -> tuple[list[Write[Stock]], dict[str, Any]]:
+        parts = product(shop, product_id).parts
+        shares = [quantity // parts + (part < quantity % parts) for part in range(parts)]
+        return [
+            adjust(
+                STOCK,
+                STOCK.key(product_id=product_id, part=part),
+                add={"available": share, "received": share},
+                at_least={},
+                refused=lambda found: NotFound("product"),
+            )
+            for part, share in enumerate(shares)
+            if share
+        ], body
+
+    return once_per_key(shop, caller.id, key, "receive_stock", body, decide)
+
+
+def product(shop: Shop, product_id: str) -> Product:
+    """A7. Anybody may see it. Raises NotFound."""
+    found = shop.table.get(A7, product_id=product_id)
+    if found is None:
+        raise NotFound("product")
+    return found
+
+
+def stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
+    """A11: every part. Raises NotFound."""
+    parts = shop.table.query(A11, product_id=product_id, limit=100).items
+    if not parts:
+        raise NotFound("product")
+    return parts

@@ -1,0 +1,68 @@
+"""What every command is given: the table, the clock, the source of ids, and how long things last."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from functions.dynamodb.keys import Instant, instant
+from functions.dynamodb.store import Table
+from functions.dynamodb.writes import Changed
+from functions.model.errors import NotAllowed
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shop:
+    """`pepper` makes ids that nobody can guess out of what they are made of. The days say when a closed order expires."""
+
+    table: Table
+    new_id: Callable[[], str]
+    pepper: bytes = b""
+    retention_days: int = 365
+    return_window_days: int = 30
+
+    def now(self) -> datetime:
+        return self.table.clock()
+
+    def instant(self) -> Instant:
+        """Now, as the table keeps it."""
+        return instant(self.now())
+
+    def digest(self, *parts: str) -> bytes:
+        """32 bytes that only this shop can make of these parts; no two lists of parts run together."""
+        text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
+        return hmac.new(self.pepper, text, hashlib.sha256).digest()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: the identity provider's `sub`, and the groups it vouches for."""
+
+    id: str
+    groups: frozenset[str] = frozenset()
+
+    def sees(self, customer_id: str) -> bool:
+        """Whether what belongs to this customer is theirs to see. Another's answers like what does not exist."""
+        return self.id == customer_id or "staff" in self.groups
+
+    def must_be(self, *groups: str) -> None:
+        """Raises NotAllowed unless the caller is in one of these groups."""
+        if not self.groups & set(groups):
+            raise NotAllowed(f"this is for {' or '.join(groups)} only")
+
+
+def decided_again(shop: Shop, decide: Callable[[], R]) -> R:
+    """Run a command that reads, decides and writes; where what it read changed before it wrote, decide anew.
+
+    Raises Busy when that goes on until the time budget is spent. Safe because a refused write wrote nothing.
+    """
+    waiting = shop.table.patience()
+    while True:
+        try:
+            return decide()
+        except Changed:
+            waiting.pause()

@@ -1,0 +1,131 @@
+"""The end of things on a laptop: the engine's expiry by the real clock, and a look ahead as if time had passed.
+
+Only expiry (and the schedule's own event) looks ahead. The functions go on reading the real clock, exactly as they are
+deployed: nothing in them knows of a laptop. So nothing is remembered either: `advance 400d` means 400 days from now,
+today and tomorrow, and an order placed after it lives its full time.
+
+A look ahead deletes through the engine, one DeleteItem for each item that is due, on condition that its time was not
+moved meanwhile. AWS marks such removals with the user identity of its TTL process; the engine does so for its own sweep
+only. So each key is written down first, and a trigger in the engine's database puts the mark on the stream record of
+exactly that removal, in the engine's own transaction: no reader of the stream ever sees the record without it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local.engine import TTL_ATTRIBUTE, Engine
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+MARK_REMOVALS = f"""
+    CREATE TABLE IF NOT EXISTS orderstream_expiring (
+        table_name TEXT, partition TEXT, sort TEXT, ttl TEXT, PRIMARY KEY (table_name, partition, sort)
+    );
+    CREATE TRIGGER IF NOT EXISTS orderstream_mark_removals AFTER INSERT ON _stream_records
+    WHEN NEW.event_name = 'REMOVE' AND EXISTS (
+        SELECT 1 FROM orderstream_expiring
+        WHERE table_name = NEW.table_name
+        AND partition = json_extract(NEW.keys_json, '$.PK.S') AND sort = json_extract(NEW.keys_json, '$.SK.S')
+        AND ttl = json_extract(NEW.old_image, '$.{TTL_ATTRIBUTE}.N')
+    )
+    BEGIN
+        UPDATE _stream_records SET user_identity = '{{"type":"Service","principalId":"dynamodb.amazonaws.com"}}'
+        WHERE id = NEW.id;
+    END;
+"""
+
+
+def duration(text: str) -> timedelta:
+    """Read "400d", "90m", "2w" (s, m, h, d, w). Raises ValueError."""
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def advance(engine: Engine, table_name: str, by: timedelta, lapse: Callable[[datetime], object]) -> int:
+    """Let end what would have ended if `by` had passed from now. Returns how many items expired.
+
+    First `lapse` is called with that moment (it stands for the schedule that runs every minute), because what lapses
+    is closed by it, and may be due then. Safe to repeat.
+    """
+    until = datetime.now(UTC) + by
+    lapse(until)
+    return expire_until(engine, table_name, until)
+
+
+def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
+    """The event EventBridge hands a function when a schedule fires at that moment (its `time` has whole seconds).
+
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
+    """
+    return {
+        "version": "0",
+        "id": f"look-ahead-{at:%Y%m%dT%H%M%S}",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": account,
+        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": region,
+        "resources": [rule_arn],
+        "detail": {},
+    }
+
+
+def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
+    """Delete what is due by `until`, now or in the future, with the mark of an expiry. Returns how many items.
+
+    The table's keys are the strings PK and SK. Safe to repeat, and safe beside writers: an item whose time was moved
+    meanwhile stays.
+    """
+    expired = engine.expire()
+    client = engine.dynamodb()
+    pages = client.get_paginator("scan").paginate(
+        TableName=table_name,
+        ConsistentRead=True,
+        FilterExpression="#ttl <= :until",
+        ProjectionExpression="PK, SK, #ttl",
+        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE},
+        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}},
+    )
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database:
+        database.executescript(MARK_REMOVALS)
+        for page in pages:
+            due = [(table_name, item["PK"]["S"], item["SK"]["S"], item[TTL_ATTRIBUTE]["N"]) for item in page["Items"]]
+            with database:
+                database.executemany("INSERT OR REPLACE INTO orderstream_expiring VALUES (?, ?, ?, ?)", due)
+            for _, partition, sort, ttl in due:
+                try:
+                    client.delete_item(
+                        TableName=table_name,
+                        Key={"PK": {"S": partition}, "SK": {"S": sort}},
+                        ConditionExpression="#ttl = :ttl",
+                        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE},
+                        ExpressionAttributeValues={":ttl": {"N": ttl}},
+                    )
+                    expired += 1
+                except client.exceptions.ConditionalCheckFailedException:
+                    pass  # it got another time, or was deleted, since the page was read
+            with database:
+                database.executemany("DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due)
+    return expired
+
+
+def keep_expiring(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
+    """Delete what has become due, again and again, until `stop` is set (AWS takes up to days for it).
+
+    To be run in a thread of its own. While the engine is away it tries again.
+    """
+    while not stop.wait(every_seconds):
+        try:
+            engine.expire()
+        except OSError:
+            time.sleep(every_seconds)

@@ -1,0 +1,209 @@
+"""The local DynamoDB: one small process (dynoxide) on one SQLite file, with streams, for the laptop run and the tests.
+
+What it does differently from AWS, as far as this project meets it: nothing expires by itself (`Engine.expire`), shard
+ids are shorter than botocore allows, and a table made again under an old name still has the old stream records.
+It is durable: after a kill -9 a new process on the same file continues, sequence numbers included.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import platform
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+from local import process
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+
+PROJECT = Path(__file__).resolve().parent.parent
+REGION = "eu-central-1"
+TTL_ATTRIBUTE = "ttl"
+DATABASE = "dynamodb.sqlite"
+ADDRESS = "address.json"
+
+TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
+INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
+
+# Without it each write gets slower with every record the stream has seen: the engine looks for the newest one.
+STREAM_INDEX = """
+    CREATE INDEX IF NOT EXISTS orderstream_stream_records
+    ON _stream_records (table_name, CAST(sequence_number AS INTEGER))
+"""
+
+
+class EngineMissing(RuntimeError):
+    """The engine's program is not installed for this machine."""
+
+
+def program() -> Path:
+    """The engine's program for this machine, as `make setup` installs it. Raises EngineMissing."""
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
+    system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
+    folder = PROJECT / "node_modules" / "@dynoxide"
+    for found in sorted(folder.glob(f"{system}-{machine}*/dynoxide*")):
+        return found
+    raise EngineMissing(f"The local DynamoDB engine is not installed for {system}-{machine}: run `make setup`.")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running engine: where its file is, and the two ports of 127.0.0.1 it answers on (DynamoDB and its tools)."""
+
+    directory: Path
+    port: int
+    tools_port: int
+    started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def database(self) -> Path:
+        return self.directory / DATABASE
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @cached_property
+    def _client(self) -> DynamoDBClient:
+        return self.dynamodb()
+
+    def dynamodb(self) -> DynamoDBClient:
+        """A new client. Thread-safe, as every client of boto3 is."""
+        return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, **CREDENTIALS)
+
+    def streams(self) -> DynamoDBStreamsClient:
+        """A new client that lets the engine's shard ids pass, which are shorter than botocore's minimum."""
+        lenient = Config(parameter_validation=False)
+        return boto3.client(
+            "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
+        )
+
+    def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
+        """Make the table, unless it exists. Safe to repeat.
+
+        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table), or is a request for CreateTable:
+        both name keys, attributes and indexes alike, and nothing else of them matters to the engine. Raises RuntimeError
+        when the table exists with other keys or indexes.
+        """
+        indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
+        request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
+        request |= {"GlobalSecondaryIndexes": indexes} if indexes else {}
+        client = self._client
+        try:
+            there = client.describe_table(TableName=name)["Table"]
+        except client.exceptions.ResourceNotFoundException:
+            client.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+                **request,
+            )
+            there = client.describe_table(TableName=name)["Table"]
+        if _shape(there) != _shape(request):
+            raise RuntimeError(f"Table {name} was made from another definition: `make reset` begins anew.")
+        if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
+            ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
+            client.update_time_to_live(
+                TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl}
+            )
+
+    def expire(self) -> int:
+        """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.
+
+        Returns how many items of all tables that were. It also deletes what was due more than five years ago, which
+        DynamoDB leaves alone.
+        """
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.tools_port, timeout=60)) as connection:
+            connection.request("POST", "/mcp", json.dumps(call), headers)
+            answer = json.loads(connection.getresponse().read())
+        if "error" in answer or answer["result"].get("isError"):
+            raise RuntimeError(f"The engine could not expire anything: {answer}")
+        deleted: int = json.loads(answer["result"]["content"][0]["text"])["items_deleted"]
+        return deleted
+
+    def stop(self) -> None:
+        """End the process; nothing is lost, however it ends."""
+        process.stop(self.directory)
+        if self.started:
+            self.started.wait()
+
+
+CREDENTIALS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+
+
+def start(directory: Path, port: int | None = None) -> Engine:
+    """Start the engine on the file in `directory` and wait until it answers (well under a second).
+
+    Continues where an earlier process on the same directory left off, and ends that one first if it still runs: two on
+    one file would give out the same sequence numbers. Without `port` it takes free ones. Raises EngineMissing,
+    or process.ProcessFailed (a given port is taken).
+    """
+    binary = program()
+    process.stop(directory)
+    attempts = 1 if port else 3  # a port that was free a moment ago may be gone
+    while True:
+        engine = Engine(directory, port or process.free_port(), process.free_port())
+        try:
+            started = _run(binary, engine)
+            break
+        except process.ProcessFailed:
+            attempts -= 1
+            if not attempts:
+                raise
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database:
+        database.execute(STREAM_INDEX)
+    address = {"port": engine.port, "tools_port": engine.tools_port}
+    (directory / ADDRESS).write_text(json.dumps(address))
+    return Engine(directory, **address, started=started)
+
+
+def find(directory: Path) -> Engine | None:
+    """The engine that somebody else started in this directory, while it runs."""
+    if process.running(directory) is None:
+        return None
+    return Engine(directory, **json.loads((directory / ADDRESS).read_text()))
+
+
+def _run(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
+    if process.accepts(engine.port):
+        raise process.ProcessFailed(f"port {engine.port} of 127.0.0.1 is taken")
+    command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
+    command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port), "--mcp-no-auth"]
+    return process.start(
+        command,
+        directory=engine.directory,
+        env={},
+        ready=lambda: process.accepts(engine.port) and process.accepts(engine.tools_port),
+        timeout_seconds=10,
+    )
+
+
+def _shape(table: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of a table cannot be changed by making it again: its keys and indexes, in no particular order."""
+    indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
+    return (
+        _keys(table),
+        {
+            name: (_keys(index), index["Projection"]["ProjectionType"], set(index["Projection"].get("NonKeyAttributes", ())))
+            for name, index in indexes.items()
+        },
+    )
+
+
+def _keys(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key["AttributeName"], key["KeyType"]) for key in schema["KeySchema"]]

@@ -1,0 +1,95 @@
+"""What a stream mapping asks of its driver, what the driver answers, and what the mapping counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from local.mappings.records import Records, lambda_event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoke:
+    """Invoke the function with `event`, then report Returned, Failed or NotInvoked."""
+
+    request_id: str
+    shard_id: str
+    lane: int
+    records: Records
+    iterator_age_ms: int
+
+    @property
+    def event(self) -> dict[str, Any]:
+        return lambda_event(self.records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliver:
+    """Send `document` as JSON to the on-failure destination, an ARN (to `key` if it is a bucket); report Delivered."""
+
+    shard_id: str
+    lane: int
+    records: Records
+    destination: str
+    key: str | None
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The function returned. `response` is the decoded JSON, or the raw bytes where they are not JSON."""
+
+    response: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The function raised or timed out. `error_type` is for whoever reads the trace; Lambda does not look at it."""
+
+    error_type: str = "Unhandled"
+
+
+@dataclass(frozen=True, slots=True)
+class NotInvoked:
+    """The function was not reached (throttled, not there, connection refused): retried, and no attempt is used up."""
+
+    reason: str = "throttled"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of a Deliver. Where it did not succeed its records are dropped, as on AWS: nobody tries again."""
+
+    succeeded: bool = True
+
+
+Action: TypeAlias = Invoke | Deliver
+Outcome: TypeAlias = Returned | Failed | NotInvoked | Delivered
+
+
+@dataclass(slots=True)
+class Counters:
+    """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case; `expired` is ours.
+
+    `invoked` counts a record at every invocation that had it, `failed_invoke` at every try that failed it. `dropped`
+    has what neither the function nor the destination took; what outlived the stream's retention is only `expired`.
+    `iterator_age_ms` is the latest value, of the last record of a batch when it was sent.
+    Source: Lambda developer guide, "Types of metrics for Lambda functions".
+    """
+
+    polled: int = 0
+    filtered_out: int = 0
+    invoked: int = 0
+    failed_invoke: int = 0
+    dropped: int = 0
+    on_failure_destination_delivered: int = 0
+    destination_delivery_failures: int = 0
+    expired: int = 0
+    iterator_age_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StartAt:
+    """A GetShardIterator request: its ShardIteratorType and, where that needs one, its SequenceNumber."""
+
+    iterator_type: Literal["AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST"]
+    sequence_number: str | None = None

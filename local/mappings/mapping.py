@@ -1,0 +1,288 @@
+"""The mapping itself: which batch is due, and what becomes of it.
+
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
+discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
+batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import takewhile
+
+from local.mappings.actions import (
+    Action,
+    Counters,
+    Deliver,
+    Delivered,
+    Failed,
+    Invoke,
+    NotInvoked,
+    Outcome,
+    Returned,
+    StartAt,
+)
+from local.mappings.failures import (
+    Batch,
+    Condition,
+    Verdict,
+    failure_document,
+    halves,
+    object_key,
+    verdict_of_response,
+)
+from local.mappings.records import LambdaRecord, Records, StreamRecord, is_unchanged
+from local.mappings.settings import INFINITE, Settings, Switches
+from local.mappings.shards import Lane, Shard
+
+
+class EventSourceMapping:
+    """One mapping. `new_id` gives request ids and the random end of S3 keys (UUIDs live, counted ones when simulated).
+
+    `resume` is an earlier `checkpoint()`. What comes after it is delivered again once it is fed again: at least once.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        mapping_id: str,
+        function_arn: str,
+        stream_arn: str,
+        new_id: Callable[[], str],
+        resume: Mapping[str, str] | None = None,
+        switches: Switches | None = None,
+    ) -> None:
+        self.settings = settings
+        self.switches = switches or Switches()
+        self.counters = Counters()
+        self._mapping_id = mapping_id
+        self._function_arn = function_arn
+        self._stream_arn = stream_arn
+        self._new_id = new_id
+        self._resume = dict(resume or {})
+        self._shards: dict[str, Shard] = {}
+
+    # What was read
+
+    def shard(self, shard_id: str, parent: str | None = None) -> None:
+        """Declare a shard before it is fed; again is harmless. Nothing of it is due until its parent is drained.
+
+        A parent that is never declared (trimmed) holds nobody back, so declare all of one DescribeStream first.
+        """
+        if shard_id not in self._shards:
+            count = self.settings.parallelization_factor
+            lanes = tuple(Lane(index, self.settings, self.switches) for index in range(count))
+            self._shards[shard_id] = Shard(shard_id, parent, lanes, self.switches, self._resume.get(shard_id))
+
+    def start_of(self, shard_id: str) -> StartAt:
+        """Where to begin reading a declared shard: behind its checkpoint, else at the starting position."""
+        shard = self._shards[shard_id]
+        if shard.checkpoint is not None:
+            return StartAt("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
+        is_child = shard.parent in self._shards
+        return StartAt(self.switches.child_shards_start if is_child else self.settings.starting_position)
+
+    def wants(self, shard_id: str) -> bool:
+        """Whether the driver should read on in this shard: its parent is drained and not too much is unfinished."""
+        shard = self._shards[shard_id]
+        return self._may_run(shard) and len(shard.unpassed) < self.switches.read_ahead_records
+
+    def feed(self, shard_id: str, record: LambdaRecord, now: float) -> None:
+        """Take the next record of a shard, in Lambda's shape. One that was fed before is ignored (retry safe)."""
+        shard = self._shards[shard_id]
+        one = StreamRecord.of(record, now)
+        if not shard.begin(one):
+            return
+        if is_unchanged(record):
+            shard.finish((one,))
+            return
+        self.counters.polled += 1
+        if not self.switches.filters_before_batching or self._kept(shard, (one,)):
+            shard.lane_of(one).add(one)
+
+    def close_shard(self, shard_id: str) -> None:
+        """Say that a shard was read to its end (no next iterator). Its children begin once its records are done."""
+        self._shards[shard_id].closed = True
+
+    def checkpoint(self) -> dict[str, str]:
+        """By shard, the sequence number up to which everything is done: a new mapping resumes behind it."""
+        shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
+        return self._resume | shards
+
+    # What to do
+
+    def due(self, now: float) -> list[Action]:
+        """The actions to start now, at most one per lane, all of which may run side by side.
+
+        Each is handed out once; its lane does nothing else until `result` reports the outcome.
+        """
+        lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
+        actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
+        return [action for action in actions if action is not None]
+
+    def next_at(self, now: float) -> float | None:
+        """When `due` next has something (`now` if it has already); None if a record or a result must come first."""
+        times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
+        return min((max(now, time) for time in times if time is not None), default=None)
+
+    def result(self, action: Action, outcome: Outcome, now: float) -> None:
+        """Report the outcome of an action of `due`, once; ValueError for one that is not under way."""
+        shard = self._shards[action.shard_id]
+        lane = shard.lanes[action.lane]
+        if lane.action is not action:
+            raise ValueError(f"no such action is under way in lane {action.lane} of {action.shard_id}")
+        match action, outcome:
+            case Invoke(), NotInvoked():
+                self.counters.failed_invoke += len(action.records)
+                self._try_again(lane, [lane.batch], now)
+            case Invoke(), Returned() | Failed():
+                self._invoked(shard, lane, action, outcome, now)
+            case Deliver(), Delivered():
+                self._delivered(shard, action.records, outcome.succeeded)
+            case _:
+                raise ValueError(f"{type(outcome).__name__} is no outcome of {type(action).__name__}")
+        lane.action = None
+        lane.completed_at = now
+
+    # Choosing
+
+    def _may_run(self, shard: Shard) -> bool:
+        return shard.parent not in self._shards or self._drained(self._shards[shard.parent])
+
+    def _drained(self, shard: Shard) -> bool:
+        return shard.closed and not shard.unpassed and self._may_run(shard)
+
+    def _ready_at(self, shard: Shard, lane: Lane) -> float | None:
+        return shard.ready_at(lane) if self._may_run(shard) else None
+
+    def _next_action(self, shard: Shard, lane: Lane, now: float) -> Action | None:
+        while (ready_at := self._ready_at(shard, lane)) is not None and ready_at <= now:
+            if lane.discarded:
+                return self._deliver(shard, lane, *lane.discarded.popleft(), now)
+            batch = lane.retries.popleft() if lane.retries else Batch(self._new_records(shard, lane))
+            young = self._without_old(shard, lane, batch, now)
+            if young and not lane.discarded:
+                return self._invoke(shard, lane, replace(batch, records=young), now)
+            if young:
+                lane.retries.appendleft(replace(batch, records=young))
+        return None
+
+    def _new_records(self, shard: Shard, lane: Lane) -> Records:
+        records = lane.take()
+        return records if self.switches.filters_before_batching else self._kept(shard, records)
+
+    def _kept(self, shard: Shard, records: Records) -> Records:
+        accepted = [self.settings.filters.accept(record.event) for record in records]
+        self.counters.filtered_out += accepted.count(False)
+        shard.finish(tuple(record for record, kept in zip(records, accepted, strict=True) if not kept))
+        return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
+
+    def _without_old(self, shard: Shard, lane: Lane, batch: Batch, now: float) -> Records:
+        """The batch's records but, at its front, those the stream no longer has and those over the maximum age."""
+        expired, kept = _cut(batch.records, now, self.switches.retention_seconds)
+        self.counters.expired += len(expired)
+        shard.finish(expired)
+        limit = self.settings.max_record_age_seconds
+        aged, young = _cut(kept, now, None if limit == INFINITE else limit)
+        if aged:
+            self._discard(shard, lane, replace(batch, records=aged), "RecordAgeExceeded")
+        return young
+
+    def _invoke(self, shard: Shard, lane: Lane, batch: Batch, now: float) -> Invoke:
+        age_ms = max(0, round((now - batch.records[-1].created_at) * 1000))
+        self.counters.iterator_age_ms = age_ms
+        lane.batch = batch
+        lane.action = action = Invoke(
+            request_id=self._new_id(),
+            shard_id=shard.shard_id,
+            lane=lane.index,
+            records=batch.records,
+            iterator_age_ms=age_ms,
+        )
+        return action
+
+    def _deliver(self, shard: Shard, lane: Lane, batch: Batch, condition: Condition, now: float) -> Deliver:
+        destination = self.settings.on_failure or ""
+        document = failure_document(
+            batch if batch.request_id else replace(batch, request_id=self._new_id()),
+            condition,
+            function_arn=self._function_arn,
+            stream_arn=self._stream_arn,
+            shard_id=shard.shard_id,
+            destination=destination,
+            now=now,
+        )
+        lane.action = action = Deliver(
+            shard_id=shard.shard_id,
+            lane=lane.index,
+            records=batch.records,
+            destination=destination,
+            key=object_key(destination, self._mapping_id, shard.shard_id, now, self._new_id),
+            document=document,
+        )
+        return action
+
+    # Judging
+
+    def _invoked(self, shard: Shard, lane: Lane, action: Invoke, outcome: Returned | Failed, now: float) -> None:
+        verdict = self._verdict(action.records, outcome)
+        self.counters.invoked += len(action.records)
+        self.counters.failed_invoke += verdict.failed
+        shard.finish(action.records[: verdict.accepted])
+        rest = replace(
+            lane.batch,
+            records=action.records[verdict.accepted :],
+            request_id=action.request_id,
+            function_error="Unhandled" if isinstance(outcome, Failed) else None,
+        )
+        retries = self.settings.max_retry_attempts
+        if verdict.accepted:
+            lane.failures_in_a_row = 0
+        if not rest.records:
+            return
+        if verdict.splits and self.settings.bisect_on_error and len(rest.records) > 1:
+            attempts = rest.attempts if self.switches.bisect_attempts == "inherit" else 0
+            parts = halves(rest.records, self.switches)
+            self._try_again(lane, [replace(rest, records=part, attempts=attempts) for part in parts], now)
+        elif verdict.accepted and self.switches.progress_resets_attempts:
+            self._try_again(lane, [replace(rest, attempts=0)], now)
+        elif rest.attempts < retries or retries == INFINITE:
+            self._try_again(lane, [replace(rest, attempts=rest.attempts + 1)], now)
+        else:
+            self._discard(shard, lane, replace(rest, attempts=rest.attempts + 1), "RetryAttemptsExhausted")
+
+    def _verdict(self, records: Records, outcome: Returned | Failed) -> Verdict:
+        if isinstance(outcome, Failed):
+            return Verdict(accepted=0, failed=len(records), splits=True)
+        if not self.settings.report_item_failures:
+            return Verdict(accepted=len(records), failed=0)
+        return verdict_of_response(records, outcome.response, self.switches)
+
+    def _try_again(self, lane: Lane, batches: list[Batch], now: float) -> None:
+        lane.failures_in_a_row += 1
+        lane.retry_at = now + self.switches.retry_delay_seconds(lane.failures_in_a_row)
+        lane.retries.extendleft(reversed(batches))
+
+    def _discard(self, shard: Shard, lane: Lane, batch: Batch, condition: Condition) -> None:
+        lane.failures_in_a_row = 0
+        if self.settings.on_failure:
+            lane.discarded.append((batch, condition))
+        else:
+            self.counters.dropped += len(batch.records)
+            shard.finish(batch.records)
+
+    def _delivered(self, shard: Shard, records: Records, succeeded: bool) -> None:
+        if succeeded:
+            self.counters.on_failure_destination_delivered += len(records)
+        else:
+            self.counters.destination_delivery_failures += 1
+            self.counters.dropped += len(records)
+        shard.finish(records)
+
+
+def _cut(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
+    """The records at the front that are older than the limit, and the rest."""
+    if limit_seconds is None:
+        return (), records
+    old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))
+    return records[:old], records[old:]

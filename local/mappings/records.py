@@ -1,0 +1,104 @@
+"""One record of a DynamoDB stream, in the shape a Lambda function gets it.
+
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (example event); DynamoDB Streams API
+reference, Record, StreamRecord and Identity; DynamoDB developer guide, "DynamoDB Streams and Time to Live".
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+LambdaRecord: TypeAlias = Mapping[str, Any]
+
+TIME_TO_LIVE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """A record waiting for its function. `sequence_number` is a decimal string, to be compared as a number.
+
+    `item` names the item the record is about (its whole key), `created_at` is in epoch seconds as DynamoDB says
+    (whole seconds), `polled_at` on the caller's clock, `size_bytes` what the record adds to an event's JSON.
+    """
+
+    event: LambdaRecord
+    sequence_number: str
+    item: str
+    created_at: float
+    polled_at: float
+    size_bytes: int
+
+    @classmethod
+    def of(cls, event: LambdaRecord, polled_at: float) -> "StreamRecord":
+        change = event["dynamodb"]
+        return cls(
+            event=event,
+            sequence_number=change["SequenceNumber"],
+            item=json.dumps(change["Keys"], sort_keys=True),
+            created_at=change.get("ApproximateCreationDateTime", polled_at),
+            polled_at=polled_at,
+            size_bytes=len(json_text(event).encode()),
+        )
+
+
+Records: TypeAlias = tuple[StreamRecord, ...]
+
+
+def lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
+    """The Lambda event record of one GetRecords record as boto3 returns it; the input is not changed.
+
+    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
+    is taken as seconds already). `userIdentity` appears where the input has the key, even empty: only Time to Live
+    sets it, and a local engine may leave its content out.
+    """
+    change = dict(_json_values(record["dynamodb"]))
+    created_at = change.get("ApproximateCreationDateTime")
+    if created_at is not None:
+        seconds = created_at.timestamp() if isinstance(created_at, datetime) else created_at
+        change["ApproximateCreationDateTime"] = float(int(seconds))
+    event = {
+        "eventID": record["eventID"],
+        "eventName": record["eventName"],
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": region,
+        "dynamodb": change,
+        "eventSourceARN": stream_arn,
+    }
+    identity = record.get("userIdentity")
+    if identity is not None:
+        event["userIdentity"] = {
+            "type": identity.get("Type", TIME_TO_LIVE["type"]),
+            "principalId": identity.get("PrincipalId", TIME_TO_LIVE["principalId"]),
+        }
+    return event
+
+
+def lambda_event(records: Records) -> dict[str, Any]:
+    return {"Records": [record.event for record in records]}
+
+
+def is_unchanged(event: LambdaRecord) -> bool:
+    """Whether both images are there and equal. AWS writes no record for such a write; some local engines do."""
+    change = event["dynamodb"]
+    return "OldImage" in change and change["OldImage"] == change.get("NewImage")
+
+
+def json_text(value: object) -> str:
+    """JSON as it is counted and sent: no spaces, UTF-8 as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _json_values(value: Any) -> Any:
+    match value:
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode("ascii")
+        case list() | tuple() | set() | frozenset():
+            return [_json_values(element) for element in value]
+        case Mapping():
+            return {name: _json_values(element) for name, element in value.items()}
+        case _:
+            return value

@@ -1,0 +1,150 @@
+"""What a stream's event source mapping is told: its settings, and the switches for what AWS leaves unsaid.
+
+Sources: Lambda developer guide, "Event source mapping parameters for DynamoDB Streams" (names, defaults, ranges) and
+"Using AWS Lambda with Amazon DynamoDB"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NoReturn
+
+from local.mappings.filters import Dialect, Filters
+
+INFINITE: Final = -1
+REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
+
+# Properties that say nothing about when, how and with what the function is invoked.
+_ELSEWHERE: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
+
+
+def _number(parameter: str, default: int, lowest: int, highest: int, *, infinite: bool = False) -> Any:
+    metadata = {"parameter": parameter, "lowest": lowest, "highest": highest, "infinite": infinite}
+    return field(default=default, metadata=metadata)
+
+
+def _refuse_reference(value: object) -> NoReturn:
+    raise ValueError(f"{value!r} is a reference: pass `resolve`, which knows what the deployed stack made of it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one mapping, checked; ValueError names the parameter and its range.
+
+    -1 retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
+    destination; an S3 bucket gets the records themselves, any other kind only where they were.
+    """
+
+    batch_size: int = _number("BatchSize", 100, 1, 10_000)
+    batching_window_seconds: int = _number("MaximumBatchingWindowInSeconds", 0, 0, 300)
+    parallelization_factor: int = _number("ParallelizationFactor", 1, 1, 10)
+    max_retry_attempts: int = _number("MaximumRetryAttempts", INFINITE, 0, 10_000, infinite=True)
+    max_record_age_seconds: int = _number("MaximumRecordAgeInSeconds", INFINITE, 60, 604_800, infinite=True)
+    bisect_on_error: bool = False
+    report_item_failures: bool = False
+    filters: Filters = field(default_factory=Filters)
+    starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
+    on_failure: str | None = None
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        for setting in _NUMBERS:
+            _check_range(getattr(self, setting.name), **setting.metadata)
+        for name in ("bisect_on_error", "report_item_failures", "enabled"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(f"{name} {getattr(self, name)!r}: true or false is expected")
+        if self.starting_position not in ("TRIM_HORIZON", "LATEST"):
+            raise ValueError(f"StartingPosition {self.starting_position!r}: TRIM_HORIZON or LATEST is expected")
+
+    @classmethod
+    def from_template(
+        cls,
+        properties: Mapping[str, Any],
+        *,
+        resolve: Callable[[object], str] = _refuse_reference,
+        dialect: Dialect | None = None,
+    ) -> "Settings":
+        """Settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
+
+        `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into the value it has in the deployed stack; only
+        the on-failure destination is asked for. A property the model does not know is refused, never ignored.
+        """
+        rest = {name: value for name, value in properties.items() if name not in _ELSEWHERE}
+        if rest.pop("TumblingWindowInSeconds", 0):
+            raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not modelled here")
+        if "StartingPosition" not in rest:
+            raise ValueError("StartingPosition is required for a stream")
+        response_types = rest.pop("FunctionResponseTypes", [])
+        if unknown_types := set(response_types) - {REPORT_ITEM_FAILURES}:
+            raise ValueError(f"FunctionResponseTypes {sorted(unknown_types)}: only {REPORT_ITEM_FAILURES} exists")
+        patterns = tuple(one["Pattern"] for one in rest.pop("FilterCriteria", {}).get("Filters", []))
+        destination = rest.pop("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+        if destination is not None and not isinstance(destination, str):
+            destination = resolve(destination)
+        settings = cls(
+            bisect_on_error=rest.pop("BisectBatchOnFunctionError", False),
+            report_item_failures=bool(response_types),
+            filters=Filters(patterns, dialect or Dialect()),
+            starting_position=rest.pop("StartingPosition"),
+            on_failure=destination,
+            enabled=rest.pop("Enabled", True),
+            **{n.name: rest.pop(n.metadata["parameter"]) for n in _NUMBERS if n.metadata["parameter"] in rest},
+        )
+        if rest:
+            raise ValueError(f"not modelled for a DynamoDB stream: {', '.join(sorted(rest))}")
+        return settings
+
+
+_NUMBERS: Final = tuple(one for one in dataclasses.fields(Settings) if one.metadata)
+
+
+def _check_range(value: object, *, parameter: str, lowest: int, highest: int, infinite: bool) -> None:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if is_int and infinite and value == INFINITE:
+        return
+    if not isinstance(value, int) or not is_int or not lowest <= value <= highest:
+        endless = f", or {INFINITE} for no limit" if infinite else ""
+        raise ValueError(f"{parameter} {value!r}: a whole number from {lowest} to {highest}{endless} is expected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switches:
+    """What AWS does not document about stream mappings, each as the likelier of its readings.
+
+    A correct handler is right under every setting: the simulator tries them, the laptop uses the defaults.
+    """
+
+    # The wait before the 1st, 2nd, ... attempt after failures in a row; the last repeats.
+    retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
+
+    # Where an odd batch is cut, which half goes first, and whether halves keep the attempts already counted. The
+    # failure that splits a batch is never counted: that much is documented.
+    bisect_midpoint: Literal["floor", "ceiling"] = "floor"
+    bisect_first: Literal["lower", "upper"] = "lower"
+    bisect_attempts: Literal["inherit", "reset"] = "inherit"
+
+    # Seen once on AWS: three retries, five deliveries, so progress within the batch began a new count.
+    progress_resets_attempts: bool = True
+    # A reported sequence number that is not in the batch, alone or among valid ones.
+    unknown_identifier: Literal["fails", "ignored"] = "fails"
+    # A response that is not JSON, or JSON that is not an object, with partial responses on.
+    unreadable_response: Literal["fails", "succeeds"] = "fails"
+
+    # Which of a shard's parallel lanes an item falls into; another salt is another assignment.
+    lane_salt: str = ""
+    failing_lane_stalls_shard: bool = False
+
+    window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
+    # Documented for batching windows; without one, records may count for the batch size before they are filtered.
+    filters_before_batching: bool = True
+    payload_limit_bytes: int = 6 * 1024 * 1024
+
+    # A stream keeps records for 24 hours; what is older is gone, delivered or not. None keeps them for ever.
+    retention_seconds: float | None = 86_400
+    # Where reading starts in a shard that split off while the mapping, begun at LATEST, was running.
+    child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
+    # Unfinished records of a shard beyond which nothing more is read from it.
+    read_ahead_records: int = 10_000
+
+    def retry_delay_seconds(self, failures_in_a_row: int) -> float:
+        return self.retry_delays_seconds[min(failures_in_a_row, len(self.retry_delays_seconds)) - 1]

@@ -1,0 +1,128 @@
+"""The records a stream mapping has read and is not done with: by shard, and in a shard by lane.
+
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
+concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
+"""
+
+import zlib
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from local.mappings.actions import Action
+from local.mappings.failures import Batch, Condition
+from local.mappings.records import Records, StreamRecord
+from local.mappings.settings import Settings, Switches
+
+# Each record but the first brings a comma, so a lane counts one for every record and one less for the brackets.
+_ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
+NOW: Final = 0.0
+
+
+@dataclass(slots=True)
+class Lane:
+    """One strictly ordered line of records: discarded ones go first, then batches to try again, then new records.
+
+    `action` is what is under way, with `batch` if that is an invocation; nothing else of the lane is until it ends.
+    """
+
+    index: int
+    settings: Settings
+    switches: Switches
+    discarded: deque[tuple[Batch, Condition]] = field(default_factory=deque)
+    retries: deque[Batch] = field(default_factory=deque)
+    waiting: deque[StreamRecord] = field(default_factory=deque)
+    waiting_bytes: int = _ENVELOPE_BYTES
+    action: Action | None = None
+    batch: Batch = field(default_factory=Batch)
+    failures_in_a_row: int = 0
+    retry_at: float = NOW
+    completed_at: float | None = None
+
+    @property
+    def failing(self) -> bool:
+        return self.failures_in_a_row > 0 or bool(self.discarded)
+
+    def add(self, record: StreamRecord) -> None:
+        self.waiting.append(record)
+        self.waiting_bytes += record.size_bytes + 1
+
+    def take(self) -> Records:
+        """The next batch of new records: as many as the batch size and the payload limit let in, but at least one."""
+        taken: list[StreamRecord] = []
+        size = _ENVELOPE_BYTES
+        while self.waiting and len(taken) < self.settings.batch_size:
+            size += self.waiting[0].size_bytes + 1
+            if taken and size > self.switches.payload_limit_bytes:
+                break
+            taken.append(self.waiting.popleft())
+            self.waiting_bytes -= taken[-1].size_bytes + 1
+        return tuple(taken)
+
+    def ready_at(self) -> float | None:
+        """When the lane has something to do; None while it is at work or has nothing."""
+        if self.action:
+            return None
+        if self.discarded:
+            return NOW
+        if self.retries:
+            return self.retry_at
+        return self._batch_complete_at() if self.waiting else None
+
+    def _batch_complete_at(self) -> float:
+        window = self.settings.batching_window_seconds
+        is_full = len(self.waiting) >= self.settings.batch_size
+        if not window or is_full or self.waiting_bytes >= self.switches.payload_limit_bytes:
+            return NOW
+        opened_at = self.waiting[0].polled_at
+        # The window that opened at completion and found nothing until its end is taken to wait for the first record.
+        if self.switches.window_opens == "at_completion" and self.completed_at is not None:
+            opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
+        return opened_at + window
+
+
+@dataclass(slots=True)
+class Shard:
+    """A shard, its lanes, and how far it is done.
+
+    `unpassed` has the sequence numbers that were read and that the checkpoint has not passed, in order; `done` those
+    of them that wait only for an earlier one.
+    """
+
+    shard_id: str
+    parent: str | None
+    lanes: tuple[Lane, ...]
+    switches: Switches
+    checkpoint: str | None
+    closed: bool = False
+    read_up_to: int = -1
+    unpassed: deque[str] = field(default_factory=deque)
+    done: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            self.read_up_to = int(self.checkpoint)
+
+    def begin(self, record: StreamRecord) -> bool:
+        """Note a record as read; False if it was before. Sequence numbers are compared as numbers, not as text."""
+        if int(record.sequence_number) <= self.read_up_to:
+            return False
+        self.read_up_to = int(record.sequence_number)
+        self.unpassed.append(record.sequence_number)
+        return True
+
+    def finish(self, records: Records) -> None:
+        """Note records as done. The checkpoint moves up to the first one, of whatever lane, that is not."""
+        self.done.update(record.sequence_number for record in records)
+        while self.unpassed and self.unpassed[0] in self.done:
+            self.checkpoint = self.unpassed.popleft()
+            self.done.remove(self.checkpoint)
+
+    def lane_of(self, record: StreamRecord) -> Lane:
+        """The lane of the record's item: one item is always in one lane, which is what keeps its records in order."""
+        return self.lanes[zlib.crc32((self.switches.lane_salt + record.item).encode()) % len(self.lanes)]
+
+    def ready_at(self, lane: Lane) -> float | None:
+        """As `Lane.ready_at`; with lanes that stall each other, new records also wait for the shard's retries."""
+        stalls = self.switches.failing_lane_stalls_shard and not lane.failing
+        return None if stalls and any(other.failing for other in self.lanes) else lane.ready_at()

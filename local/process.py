@@ -1,0 +1,117 @@
+"""The processes the laptop run starts: one directory each, in which the next start finds what a kill -9 left running.
+
+The child inherits an open, locked file. The lock lives exactly as long as the child, however it ends and whoever its
+parent was, so a process id read from that file is never someone else's (an id alone may have been given away again).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+LOCK = "pid"
+LOG = "log"
+
+
+class ProcessFailed(RuntimeError):
+    """A process ended, or did not answer in time, while it was being started. Says why in its message."""
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on at this moment."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def accepts(port: int) -> bool:
+    """Whether somebody on the loopback interface takes connections on the port."""
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def running(directory: Path) -> int | None:
+    """The id of the process that was started in this directory, while it lives."""
+    try:
+        with open(directory / LOCK) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                process_id = lock.read()
+                if not process_id:
+                    raise ProcessFailed(f"somebody else is starting a process in {directory}") from None
+                return int(process_id)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def start(
+    command: Sequence[str], *, directory: Path, env: Mapping[str, str], ready: Callable[[], bool], timeout_seconds: float
+) -> subprocess.Popen[bytes]:
+    """Start a process and wait until it is ready. Its output goes to `directory/log`, started afresh.
+
+    It gets its own session: a Ctrl-C in the terminal reaches the one who started it, who stops things in order.
+    Raises ProcessFailed when it ends, or is not ready within timeout_seconds (it is ended then).
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / LOCK, "a+") as lock, open(directory / LOG, "wb") as log:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ProcessFailed(f"{directory} is in use by process {running(directory)}") from None
+        lock.truncate(0)  # an id of earlier days must never be read under this lock
+        process = subprocess.Popen(
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(lock.fileno(),),
+        )
+        lock.write(str(process.pid))
+    give_up = time.monotonic() + timeout_seconds
+    while not ready():
+        ended = process.poll() is not None
+        if ended or time.monotonic() > give_up:
+            stop(directory)
+            process.wait()
+            said = (directory / LOG).read_text(errors="replace").strip().splitlines()[-5:]
+            outcome = "ended" if ended else f"was not ready within {timeout_seconds:g} s"
+            raise ProcessFailed(f"{Path(command[0]).name} {outcome}: {' | '.join(said) or 'it said nothing'}")
+        time.sleep(0.005)
+    return process
+
+
+def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
+    """End the process of this directory, whoever started it: by SIGTERM, and by SIGKILL when that takes too long.
+
+    Returns whether it ended by itself after SIGTERM (True as well when none was running).
+    """
+    process_id = running(directory)
+    if process_id is None:
+        return True
+    os.kill(process_id, signal.SIGTERM)
+    if _gone(directory, timeout_seconds):
+        return True
+    os.kill(process_id, signal.SIGKILL)
+    _gone(directory, timeout_seconds)
+    return False
+
+
+def _gone(directory: Path, timeout_seconds: float) -> bool:
+    give_up = time.monotonic() + timeout_seconds
+    while running(directory) is not None:
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.005)
+    return True

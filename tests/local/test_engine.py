@@ -1,0 +1,300 @@
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import clock, process
+from local import engine as local_engine
+from local.engine import Engine, EngineMissing
+
+KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
+PLAIN = {
+    "KeySchema": KEYS,
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK")],
+}
+GLOBAL_TABLE = {  # as a synthesized template has it
+    "AttributeDefinitions": [
+        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "GSI1",
+            "KeySchema": [
+                {"AttributeName": "GSI1PK", "KeyType": "HASH"},
+                {"AttributeName": "GSI1SK", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["total", "status"]},
+        }
+    ],
+    "KeySchema": KEYS,
+    "Replicas": [
+        {
+            "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+            "Region": "eu-central-1",
+            "SSESpecification": {"KMSMasterKeyId": {"Fn::GetAtt": ["Key", "Arn"]}},
+        }
+    ],
+    "SSESpecification": {"SSEEnabled": True, "SSEType": "KMS"},
+    "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
+    "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
+}
+EXPIRED_BY_ITSELF = '{"type":"Service","principalId":"dynamodb.amazonaws.com"}'
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Path]:
+    """A directory for engines of one test, none of which outlives it."""
+    yield tmp_path
+    process.stop(tmp_path)
+
+
+@pytest.fixture
+def new_plain_table(engine: Engine, request: pytest.FixtureRequest) -> str:
+    """A table of strings PK and SK, named after the test."""
+    name: str = request.node.name[:200]
+    engine.create_table(name, PLAIN)
+    return name
+
+
+def put(engine: Engine, table: str, key: str, **attributes: Any) -> None:
+    engine.dynamodb().put_item(TableName=table, Item={"PK": {"S": key}, "SK": {"S": "x"}, **attributes})
+
+
+def keys(engine: Engine, table: str) -> set[str]:
+    return {item["PK"]["S"] for item in engine.dynamodb().scan(TableName=table)["Items"]}
+
+
+def stream(engine: Engine, table: str) -> list[Any]:
+    client = engine.streams()
+    [arn] = [found["StreamArn"] for found in client.list_streams(TableName=table)["Streams"]]
+    [shard] = client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+    iterator = client.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")
+    return list(client.get_records(ShardIterator=iterator["ShardIterator"])["Records"])
+
+
+def removals(engine: Engine, table: str) -> dict[str, str | None]:
+    """The stream's removals as the engine keeps them: the user identity by key."""
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database:
+        rows = database.execute(
+            "SELECT json_extract(keys_json, '$.PK.S'), user_identity FROM _stream_records"
+            " WHERE table_name = ? AND event_name = 'REMOVE'",
+            (table,),
+        )
+        return dict(rows.fetchall())
+
+
+def kill(directory: Path) -> None:
+    process_id = process.running(directory)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGKILL)
+
+
+def seconds_from_now(seconds: float) -> Any:
+    return {"N": str(int(time.time() + seconds))}
+
+
+def test_a_killed_engine_continues_with_all_items_and_stream_records(own: Path) -> None:
+    first = local_engine.start(own)
+    first.create_table("shop", PLAIN)
+    for number in range(20):
+        put(first, "shop", str(number))
+    before = stream(first, "shop")
+    kill(own)
+
+    second = local_engine.start(own)
+    second.create_table("shop", PLAIN)  # as every start does
+    put(second, "shop", "after")
+
+    assert keys(second, "shop") == {*map(str, range(20)), "after"}
+    records = stream(second, "shop")
+    assert records[:-1] == before
+    numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in records]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 21
+
+
+def test_an_engine_killed_amid_writes_keeps_every_write_it_answered(own: Path) -> None:
+    first = local_engine.start(own)
+    first.create_table("shop", PLAIN)
+    answered: list[str] = []
+
+    def write() -> None:
+        client = first.dynamodb()
+        with suppress(Exception):  # the kill
+            for number in range(100_000):
+                client.put_item(TableName="shop", Item={"PK": {"S": str(number)}, "SK": {"S": "x"}})
+                answered.append(str(number))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(answered) < 100:
+        time.sleep(0.001)
+    kill(own)
+    second = local_engine.start(own)
+    writer.join()
+
+    with closing(sqlite3.connect(second.database)) as database:
+        [(items,)] = database.execute("SELECT count(*) FROM shop").fetchall()
+        [(records,)] = database.execute("SELECT count(*) FROM _stream_records").fetchall()
+    assert items == records
+    assert set(answered) <= keys(second, "shop")
+
+
+def test_a_start_ends_the_engine_that_an_earlier_run_left_behind(own: Path) -> None:
+    left_behind = local_engine.start(own)
+    assert left_behind.started
+
+    engine = local_engine.start(own)
+
+    assert left_behind.started.wait(timeout=5) == 0
+    assert local_engine.find(own) == engine
+
+
+def test_a_port_that_is_taken_is_refused(engine: Engine, own: Path) -> None:
+    with pytest.raises(process.ProcessFailed, match=f"port {engine.port} of 127.0.0.1 is taken"):
+        local_engine.start(own, port=engine.port)
+
+
+def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:
+    assert local_engine.find(own) is None
+    local_engine.start(own).stop()
+    assert local_engine.find(own) is None
+
+
+def test_a_missing_engine_is_one_sentence_that_names_make_setup(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_engine, "PROJECT", own)
+    with pytest.raises(EngineMissing, match=r"^[^.]+: run `make setup`\.$"):
+        local_engine.start(own)
+
+
+def test_a_table_of_the_template_is_made_with_its_indexes_and_its_stream(engine: Engine) -> None:
+    engine.create_table("of-the-template", GLOBAL_TABLE)
+
+    table = engine.dynamodb().describe_table(TableName="of-the-template")["Table"]
+    assert table["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    [index] = table["GlobalSecondaryIndexes"]
+    [wanted] = GLOBAL_TABLE["GlobalSecondaryIndexes"]
+    assert (index["KeySchema"], index["Projection"]) == (wanted["KeySchema"], wanted["Projection"])
+
+
+def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
+    engine.create_table("first-definition", GLOBAL_TABLE)
+    engine.create_table("first-definition", GLOBAL_TABLE)
+    with pytest.raises(RuntimeError, match="make reset"):
+        engine.create_table("first-definition", PLAIN)
+
+
+def test_what_is_due_expires_with_the_user_identity_of_an_expiry(engine: Engine, new_plain_table: str) -> None:
+    put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
+    put(engine, new_plain_table, "not due", ttl=seconds_from_now(60))
+    put(engine, new_plain_table, "lasting")
+    put(engine, new_plain_table, "deleted", ttl=seconds_from_now(-5))
+    engine.dynamodb().delete_item(TableName=new_plain_table, Key={"PK": {"S": "deleted"}, "SK": {"S": "x"}})
+
+    assert engine.expire() == 1
+    assert keys(engine, new_plain_table) == {"not due", "lasting"}
+    assert removals(engine, new_plain_table) == {"deleted": None, "due": EXPIRED_BY_ITSELF}
+    assert ["userIdentity" in record for record in stream(engine, new_plain_table)[-2:]] == [False, True]
+
+
+def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_untouched(
+    engine: Engine, new_plain_table: str
+) -> None:
+    strange = 'a "quoted" \\ #ü\n key'
+    in_a_year = seconds_from_now(365 * 86_400)
+    put(engine, new_plain_table, strange, ttl=in_a_year, note={"S": "kept"})
+    put(engine, new_plain_table, "in two years", ttl=seconds_from_now(730 * 86_400))
+    put(engine, new_plain_table, "lasting")
+
+    assert clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=400)) == 1
+    assert keys(engine, new_plain_table) == {"in two years", "lasting"}
+    assert removals(engine, new_plain_table) == {strange: EXPIRED_BY_ITSELF}
+    removal = stream(engine, new_plain_table)[-1]
+    assert removal["userIdentity"] is not None
+    assert removal["dynamodb"]["OldImage"] == {
+        "PK": {"S": strange},
+        "SK": {"S": "x"},
+        "ttl": in_a_year,
+        "note": {"S": "kept"},
+    }
+
+
+def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
+    put(engine, new_plain_table, "again", ttl=seconds_from_now(60))
+    clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=1))
+    put(engine, new_plain_table, "again", ttl=seconds_from_now(120))
+
+    engine.dynamodb().delete_item(TableName=new_plain_table, Key={"PK": {"S": "again"}, "SK": {"S": "x"}})
+
+    assert removals(engine, new_plain_table) == {"again": None}
+
+
+def test_looking_ahead_reads_past_one_page(engine: Engine, new_plain_table: str) -> None:
+    for number in range(4):
+        put(engine, new_plain_table, str(number), ttl=seconds_from_now(60), filler={"S": "x" * 390_000})
+    assert clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(hours=1)) == 4
+    assert keys(engine, new_plain_table) == set()
+
+
+def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
+    engine: Engine, new_plain_table: str
+) -> None:
+    moments = []
+
+    def lapse(moment: datetime) -> None:
+        moments.append(moment)
+        put(engine, new_plain_table, "closed by lapse", ttl=seconds_from_now(60))
+
+    started = datetime.now(UTC)
+    assert clock.advance(engine, new_plain_table, timedelta(days=1), lapse) == 1
+    [moment] = moments
+    assert timedelta(days=1) <= moment - started < timedelta(days=1, minutes=1)
+
+
+def test_what_becomes_due_is_expired_while_the_clock_runs(engine: Engine, new_plain_table: str) -> None:
+    put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
+    stop = threading.Event()
+    ticking = threading.Thread(target=clock.keep_expiring, args=(engine, stop, 0.01))
+    ticking.start()
+    try:
+        give_up = time.monotonic() + 10
+        while keys(engine, new_plain_table) and time.monotonic() < give_up:
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        ticking.join(timeout=10)
+    assert keys(engine, new_plain_table) == set()
+    assert not ticking.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("400d", timedelta(days=400)), ("90m", timedelta(minutes=90)), ("2w", timedelta(weeks=2)), ("5s", timedelta(seconds=5))],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
+    assert clock.duration(text) == meant
+
+
+@pytest.mark.parametrize("text", ["", "d", "400", "-1d", "1.5d", "1y", "9999999d"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        clock.duration(text)
+
+
+def test_each_table_of_a_test_is_new_and_empty(new_table: Callable[[], str], engine: Engine) -> None:
+    first, second = new_table(), new_table()
+    put(engine, first, "something")
+    assert first != second
+    assert keys(engine, second) == set()
+    assert stream(engine, second) == []
