@@ -16,11 +16,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import boto3
+from botocore.config import Config
 
 from local import process
 from local.engine import ADDRESS, CREDENTIALS, REGION
@@ -32,6 +35,10 @@ API_PATH = "/_aws/execute-api"
 # the objects of S3, what the functions were unpacked to, all mails so far, and the sign of a run that was not saved.
 STATE, OBJECTS, TEMPORARY, MAILS, UNSAVED = "state", "s3", "tmp", "mails.jsonl", "unsaved"
 SAVED, SAVED_BEFORE, BESIDE = "saved", "saved-before", "beside"
+
+
+class FunctionFailed(RuntimeError):
+    """A function that was called raised an error, or took too long."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,16 @@ class LocalAws:
         """What boto3.client needs beside the name of a service (not of DynamoDB, which is the engine's)."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
+    def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
+        """Call a function and wait for its answer. Raises FunctionFailed with the error it raised; never repeats."""
+        config = Config(read_timeout=900, retries={"total_max_attempts": 1})
+        client = boto3.client("lambda", config=config, **self.access)
+        answer = client.invoke(FunctionName=function_name, Payload=json.dumps(event))
+        payload = json.loads(answer["Payload"].read())
+        if "FunctionError" in answer:
+            raise FunctionFailed(f"{function_name}: {payload}")
+        return payload
+
     def mails(self) -> list[dict[str, Any]]:
         """All mails sent so far, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml, Timestamp (epoch).
 
@@ -67,7 +84,7 @@ class LocalAws:
             connection.request("GET", "/_ministack/ses/messages")
             by_account = json.loads(connection.getresponse().read())["messages"]
         new = [mail for mails in by_account.values() for mail in mails if mail["MessageId"] not in known]
-        with open(record, "a") as file:
+        with record.open("a") as file:
             file.writelines(json.dumps(mail) + "\n" for mail in new)
         return kept + new
 
@@ -131,7 +148,7 @@ def find(directory: Path) -> LocalAws | None:
 
 
 def _environment(directory: Path, port: int, functions_use: str) -> dict[str, str]:
-    """All that the process is told. Functions inherit every variable of it, so nothing of the user's may be in there."""
+    """All that the process is told. Functions inherit every variable of it, so nothing of the user's is in there."""
     home = str(directory / TEMPORARY)
     return {
         "PATH": "/usr/bin:/bin",

@@ -115,7 +115,9 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
                 except client.exceptions.ConditionalCheckFailedException:
                     pass  # it got another time, or was deleted, since the page was read
             with database:
-                database.executemany("DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due)
+                database.executemany(
+                    "DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due
+                )
     return expired
 
 

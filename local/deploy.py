@@ -31,48 +31,61 @@ Resource = dict[str, Any]
 
 BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version", "30"
 BUCKET = f"orderstream-local-assets-{ACCOUNT}"
+API_ID = "orderstream"
 
 
 class DeployFailed(RuntimeError):
     """The stack could not be made or changed. The message has the reasons, one for each resource that failed."""
 
 
-def _absent(resource: Resource) -> None:
+@dataclass(frozen=True)
+class Difference:
+    """What ministack does not take as it stands. `change` gives what to deploy instead; None: leave it out."""
+
+    of: str
+    reason: str
+    change: Callable[[Resource], Resource | None]
+
+
+def _left_out(_: Resource) -> None:
     return None
 
 
-def _metric_alarms_only(resource: Resource) -> Resource | None:
-    return None if "Metrics" in resource["Properties"] else resource
+def _unless_metric_math(alarm: Resource) -> Resource | None:
+    return None if "Metrics" in alarm["Properties"] else alarm
 
 
-def _api(resource: Resource) -> Resource:
-    properties = resource["Properties"]
-    properties["Tags"] = properties.get("Tags", {}) | {"ms-custom-id": "orderstream"}
+def _unless_provider_url(output: Resource) -> Resource | None:
+    return None if '"ProviderURL"' in json.dumps(output) else output
+
+
+def _api(api: Resource) -> Resource:
+    properties = api["Properties"]
+    properties["Tags"] = properties.get("Tags", {}) | {"ms-custom-id": API_ID}
     if cors := properties.get("CorsConfiguration"):
         properties["CorsConfiguration"] = {name[0].lower() + name[1:]: value for name, value in cors.items()}
-    return resource
+    return api
 
 
-def _password_sign_in(resource: Resource) -> Resource:
-    flows = resource["Properties"].setdefault("ExplicitAuthFlows", ["ALLOW_REFRESH_TOKEN_AUTH"])
-    flows.append("ALLOW_ADMIN_USER_PASSWORD_AUTH")
-    return resource
+def _password_sign_in(app_client: Resource) -> Resource:
+    app_client["Properties"].setdefault("ExplicitAuthFlows", []).append("ALLOW_ADMIN_USER_PASSWORD_AUTH")
+    return app_client
 
 
-# What ministack 1.5 does not take as it stands: the type of resource, the reason, and what is done to it.
-DIFFERENCES: tuple[tuple[str, str, Callable[[Resource], Resource | None]], ...] = (
-    ("AWS::Events::Archive", "it has no such resource: made by CreateArchive after the deploy", _absent),
-    ("AWS::Backup::BackupSelection", "it has no such resource, and there is nothing to back up on a laptop", _absent),
-    ("AWS::CloudWatch::Alarm", "it refuses metric math; alarms on one metric are made", _metric_alarms_only),
-    ("AWS::ApiGatewayV2::Api", "it reads CORS settings in the API's spelling only; and a lasting address", _api),
-    ("AWS::Cognito::UserPoolClient", "not its fault: local/users.py gets tokens by password", _password_sign_in),
+OUTPUT = "Output"
+DIFFERENCES = (
+    Difference("AWS::Events::Archive", "unknown to it as a resource: made through the API after the deploy", _left_out),
+    Difference("AWS::Backup::BackupSelection", "unknown to it; a laptop has nothing to back up", _left_out),
+    Difference("AWS::CloudWatch::Alarm", "it refuses metric math (alarms on one metric are made)", _unless_metric_math),
+    Difference("AWS::ApiGatewayV2::Api", "it reads CORS in the API's spelling; a tag makes the address lasting", _api),
+    Difference("AWS::Cognito::UserPoolClient", "tokens are fetched by password here", _password_sign_in),
+    Difference(OUTPUT, "it lacks UserPool.ProviderURL and would roll the stack back", _unless_provider_url),
 )
-OUTPUT_ATTRIBUTES_IT_LACKS = ("ProviderURL",)
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A deployed stack. `resources`: the names that were given to its resources, by their ids in the template."""
+    """A deployed stack. `resources`: the names its resources were given, by their ids in the template."""
 
     template: Mapping[str, Any]
     outputs: Mapping[str, str]
@@ -80,7 +93,7 @@ class Stack:
     changed: bool
 
     def names(self, resource_type: str) -> list[str]:
-        """The names of all resources of a type, in the order of the template."""
+        """The names of all resources of a type (of a queue: its URL), in the order of the template."""
         found = (id for id, resource in self.template["Resources"].items() if resource["Type"] == resource_type)
         return [self.resources[id] for id in found if id in self.resources]
 
@@ -88,6 +101,17 @@ class Stack:
         """The name of the only resource of a type."""
         [name] = self.names(resource_type)
         return name
+
+    def properties(self, resource_type: str) -> Mapping[str, Any]:
+        """What the template says of the only resource of a type."""
+        [resource] = [found for found in self.template["Resources"].values() if found["Type"] == resource_type]
+        properties: Mapping[str, Any] = resource["Properties"]
+        return properties
+
+    def function(self, handler: str) -> str:
+        """The name of the function with that handler, such as functions.lapse.handler."""
+        [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
+        return self.resources[id]
 
     def api_url(self, aws: LocalAws) -> str:
         """Where the HTTP API answers, without a slash at the end."""
@@ -123,31 +147,37 @@ def deploy(aws: LocalAws, name: str, template: Mapping[str, Any], source: Path) 
         after = _settled(client, name)
         if after != ("UPDATE_COMPLETE" if before else "CREATE_COMPLETE"):
             raise DeployFailed(f"{name} is {after}: {'; '.join(_failures(client, name))}")
-    stack = _describe(client, name, template, changed)
+    stack = _described(client, name, template, changed)
     _make_archives(aws, stack)
+    _verify_senders(aws, stack)
     return stack
+
+
+def deployed(aws: LocalAws, name: str) -> Stack:
+    """The stack as somebody else deployed it; its template lacks what was left out."""
+    client = boto3.client("cloudformation", **aws.access)
+    return _described(client, name, json.loads(_body(client, name)), changed=False)
+
+
+def _handler(resource: Resource) -> str | None:
+    handler: str | None = resource.get("Properties", {}).get("Handler")
+    return handler
 
 
 def _adapted(template: Mapping[str, Any], code_key: str) -> Resource:
     adapted: Resource = copy.deepcopy(dict(template))
     resources: dict[str, Resource] = adapted["Resources"]
-    for resource_type, _, change in DIFFERENCES:
-        for id in [id for id, resource in resources.items() if resource["Type"] == resource_type]:
-            if (new := change(resources[id])) is None:
-                del resources[id]
-            else:
-                resources[id] = new
+    outputs: dict[str, Resource] = adapted.setdefault("Outputs", {})
+    for difference in DIFFERENCES:
+        section = outputs if difference.of == OUTPUT else resources
+        for id in [id for id, found in section.items() if found.get("Type", OUTPUT) == difference.of]:
+            if (changed := difference.change(section.pop(id))) is not None:
+                section[id] = changed
     for resource in resources.values():
         if "S3Key" in resource.get("Properties", {}).get("Code", {}):
             resource["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": code_key}
         if needed := resource.get("DependsOn"):
             resource["DependsOn"] = [id for id in ([needed] if isinstance(needed, str) else needed) if id in resources]
-    outputs = adapted.get("Outputs", {})
-    adapted["Outputs"] = {
-        id: output
-        for id, output in outputs.items()
-        if not any(f'"{attribute}"' in json.dumps(output) for attribute in OUTPUT_ATTRIBUTES_IT_LACKS)
-    }
     return adapted
 
 
@@ -194,7 +224,7 @@ def _failures(client: CloudFormationClient, name: str) -> list[str]:
     ]
 
 
-def _describe(client: CloudFormationClient, name: str, template: Mapping[str, Any], changed: bool) -> Stack:
+def _described(client: CloudFormationClient, name: str, template: Mapping[str, Any], changed: bool) -> Stack:
     outputs = client.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
     resources = client.describe_stack_resources(StackName=name)["StackResources"]
     return Stack(
@@ -221,3 +251,13 @@ def _make_archives(aws: LocalAws, stack: Stack) -> None:
                 EventPattern=pattern,
                 RetentionDays=properties.get("RetentionDays", 0),
             )
+
+
+def _verify_senders(aws: LocalAws, stack: Stack) -> None:
+    """Let the functions send mails: on AWS, whoever owns the address has verified it before. Safe to repeat."""
+    client = boto3.client("sesv2", **aws.access)
+    for resource in stack.template["Resources"].values():
+        sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")
+        if isinstance(sender, str):
+            with contextlib.suppress(client.exceptions.AlreadyExistsException):
+                client.create_email_identity(EmailIdentity=sender)

@@ -18,7 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
 PROJECT = Path(__file__).resolve().parent.parent
-REGION = "eu-central-1"
+REGION: Final = "eu-central-1"
+CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 TTL_ATTRIBUTE = "ttl"
 DATABASE = "dynamodb.sqlite"
 ADDRESS = "address.json"
@@ -80,9 +81,9 @@ class Engine:
     def _client(self) -> DynamoDBClient:
         return self.dynamodb()
 
-    def dynamodb(self) -> DynamoDBClient:
+    def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
         """A new client. Thread-safe, as every client of boto3 is."""
-        return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, **CREDENTIALS)
+        return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
         """A new client that lets the engine's shard ids pass, which are shorter than botocore's minimum."""
@@ -95,8 +96,8 @@ class Engine:
         """Make the table, unless it exists. Safe to repeat.
 
         `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table), or is a request for CreateTable:
-        both name keys, attributes and indexes alike, and nothing else of them matters to the engine. Raises RuntimeError
-        when the table exists with other keys or indexes.
+        both name keys, attributes and indexes alike, and nothing else of them matters to the engine. Raises
+        RuntimeError when the table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -116,9 +117,7 @@ class Engine:
             raise RuntimeError(f"Table {name} was made from another definition: `make reset` begins anew.")
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
-            client.update_time_to_live(
-                TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl}
-            )
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
     def expire(self) -> int:
         """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.
@@ -141,9 +140,6 @@ class Engine:
         process.stop(self.directory)
         if self.started:
             self.started.wait()
-
-
-CREDENTIALS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 
 
 def start(directory: Path, port: int | None = None) -> Engine:
@@ -199,7 +195,11 @@ def _shape(table: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         _keys(table),
         {
-            name: (_keys(index), index["Projection"]["ProjectionType"], set(index["Projection"].get("NonKeyAttributes", ())))
+            name: (
+                _keys(index),
+                index["Projection"]["ProjectionType"],
+                set(index["Projection"].get("NonKeyAttributes", ())),
+            )
             for name, index in indexes.items()
         },
     )

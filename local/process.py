@@ -41,7 +41,7 @@ def accepts(port: int) -> bool:
 def running(directory: Path) -> int | None:
     """The id of the process that was started in this directory, while it lives."""
     try:
-        with open(directory / LOCK) as lock:
+        with (directory / LOCK).open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -55,7 +55,12 @@ def running(directory: Path) -> int | None:
 
 
 def start(
-    command: Sequence[str], *, directory: Path, env: Mapping[str, str], ready: Callable[[], bool], timeout_seconds: float
+    command: Sequence[str],
+    *,
+    directory: Path,
+    env: Mapping[str, str],
+    ready: Callable[[], bool],
+    timeout_seconds: float,
 ) -> subprocess.Popen[bytes]:
     """Start a process and wait until it is ready. Its output goes to `directory/log`, started afresh.
 
@@ -63,7 +68,7 @@ def start(
     Raises ProcessFailed when it ends, or is not ready within timeout_seconds (it is ended then).
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / LOCK, "a+") as lock, open(directory / LOG, "wb") as log:
+    with (directory / LOCK).open("a+") as lock, (directory / LOG).open("wb") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

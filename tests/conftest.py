@@ -16,8 +16,9 @@ from local import engine as local_engine
 from local.engine import Engine, EngineMissing
 
 if TYPE_CHECKING:
-    from functions.dynamodb.store import Table
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from functions.dynamodb.store import Table
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
 ENOUGH_BYTES = 1 << 30
@@ -48,15 +49,15 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only() -> Iterator[None]:
     """No test talks to another machine: one that forgets to say where its AWS is fails, and says so."""
-    connect = socket.socket.connect
+    resolve = socket.getaddrinfo
 
-    def connect_nearby(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
-            raise AssertionError(f"a test tried to reach {address[0]}:{address[1]}")
-        connect(self, address)
+    def resolve_nearby(host: Any, *arguments: Any, **named: Any) -> Any:
+        if host not in (None, "localhost", "127.0.0.1", "::1"):
+            pytest.fail(f"a test tried to reach {host}")
+        return resolve(host, *arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "connect", connect_nearby)
+        patch.setattr(socket, "getaddrinfo", resolve_nearby)
         yield
 
 
@@ -101,3 +102,12 @@ def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
     from functions.model.table import BY_TYPE  # noqa: PLC0415
 
     return Table(dynamodb, new_table(), BY_TYPE)
+
+
+@pytest.fixture
+def floor(engine: Engine, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A whole shop that runs only when it is told to (see tests/shopfloor.py)."""
+    from tests.shopfloor import running  # noqa: PLC0415
+
+    with running(engine, new_table(), monkeypatch) as shopfloor:
+        yield shopfloor

@@ -24,7 +24,7 @@ class Unreadable(ValueError):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def entity(cls: type[T]) -> type[T]:
-    """Declare an item (or a part of one). Frozen to mypy; at run time a slotted dataclass whose slots a reader may fill,
+    """Declare an item (or a part of one). Frozen to mypy; at run time a slotted dataclass whose slots a reader fills,
     because really frozen dataclasses read three times slower."""
     return dataclass(slots=True, kw_only=True)(cls)
 

@@ -1,4 +1,4 @@
-"""Key templates: how an item's keys are spelled from its fields, checked when the module that declares them is imported.
+"""Key templates: how an item's keys are spelled from its fields, checked when the declaring module is imported.
 
 A template is "partition / sort"; `{name}` is a field or a property of the entity. Where a property is None the item is
 not in that index. What makes a key wrong in ways nobody sees until later is refused at import: an unpadded number, a

@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from functions.dynamodb.images import Image, Unreadable, reader
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Write
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ HEALS = {  # cancellation and error codes of requests that may succeed when sent
 }
 BATCH_GET_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
+
+
+class Impossible(Permanent):
+    """DynamoDB will never take this write: the item is too large, or a key malformed."""
 
 
 class Busy(Exception):
@@ -168,7 +173,8 @@ class Table:
         found: list[Any] = []
         waiting = self.patience()
         for start in range(0, len(keys), BATCH_GET_LIMIT):
-            wanted: Any = {self.name: {"Keys": list(keys[start : start + BATCH_GET_LIMIT]), "ConsistentRead": consistent}}
+            chunk = list(keys[start : start + BATCH_GET_LIMIT])
+            wanted: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
             while wanted:
                 answer = self.client.batch_get_item(RequestItems=wanted)
                 found += answer["Responses"].get(self.name, [])
@@ -177,7 +183,7 @@ class Table:
         return [item for item in map(self.read, found) if item is not None]
 
     def partition(self, pattern: Query[Any], **known: str) -> list[Image]:
-        """Every image of one partition as it lies in the table, expired or not: for the archive, which loses nothing."""
+        """Every image of one partition as it lies there, expired or not: for the archive, which loses nothing."""
         name = {"#pk": pattern.names[0]}
         value = {":pk": {"S": pattern.rows[0].templates(pattern.index)[0].spell(known)}}
         images: list[Image] = []
@@ -241,6 +247,8 @@ class Table:
                 code = error.response["Error"]["Code"]
                 if code in HEALS:
                     return False
+                if code == "ValidationException":
+                    raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "ConditionalCheckFailedException":
                     raise
                 found = cast(Image | None, error.response.get("Item"))
@@ -262,6 +270,8 @@ class Table:
                 code = error.response["Error"]["Code"]
                 if code in HEALS:
                     return False
+                if code == "ValidationException":
+                    raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "TransactionCanceledException":
                     raise
                 reasons = cast(Any, error.response)["CancellationReasons"]
@@ -269,7 +279,7 @@ class Table:
                     if reason["Code"] == "ConditionalCheckFailed":
                         raise self._refusal(write, reason.get("Item")) from None
                 if not any(reason["Code"] in HEALS for reason in reasons):
-                    raise
+                    raise Impossible(error.response["Error"]["Message"]) from error
                 return False
             return True
 

@@ -37,10 +37,15 @@ class Batch:
     def waiting(self) -> Iterator[Record]:
         """The records in order, without those whose item has failed before; these are retried too."""
         for record in self.records:
-            if item_of(record) in self._held:
-                self._retry.append(record["dynamodb"]["SequenceNumber"])
-            else:
+            if not self.holds(record):
                 yield record
+
+    def holds(self, record: Record) -> bool:
+        """Whether the record's item has failed before; if so the record is retried too."""
+        if item_of(record) not in self._held:
+            return False
+        self._retry.append(record["dynamodb"]["SequenceNumber"])
+        return True
 
     def apply(self, record: Record, act: Callable[[Record], None]) -> None:
         """Do something with a record and note what became of it."""
@@ -48,7 +53,7 @@ class Batch:
             act(record)
         except Permanent as error:
             self.refuse(record, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, the record must not be lost
             self.retry(record, error)
 
     def refuse(self, record: Record, error: Exception) -> None:
@@ -56,7 +61,7 @@ class Batch:
         self.failed(error, record)
         try:
             self.park(record, f"{type(error).__name__}: {error}")
-        except Exception as parking:
+        except Exception as parking:  # noqa: BLE001  the same
             self.retry(record, parking)
 
     def retry(self, record: Record, error: Exception) -> None:

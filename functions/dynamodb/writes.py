@@ -54,6 +54,18 @@ def put_newer(row: Row[T], item: T) -> Write[T]:
     return Write("Put", row, request, _changed(row, image), image)
 
 
+def put_over(row: Row[T], item: T, holder: str, held_by: str) -> Write[T]:
+    """Write an item over the one that is there, if that one's field `holder` still says who held it."""
+    image = row.write(item)
+    request = {
+        "Item": image,
+        "ConditionExpression": "#holder = :held_by",
+        "ExpressionAttributeNames": {"#holder": holder},
+        "ExpressionAttributeValues": {":held_by": {"S": held_by}},
+    }
+    return Write("Put", row, request, _changed(row, image), image)
+
+
 def change(row: Row[T], before: T, after: T, *, refused: Refusal[T] | None = None) -> Write[T]:
     """Write what differs between an item as it was read and as it shall be, if nobody else changed it meanwhile.
 

@@ -1,1 +1,1 @@
-"""What the shop is, as data: entities, keys, patterns, states, copies, changes, events and reactions. Talks to nobody."""
+"""What the shop is, as data: entities, keys, patterns, states, copies, changes, events, reactions. Talks to nobody."""

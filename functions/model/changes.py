@@ -79,7 +79,7 @@ class Change:
 
 def read(record: Record) -> Change | None:
     """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
-    or only attributes copied from elsewhere, which raise no version).
+    or only attributes copied from elsewhere, which raise no version), and for markers, which nobody follows.
 
     Raises NotReadable and UnknownSchema, which no retry heals.
     """
@@ -89,6 +89,8 @@ def read(record: Record) -> Change | None:
             return None
         image = old if new is None else new
         row = _row(image)
+        if row.kind == "marker":
+            return None
         before = None if old is None else _row(old).read(old)
         after = None if new is None else row.read(new)
     except (Unreadable, LookupError, TypeError, AttributeError, ValueError) as error:
@@ -117,9 +119,9 @@ def _expired(record: Record) -> bool:
 
 def _name(row: Row[Any], on: On, status: str | None, old_status: str | None, expired: bool) -> str:
     for kind in KINDS:
-        if kind.row is row and kind.on == on and kind.expired <= expired:
-            if kind.to is None or (kind.to == status and status != old_status):
-                return kind.name
+        reached = kind.to is None or (kind.to == status and status != old_status)
+        if kind.row is row and kind.on == on and kind.expired <= expired and reached:
+            return kind.name
     return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
 
 

@@ -5,7 +5,7 @@ put if absent under the change's id. What is derived never comes from an image t
 repairs reads the primary again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -120,11 +120,11 @@ LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.TIMELINE, timeline, gapless=True),
     Log(t.ORDER, t.ACTIVITY, activity),
 )
-ENDED_BY: tuple[tuple[Row[Any], tuple[Row[Any], ...]], ...] = (
+ENDED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The
     # stub's own record comes after all of its order's, every time: with it, what lies there again is deleted again.
-    (t.ARCHIVED_ORDER, (t.ORDER_LINE, t.TIMELINE)),
-)
+    t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
+}
 SOURCES: tuple[Row[Any], ...] = tuple(dict.fromkeys([*(s.of for s in SNAPSHOTS), *(log.of for log in LOGS)]))
 """The rows whose changes the copies follow."""
 
@@ -164,6 +164,11 @@ def following(change: Change) -> Following:
         for entry in log.derive(change)
     )
     return Following(put, delete, entries)
+
+
+def ended_by(change: Change) -> tuple[Row[Any], ...]:
+    """The copies in the item's own partition that have no place there after this change."""
+    return ENDED_BY.get(change.row, ()) if change.after is not None else ()
 
 
 def _differ(one: Any, two: Any) -> bool:

@@ -27,7 +27,7 @@ def shard_of(id: str) -> str:
     return str(int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % SHARDS)
 
 
-# Who and what -----------------------------------------------------------------------------------------------------------
+# Who and what
 @entity
 class Customer:
     """A person who buys. `customer_id` is the identity provider's `sub`."""
@@ -79,7 +79,7 @@ class Product:
 
 @entity
 class Stock:
-    """One part of a product's stock. `received` counts everything that ever came in, `available` what can be ordered."""
+    """One part of a product's stock. `received`: everything that ever came in, `available`: what can be ordered."""
 
     product_id: str
     part: int
@@ -89,10 +89,10 @@ class Stock:
     version: int = 1
 
 
-# The order and what it owns ---------------------------------------------------------------------------------------------
+# The order and what it owns
 @entity
 class Line:
-    """One product of an order at the price it was ordered for. `taken`: quantity by stock part, when not all of part 0."""
+    """One product of an order, at the price it was ordered for. `taken`: quantity by stock part, if not all of part 0."""
 
     name: str
     price: int
@@ -263,7 +263,7 @@ class InvoiceSeries:
     version: int = 1
 
 
-# Markers ----------------------------------------------------------------------------------------------------------------
+# Markers
 @entity
 class Command:
     """A keyed command that was done: who asked, a fingerprint of what for, and the answer (JSON)."""
@@ -307,7 +307,7 @@ class Notification:
     message_id: str | None = None
 
 
-# Copies -----------------------------------------------------------------------------------------------------------------
+# Copies
 @entity
 class OrderSummary:
     """An order in its customer's partition. `items` counts pieces; `archived`: the whole of it lies in the archive."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.images import Image, entity
 from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import KINDS, Change
+from functions.model.changes import KINDS, Change, NotReadable, UnknownSchema
 
 SOURCE = "orderstream"
 PERSONAL = {"name", "email", "address", "email_hash"}
@@ -102,7 +102,7 @@ EVENTS = (
     Event("CustomerRegistered", t.CUSTOMER,       CustomerData, "a customer has a profile now"),
     Event("OrderPlaced",        t.ORDER,          OrderData,    "its stock is reserved; it waits for payment"),
     Event("OrderPaid",          t.ORDER,          OrderData,    "paid in full"),
-    Event("OrderCancelled",     t.ORDER,          OrderData,    "cancelled before it was paid; its stock is free again"),
+    Event("OrderCancelled",     t.ORDER,          OrderData,    "cancelled before it was paid; its stock is free"),
     Event("OrderLapsed",        t.ORDER,          OrderData,    "not paid in time; its stock is free again"),
     Event("OrderFulfilling",    t.ORDER,          OrderData,    "with the warehouse"),
     Event("OrderShipped",       t.ORDER,          OrderData,    "on its way"),
@@ -111,12 +111,12 @@ EVENTS = (
     Event("OrderArchived",      t.ARCHIVED_ORDER, OrderData,    "all of it lies in the archive"),
     Event("PaymentCaptured",    t.PAYMENT,        PaymentData,  "the provider has the money"),
     Event("PaymentFailed",      t.PAYMENT,        PaymentData,  "the provider did not get the money"),
-    Event("PaymentUnmatched",   t.PAYMENT,        PaymentData,  "money came that fits no order waiting for it: a person must look"),
+    Event("PaymentUnmatched",   t.PAYMENT,        PaymentData,  "money that fits no waiting order: a person must look"),
     Event("InvoiceIssued",      t.INVOICE,        InvoiceData,  "an invoice has its number"),
     Event("ShipmentRequested",  t.SHIPMENT,       ShipmentData, "the warehouse is to pack and send"),
     Event("ShipmentDispatched", t.SHIPMENT,       ShipmentData, "the carrier has it"),
     Event("ShipmentDelivered",  t.SHIPMENT,       ShipmentData, "the customer has it"),
-    Event("ActivityExpired",    t.ACTIVITY,       ActivityData, "an activity entry has ended and is to be archived", image=True),
+    Event("ActivityExpired",    t.ACTIVITY,       ActivityData, "an activity entry ended; to be archived", image=True),
 )
 # fmt: on
 BY_NAME: Mapping[str, Event] = {event.name: event for event in EVENTS}
@@ -144,3 +144,29 @@ def detail(change: Change) -> dict[str, Any] | None:
 def _json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
+
+
+@dataclass(frozen=True)
+class Received:
+    """An event as a consumer has it. `data` is an instance of the contract's class."""
+
+    id: str
+    name: str
+    at: Instant
+    version: int
+    data: Any
+    image: Image | None
+
+
+def received(detail: Mapping[str, Any]) -> Received:
+    """A `detail` read back. Raises UnknownSchema and NotReadable, which no retry heals."""
+    event = BY_NAME.get(str(detail.get("type")))
+    if event is None:
+        raise NotReadable("an event of no known type")
+    if detail.get("schema") != event.schema:
+        raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
+    try:
+        data = event.data(**{name: detail["data"][name] for name in get_type_hints(event.data)})
+        return Received(detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image"))
+    except (LookupError, TypeError, ValueError) as error:
+        raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error

@@ -1,10 +1,42 @@
-"""How long things last, in days, and the one rule between them: what remembers outlives what can come again."""
+"""How long things last, in days, and the rule between them: what remembers outlives what can come again."""
 
+QUEUE_DAYS = 4
+DLQ_DAYS = 14
+"""Of a dead-letter queue; SQS keeps nothing longer."""
+FAILURE_DAYS = 30
+"""Of what the stream readers gave up on or put aside."""
+BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
 NOTIFICATION_DAYS = 180
-ACTIVITY_DAYS = 90
-QUEUE_DAYS = 4
-DLQ_DAYS = 14
-FAILURE_DAYS = 30
-BUS_ARCHIVE_DAYS = 30
+"""Of a notification, which is the claim of its own mail and so remembers it too."""
+
+
+def check(
+    *,
+    queue_days: int = QUEUE_DAYS,
+    dlq_days: int = DLQ_DAYS,
+    failure_days: int = FAILURE_DAYS,
+    bus_archive_days: int = BUS_ARCHIVE_DAYS,
+    effect_days: int = EFFECT_DAYS,
+    command_days: int = COMMAND_DAYS,
+    notification_days: int = NOTIFICATION_DAYS,
+) -> None:
+    """Raises ValueError, with a sentence for each life that is wrong. The stack calls it at every synth.
+
+    A message's age counts from when it was first sent, in its dead-letter queue too (SQS developer guide, "Using
+    dead-letter queues"); moved back from there it counts as new. So the latest an event comes again is: kept to the
+    last day, replayed, left in a dead-letter queue to the last day, moved back, and left there once more.
+    """
+    wrong = []
+    if not queue_days < dlq_days <= 14:
+        wrong.append(
+            f"dead-letter queues keep messages for {dlq_days} d, but must outlive the queues ({queue_days} d), and SQS "
+            "allows 14"
+        )
+    latest_days = max(failure_days, bus_archive_days) + 2 * dlq_days
+    for what, days in (("effects", effect_days), ("commands", command_days), ("notifications", notification_days)):
+        if days <= latest_days:
+            wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
+    if wrong:
+        raise ValueError("lives: " + "; ".join(wrong))

@@ -37,7 +37,6 @@ C1   = Get[e.Command](       id="C1",   question="what a keyed command answered 
 C2   = Get[e.Payment](       id="C2",   question="a payment by the provider's id",                             rows=(t.PAYMENT,))
 R1   = Get[e.Effect](        id="R1",   question="whether a reaction had its effect",                          rows=(t.EFFECT,))
 R2   = Get[e.InvoiceSeries]( id="R2",   question="the last number of a series of invoices",                    rows=(t.INVOICE_SERIES,))
-R3   = Get[e.Notification](  id="R3",   question="whether a mail was sent",                                    rows=(t.NOTIFICATION,))
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

@@ -36,7 +36,7 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.money import MOST_MINOR_UNITS
-from functions.model.patterns import A12, A14, A15, A16, A16b, A17, A12b
+from functions.model.patterns import A12, A14, A15, A16, A17, A12b, A16b
 from functions.model.states import moved
 from functions.model.table import CUSTOMER, EXPIRY, ORDER, PRODUCT, STOCK
 from functions.shop.keyed import fingerprint
@@ -50,7 +50,7 @@ REPLANS = 4
 
 @dataclass(frozen=True)
 class Wanted:
-    """A line as asked for. `price`: what the client showed, if it says so; the order is refused if it is another now."""
+    """A line as asked for. `price`: what the client showed, where it says so; if it is another now that is refused."""
 
     quantity: int
     price: int | None = None

@@ -1,4 +1,4 @@
-"""Payments, as the payment provider tells of them. The provider is right about money; the shop is right about orders."""
+"""Payments, as the provider tells of them. The provider is right about money, the shop is right about orders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

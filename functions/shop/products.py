@@ -41,7 +41,11 @@ def update_product(shop: Shop, caller: Caller, product_id: str, name: str | None
 
     def attempt() -> Product:
         before = product(shop, product_id)
-        wanted = replace(before, name=before.name if name is None else name, price=before.price if price is None else price)
+        wanted = replace(
+            before,
+            name=before.name if name is None else name,
+            price=before.price if price is None else price,
+        )
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.instant(), version=before.version + 1)

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """`pepper` makes ids that nobody can guess out of what they are made of. The days say when a closed order expires."""
+    """`pepper` makes ids that nobody can guess from what they are made of. The days say when a closed order expires."""
 
     table: Table
     new_id: Callable[[], str]

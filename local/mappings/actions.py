@@ -9,7 +9,10 @@ from local.mappings.records import Records, lambda_event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke:
-    """Invoke the function with `event`, then report Returned, Failed or NotInvoked."""
+    """Invoke the function with `event`, then report Returned, Failed or NotInvoked.
+
+    `iterator_age_ms` is the metric IteratorAge: how long the batch's last record has been in the stream.
+    """
 
     request_id: str
     shard_id: str
@@ -72,7 +75,6 @@ class Counters:
 
     `invoked` counts a record at every invocation that had it, `failed_invoke` at every try that failed it. `dropped`
     has what neither the function nor the destination took; what outlived the stream's retention is only `expired`.
-    `iterator_age_ms` is the latest value, of the last record of a batch when it was sent.
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
     """
 
@@ -84,7 +86,6 @@ class Counters:
     on_failure_destination_delivered: int = 0
     destination_delivery_failures: int = 0
     expired: int = 0
-    iterator_age_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

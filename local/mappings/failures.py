@@ -64,7 +64,7 @@ def _reported(response: object) -> list[object] | None:
     if not isinstance(response, Mapping):
         return None
     reported = response.get("batchItemFailures")
-    entries = [] if reported is None else reported if isinstance(reported, list) else [reported]
+    entries = reported if isinstance(reported, list) else [] if reported is None else [None]
     return [entry.get("itemIdentifier") if isinstance(entry, Mapping) else None for entry in entries]
 
 

@@ -189,15 +189,13 @@ class EventSourceMapping:
         return young
 
     def _invoke(self, shard: Shard, lane: Lane, batch: Batch, now: float) -> Invoke:
-        age_ms = max(0, round((now - batch.records[-1].created_at) * 1000))
-        self.counters.iterator_age_ms = age_ms
         lane.batch = batch
         lane.action = action = Invoke(
             request_id=self._new_id(),
             shard_id=shard.shard_id,
             lane=lane.index,
             records=batch.records,
-            iterator_age_ms=age_ms,
+            iterator_age_ms=max(0, round((now - batch.records[-1].created_at) * 1000)),
         )
         return action
 

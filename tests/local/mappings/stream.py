@@ -16,7 +16,9 @@ ERROR = Failed("KeyError")
 SUCCESS = Returned()
 
 
-def record(number: int, item: str = "a", *, created_at: float = START, kind: str = "Order", **more: Any) -> dict[str, Any]:
+def record(
+    number: int, item: str = "a", *, created_at: float = START, kind: str = "Order", **more: Any
+) -> dict[str, Any]:
     """One stream record in Lambda's shape; its sequence number is `number`."""
     return {
         "eventID": f"event-{number}",
@@ -82,19 +84,12 @@ def delivery(stream: EventSourceMapping, now: float = START) -> Deliver:
     return action
 
 
-def next_action(stream: EventSourceMapping, now: float) -> tuple[Invoke | Deliver, float]:
-    """The next action, whenever it is due, and when that is."""
-    at = stream.next_at(now)
-    assert at is not None
-    (action,) = stream.due(at)
-    return action, at
-
-
 def deliveries_of(stream: EventSourceMapping, *outcomes: Any, now: float = START) -> list[list[int]]:
     """Runs one action after the other, each with the next outcome, and returns the numbers each had."""
     seen = []
     for outcome in outcomes:
-        action, now = next_action(stream, now)
+        now = stream.next_at(now) or now
+        (action,) = stream.due(now)
         seen.append(numbers_of(action))
         stream.result(action, outcome, now)
     return seen

@@ -100,7 +100,7 @@ def test_anything_but_matches_null() -> None:
 def test_numbers_are_compared_as_written_unless_the_dialect_says_by_value() -> None:
     by_value = Dialect(numbers="value")
     for text, as_written in (("300", True), ("300.0", False), ("3e2", False)):
-        pattern = '{"dynamodb": {"SizeBytes": [%s]}}' % text
+        pattern = '{"dynamodb": {"SizeBytes": [' + text + "]}}"
         assert Filters((pattern,)).accept(RECORD) is as_written
         assert Filters((pattern,), by_value).accept(RECORD)
     assert Filters(('{"dynamodb": {"ApproximateCreationDateTime": [300.0]}}',)).accept(RECORD)

@@ -1,0 +1,134 @@
+"""The reaction to what has expired: its bytes go to S3, whole, before anything of it leaves the table.
+
+An order is one object with everything it owned, `orders/{order_id}/{version}.json`; activity is gzipped NDJSON by day,
+named by its content. Both are typed DynamoDB JSON (binary as base64), so that all ten types come back as they were.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from functions import wiring
+from functions.dynamodb.images import Image
+from functions.dynamodb.streams import Permanent
+from functions.dynamodb.writes import Changed
+from functions.environment import Archive, current
+from functions.model.events import Received
+from functions.queues import Message, Messages, event_in
+from functions.shop.archive import Estate, close, leave_stub
+from functions.shop.shop import Shop
+
+FORMAT = 1
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    environment = current(Archive)
+    shop = wiring.shop(environment.table_name)
+    messages = Messages(event, wiring.parking(environment.failures_bucket, "archive"), wiring.failing("archive"))
+    for days in _grouped(messages.messages).values():
+        messages.apply(days, lambda events: archive(shop, environment.archive_bucket, events))
+    return messages.response()
+
+
+def _grouped(messages: Sequence[Message]) -> dict[str, list[Message]]:
+    """Activity of one day together, everything else by itself."""
+    groups: dict[str, list[Message]] = defaultdict(list)
+    for message in messages:
+        try:
+            event = event_in(message)
+        except Permanent:
+            groups[message["messageId"]].append(message)  # refused where it is handled
+            continue
+        groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
+    return groups
+
+
+def archive(shop: Shop, bucket: str, events: Sequence[Received]) -> None:
+    """Archive one expired order, or some activity of one day."""
+    if events[0].name == "OrderExpired":
+        archive_order(shop, bucket, events[0].data.order_id)
+    else:
+        archive_activity(bucket, events)
+
+
+def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
+    """Close, write, delete, leave a stub; whatever was done before is found done."""
+    estate = close(shop, order_id)
+    if estate is None:
+        return
+    key = f"orders/{order_id}/{estate.order.version}.json"
+    body = _put_once(bucket, key, order_object(estate), "application/json")
+    try:
+        leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
+    except Changed:  # another delivery was faster
+        return
+    wiring.log.info("archived", extra={"order_id": order_id, "object": key})
+
+
+def order_object(estate: Estate) -> bytes:
+    """The object of an order: {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]}, sorted keys."""
+    order = estate.order
+    body = {"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(estate.images)}
+    return _json(body)
+
+
+def restored(body: bytes) -> list[Image]:
+    """The images in an order's object, as they lay in the table."""
+    return [{name: _untag(value) for name, value in image.items()} for image in json.loads(body)["items"]]
+
+
+def archive_activity(bucket: str, events: Sequence[Received]) -> None:
+    """Activity entries that ended, one line each, in the order of their ids."""
+    images = {event.id: event.image for event in events}
+    lines = b"".join(_json(images[id]) + b"\n" for id in sorted(images))
+    digest = hashlib.sha256(lines).hexdigest()
+    day = events[0].data.at[:10]
+    _put_once(bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip")
+    wiring.log.info("archived", extra={"activity": len(images), "day": day})
+
+
+def _put_once(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
+    """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
+    s3 = wiring.client("s3")
+    checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    try:
+        s3.put_object(
+            Bucket=bucket, Key=key, Body=body, ContentType=content_type, ChecksumSHA256=checksum, IfNoneMatch="*"
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "PreconditionFailed":
+            raise
+        return bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return body
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_binary).encode()
+
+
+def _binary(value: Any) -> str:
+    """JSON has no bytes: base64, as in a stream record."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"an image holds no {type(value).__name__}")
+
+
+def _untag(value: Any) -> Any:
+    ((tag, content),) = value.items()
+    match tag:
+        case "B":
+            return {tag: base64.b64decode(content)}
+        case "BS":
+            return {tag: [base64.b64decode(one) for one in content]}
+        case "L":
+            return {tag: [_untag(one) for one in content]}
+        case "M":
+            return {tag: {name: _untag(one) for name, one in content.items()}}
+    return value

@@ -1,0 +1,1 @@
+"""The reaction that tells customers: a mail for each event they should hear of, if their settings want it."""

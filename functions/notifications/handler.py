@@ -1,0 +1,46 @@
+"""Claim, send, mark: a mail goes out once, but for a crash between the provider's acceptance and the mark."""
+
+from typing import Any
+
+from functions import wiring
+from functions.environment import Notifications, current
+from functions.model.events import Received
+from functions.notifications.mails import written
+from functions.queues import Messages
+from functions.shop.notifications import claim, letter, mark_sent
+from functions.shop.shop import Shop
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    environment = current(Notifications)
+    shop = wiring.shop(environment.table_name)
+    messages = Messages(
+        event, wiring.parking(environment.failures_bucket, "notifications"), wiring.failing("notifications")
+    )
+    return messages.each(lambda told: notify(shop, environment, told)).response()
+
+
+def notify(shop: Shop, environment: Notifications, told: Received) -> None:
+    """Send the mail of an event, unless it was sent or nobody wants it. Raises what shall be tried again."""
+    about = letter(shop, told.data.customer_id, told.data.order_id)
+    if about is None:
+        wiring.log.info("not wanted", extra={"event": told.id, "order_id": told.data.order_id})
+        return
+    mine = claim(shop, told.name, told.id, told.at, about.order)
+    if mine is None:
+        return
+    mail = written(told.name, about.customer, about.order, environment.shop_name)
+    answer = wiring.client("sesv2").send_email(
+        FromEmailAddress=environment.sender,
+        Destination={"ToAddresses": [about.customer.email]},
+        Content={
+            "Simple": {
+                "Subject": {"Data": mail.subject},
+                "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
+            }
+        },
+        EmailTags=[{"Name": "effect", "Value": told.id}],
+    )
+    mark_sent(shop, mine, answer["MessageId"])
+    wiring.log.info("mailed", extra={"event": told.id, "order_id": told.data.order_id, "mail": told.name})

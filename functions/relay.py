@@ -1,0 +1,75 @@
+"""The stream reader that publishes what happened: stream record → typed change → event on the bus.
+
+Order is kept per item: no call carries two records of one item, and an item whose event was not taken waits. Every
+entry's own result is looked at, because PutEvents answers 200 with some of its entries refused.
+"""
+
+import json
+from typing import Any
+
+from functions import wiring
+from functions.dynamodb.streams import Batch, Permanent, Record, item_of
+from functions.environment import Relay, current
+from functions.model import changes, events
+
+ENTRIES_A_CALL = 10
+NEVER_TAKEN = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
+"""Refusals of one entry that would come again for ever (EventBridge API reference, PutEventsResultEntry)."""
+
+
+class NotTaken(Exception):
+    """The bus refused an entry for now."""
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: a batch of stream records in, the records to send again out."""
+    environment = current(Relay)
+    batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "relay"), wiring.failing("relay"))
+    published: list[str] = []
+    pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}
+
+    def flush() -> None:
+        published.extend(_publish(batch, list(pending.values())))
+        pending.clear()
+
+    def prepare(record: Record) -> None:
+        change = changes.read(record)
+        detail = events.detail(change) if change else None
+        if detail:
+            pending[item_of(record)] = (record, _entry(environment.bus_name, detail))
+
+    for record in batch.waiting():
+        if item_of(record) in pending or len(pending) == ENTRIES_A_CALL:
+            flush()
+        if not batch.holds(record):  # the flush may have put this item on hold
+            batch.apply(record, prepare)
+    flush()
+    wiring.log.info("published", extra={"records": len(event["Records"]), "events": published})
+    return batch.response()
+
+
+def _entry(bus_name: str, detail: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(detail, separators=(",", ":"))
+    return {"EventBusName": bus_name, "Source": events.SOURCE, "DetailType": detail["type"], "Detail": text}
+
+
+def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list[str]:
+    """One PutEvents; each entry that was refused has its record parked or sent again. Returns what was taken."""
+    if not entries:
+        return []
+    try:
+        results = wiring.client("events").put_events(Entries=[entry for _, entry in entries])["Entries"]
+    except Exception as error:  # noqa: BLE001  whatever it is, the records must not be lost
+        for record, _ in entries:
+            batch.retry(record, error)
+        return []
+    taken = []
+    for (record, entry), result in zip(entries, results, strict=True):
+        code = result.get("ErrorCode")
+        if code in NEVER_TAKEN:
+            batch.refuse(record, Permanent(code))
+        elif code:
+            batch.retry(record, NotTaken(code))
+        else:
+            taken.append(f"{entry['DetailType']} {json.loads(entry['Detail'])['id']}")
+    return taken

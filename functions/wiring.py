@@ -1,0 +1,67 @@
+"""What a Lambda is wired to: AWS clients, the shop, its log, and the place for what can never be handled.
+
+Everything is made when first needed and kept while the Lambda is warm. A test or a simulation replaces these functions.
+"""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from botocore.config import Config
+
+from functions.dynamodb.store import Table
+from functions.model.table import BY_TYPE
+from functions.shop.shop import Shop
+
+log = Logger(service="orderstream")
+TIMEOUTS = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 3})
+
+
+@cache
+def client(service: str) -> Any:
+    """The client of an AWS service: one per Lambda, made at its first call."""
+    return boto3.client(service, config=TIMEOUTS)  # type: ignore[call-overload]  # the service is not a literal here
+
+
+def shop(table_name: str, **settings: Any) -> Shop:
+    """The shop on its table, under the wall clock."""
+    return Shop(table=Table(client("dynamodb"), table_name, BY_TYPE), new_id=lambda: uuid.uuid4().hex, **settings)
+
+
+@cache
+def secret(name: str) -> str:
+    """The value of a secret, read once while the Lambda is warm."""
+    return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
+
+
+def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
+    """A function that keeps a record with the reason why it can never be handled: `parked/{reader}/{hash}.json`.
+
+    The name is made of the record, so a record that comes again is kept once.
+    """
+
+    def park(record: Mapping[str, Any], reason: str) -> None:
+        text = json.dumps(record, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        body = json.dumps({"reader": reader, "reason": reason, "record": record}).encode()
+        client("s3").put_object(
+            Bucket=bucket, Key=f"parked/{reader}/{digest}.json", Body=body, ContentType="application/json"
+        )
+        log.error("parked", extra={"reader": reader, "reason": reason.partition(":")[0], "object": digest})
+
+    return park
+
+
+def failing(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
+    """A function that logs a failure: its kind and the record's id, never what is in the record."""
+
+    def failed(error: Exception, record: Mapping[str, Any]) -> None:
+        id = record.get("eventID") or record.get("messageId")
+        log.warning("failed", extra={"reader": reader, "error": type(error).__name__, "record": id})
+
+    return failed

@@ -1,0 +1,37 @@
+"""cdk-nag, as the app's guard: what its rules find fails the synth, unless it is acknowledged, construct by construct."""
+
+from collections.abc import Mapping
+
+from aws_cdk import Stack, Validations
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+from constructs import IConstruct
+
+
+def guard(app: IConstruct) -> None:
+    """Check every resource of the app with the rules of these packs."""
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+
+
+def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Accept findings on one construct, each by its full id (AwsSolutions-S1) with the reason that holds there."""
+    for rule, reason in reasons.items():
+        Validations.of(construct).acknowledge(id=rule, reason=reason)
+
+
+def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
+    """Accept that a policy of this construct names resources by a wildcard."""
+    named = _flat(Stack.of(construct).resolve(resource))
+    acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{named}]": reason})
+
+
+def _flat(value: object) -> str:
+    """A resource as cdk-nag writes it in a finding: references in angle brackets."""
+    match value:
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(_flat, parts))
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{resource}.{attribute}>"
+        case {"Ref": name}:
+            return f"<{name}>"
+        case _:
+            return str(value)

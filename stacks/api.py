@@ -1,0 +1,87 @@
+"""The HTTP API: one Lambda behind it, every route behind a token but those that are public by name."""
+
+import json
+
+from aws_cdk import Duration
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from constructs import Construct
+
+from stacks.acknowledged import acknowledge
+from stacks.function import Function
+from stacks.identity import Identity
+from stacks.log_group import LogGroup
+from stacks.stage import Stage
+
+# Not ANY: a browser's preflight (OPTIONS) carries no token, and is answered by the API itself where no route takes it.
+GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
+PUBLIC = {
+    "GET /docs": "Documentation is for those who have no token yet.",
+    "GET /openapi.json": "Documentation is for those who have no token yet.",
+    "GET /products/{product_id}": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
+    "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
+}
+# What an operator needs to find a request and its log lines. No address, no agent, no path: an id in it is a person's.
+ACCESS_LOG = {
+    "requestId": "$context.requestId",
+    "time": "$context.requestTime",
+    "route": "$context.routeKey",
+    "status": "$context.status",
+    "responseLength": "$context.responseLength",
+    "latencyMilliseconds": "$context.responseLatency",
+    "integrationMilliseconds": "$context.integrationLatency",
+    "integrationError": "$context.integrationErrorMessage",
+    "authorizerError": "$context.authorizer.error",
+}
+
+
+class Api(Construct):
+    """`url`: where it answers."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, identity: Identity) -> None:
+        super().__init__(scope, id)
+        api = apigateway.HttpApi(
+            self,
+            "Api",
+            description=f"{stage.shop_name} ({stage.name})",
+            create_default_stage=False,
+            cors_preflight=_cors(stage) if stage.cors_origins else None,
+        )
+        authorizer = authorizers.HttpUserPoolAuthorizer("Token", identity.pool, user_pool_clients=[identity.client])
+        lambda_ = integrations.HttpLambdaIntegration("Lambda", function.function, scope_permission_to_route=False)
+        methods = [apigateway.HttpMethod(method) for method in GUARDED]
+        api.add_routes(path="/{proxy+}", methods=methods, integration=lambda_, authorizer=authorizer)
+        for route, reason in PUBLIC.items():
+            method, path = route.split()
+            [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=lambda_)
+            acknowledge(public, {"AwsSolutions-APIG4": reason})
+        log = LogGroup(self, "AccessLog", stage=stage)
+        stage_resource = apigateway.CfnStage(
+            self,
+            "Stage",
+            api_id=api.api_id,
+            stage_name="$default",
+            auto_deploy=True,
+            access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
+                destination_arn=log.log_group_arn, format=json.dumps(ACCESS_LOG)
+            ),
+            default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
+                throttling_rate_limit=stage.requests_per_second,
+                throttling_burst_limit=stage.burst_requests,
+                detailed_metrics_enabled=True,
+            ),
+        )
+        stage_resource.node.add_dependency(log)
+        self.url: str = api.api_endpoint
+
+
+def _cors(stage: Stage) -> apigateway.CorsPreflightOptions:
+    return apigateway.CorsPreflightOptions(
+        allow_origins=list(stage.cors_origins),
+        allow_methods=[apigateway.CorsHttpMethod(method) for method in GUARDED],
+        allow_headers=["authorization", "content-type", "idempotency-key"],
+        expose_headers=["idempotent-replayed", "location", "retry-after"],
+        max_age=Duration.hours(1),
+    )

@@ -1,0 +1,23 @@
+"""The event bus, and the archive from which its events can be played again."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from constructs import Construct
+
+from functions.model import lives
+from functions.model.events import SOURCE
+
+
+class Bus(Construct):
+    """`bus`: for rules; `name`, `arn`."""
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self.bus = events.EventBus(self, "Bus")
+        self.bus.archive(
+            "Archive",
+            event_pattern=events.EventPattern(source=[SOURCE]),
+            retention=Duration.days(lives.BUS_ARCHIVE_DAYS),
+        )
+        self.name: str = self.bus.event_bus_name
+        self.arn: str = self.bus.event_bus_arn

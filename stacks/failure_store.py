@@ -1,0 +1,40 @@
+"""Where stream records end that could not be worked: put aside by a function, or given up by its mapping."""
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from functions.model import lives
+from stacks.acknowledged import acknowledge
+from stacks.stage import Stage
+
+
+class FailureStore(Construct):
+    """`name`, `arn`; `parked_arn`: what functions put aside; `given_up_arn`: what Lambda's mappings deliver."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
+        super().__init__(scope, id)
+        bucket = s3.Bucket(
+            self,
+            "Bucket",
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=key,
+            bucket_key_enabled=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(lives.FAILURE_DAYS))],
+            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+        )
+        self.name: str = bucket.bucket_name
+        self.arn: str = bucket.bucket_arn
+        self.parked_arn = f"{self.arn}/parked/*"
+        self.given_up_arn = f"{self.arn}/aws/lambda/*"
+        acknowledge(
+            bucket,
+            {
+                "AwsSolutions-S1": "Operators alone read it; CloudTrail's data events name who did, access logs would not "
+                "always."
+            },
+        )

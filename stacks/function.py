@@ -1,0 +1,80 @@
+"""A Lambda with a role and a log of its own. It may do nothing but log and trace until the stack says what else."""
+
+from typing import Any
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from functions import environment as env
+from stacks.acknowledged import acknowledge, acknowledge_wildcard
+from stacks.log_group import LogGroup
+from stacks.stage import Stage
+
+ON_3_13 = "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
+
+
+class Function(Construct):
+    """`module`: where its `handler` is, below functions. `environment`: what it is told, one of functions.environment.
+
+    `failures_go`: where an event ends that it could not work, which is never a dead-letter queue of the function: that
+    would only ever be filled by asynchronous calls.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        code: lambda_.Code,
+        module: str,
+        environment: Any,
+        failures_go: str,
+        timeout_seconds: int,
+        memory_mb: int = 512,
+    ) -> None:
+        super().__init__(scope, id)
+        log = LogGroup(self, "Log", stage=stage)
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.may("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
+        self.timeout_seconds = timeout_seconds
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            code=code,
+            handler=f"functions.{module}.handler",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            role=self.role,
+            environment=env.variables(environment),
+            timeout=Duration.seconds(timeout_seconds),
+            memory_size=memory_mb,
+            tracing=lambda_.Tracing.ACTIVE,
+            log_group=log,
+            logging_format=lambda_.LoggingFormat.JSON,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+        )
+        self.name: str = self.function.function_name
+        acknowledge(
+            self,
+            {
+                "AwsSolutions-L1": ON_3_13,
+                "Serverless-LambdaLatestVersion": ON_3_13,
+                "Serverless-LambdaDLQ": failures_go,
+            },
+        )
+        acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
+
+    def may(self, *actions: str, on: str | list[str], because: str = "") -> None:
+        """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
+        resources = [on] if isinstance(on, str) else on
+        self.role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+        for resource in resources:
+            if "*" in resource:
+                if not because:
+                    raise ValueError(f"{self.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
+                acknowledge_wildcard(self, resource, because)
+

@@ -1,0 +1,63 @@
+"""Who may come in: customers, who register themselves, and the groups of people who work for the shop."""
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_cognito as cognito
+from constructs import Construct
+
+from stacks.acknowledged import acknowledge
+from stacks.stage import Stage
+
+GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and its people"}
+
+
+class Identity(Construct):
+    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
+        super().__init__(scope, id)
+        self.pool = cognito.UserPool(
+            self,
+            "Pool",
+            self_sign_up_enabled=True,
+            sign_in_aliases=cognito.SignInAliases(email=True),
+            sign_in_case_sensitive=False,
+            auto_verify=cognito.AutoVerifiedAttrs(email=True),
+            standard_attributes=cognito.StandardAttributes(
+                email=cognito.StandardAttribute(required=True, mutable=True)
+            ),
+            # A new address counts only once it is verified; until then the old one stays the customer's.
+            keep_original=cognito.KeepOriginalAttrs(email=True),
+            password_policy=cognito.PasswordPolicy(
+                min_length=12,
+                require_lowercase=True,
+                require_uppercase=True,
+                require_digits=True,
+                require_symbols=True,
+                temp_password_validity=Duration.days(3),
+            ),
+            mfa=cognito.Mfa.OPTIONAL,
+            mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
+            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
+            feature_plan=cognito.FeaturePlan.ESSENTIALS,
+            deletion_protection=stage.protect,
+            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+        )
+        for group, means in GROUPS.items():
+            cognito.UserPoolGroup(self, group.capitalize(), user_pool=self.pool, group_name=group, description=means)
+        self.client = self.pool.add_client(
+            "Client",
+            auth_flows=cognito.AuthFlow(user_password=True, user_srp=True),
+            disable_o_auth=True,
+            prevent_user_existence_errors=True,
+            enable_token_revocation=True,
+            access_token_validity=Duration.hours(1),
+            id_token_validity=Duration.hours(1),
+            refresh_token_validity=Duration.days(30),
+        )
+        acknowledge(
+            self.pool,
+            {
+                "AwsSolutions-COG2": "A shop that forces its customers to carry a second factor loses them; who wants one, has it.",
+                "AwsSolutions-COG8": "The plus plan is priced by customer: a shop decides that for itself.",
+            },
+        )

@@ -1,0 +1,86 @@
+"""What a reaction waits at: a rule on the bus, a queue with its dead-letter queue, and the function that works it."""
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.model import lives
+from functions.model.events import SOURCE
+from functions.model.reactions import Reaction
+from stacks.acknowledged import acknowledge
+from stacks.function import Function
+from stacks.stage import Stage
+
+RECEIVES = 5
+FOREIGN_WORKER_SECONDS = 300
+"""How long the shop's own systems may work on a message before it is handed out again."""
+
+
+class ReactionQueue(Construct):
+    """`queue`, `dead_letters`. Without a function the queue is there for a system of the shop's own."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        bus: events.IEventBus,
+        reaction: Reaction,
+        function: Function | None,
+    ) -> None:
+        super().__init__(scope, id)
+        # Six times the function's timeout, and the window: Lambda developer guide, "Using Lambda with Amazon SQS".
+        visible_again_seconds = (
+            6 * function.timeout_seconds + reaction.window_seconds if function else FOREIGN_WORKER_SECONDS
+        )
+        removal = RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            retention_period=Duration.days(lives.DLQ_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            removal_policy=removal,
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            visibility_timeout=Duration.seconds(visible_again_seconds),
+            retention_period=Duration.days(lives.QUEUE_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=RECEIVES, queue=self.dead_letters),
+            removal_policy=removal,
+        )
+        events.Rule(
+            self,
+            "Rule",
+            event_bus=bus,
+            description=f"{reaction.name}: {reaction.effect}",
+            event_pattern=events.EventPattern(source=[SOURCE], detail_type=list(reaction.on)),
+            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
+        )
+        if function:
+            self._work(reaction, function)
+
+    def _work(self, reaction: Reaction, function: Function) -> None:
+        if reaction.batch_size > 10 and not reaction.window_seconds:
+            raise ValueError(f"{reaction.name}: a queue gives more than 10 messages at a time only with a window")
+        mapping = lambda_.EventSourceMapping(
+            self,
+            "Mapping",
+            target=function.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=reaction.batch_size,
+            max_batching_window=Duration.seconds(reaction.window_seconds),
+            max_concurrency=reaction.concurrency,
+            report_batch_item_failures=True,
+        )
+        acknowledge(
+            mapping,
+            {"Serverless-LambdaEventSourceMappingDestination": "A queue's mapping has none: its dead-letter queue is it."},
+        )

@@ -1,0 +1,47 @@
+"""The shop's two secrets, made at the first deploy and known to nobody until a function reads them."""
+
+import json
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from stacks.acknowledged import acknowledge
+from stacks.stage import Stage
+
+
+class Secrets(Construct):
+    """`pepper_arn`: text that makes order ids and e-mail hashes. `webhook_arn`: JSON {"current": ..., "previous": ...},
+    what the payment provider signs with; both are accepted, so that it can be changed without a gap."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
+        super().__init__(scope, id)
+        removal = RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY
+        pepper = secretsmanager.Secret(
+            self,
+            "Pepper",
+            description="Makes order ids and e-mail hashes. Never change it: old keys would make new orders.",
+            encryption_key=key,
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            removal_policy=removal,
+        )
+        webhook = secretsmanager.Secret(
+            self,
+            "Webhook",
+            description="What the payment provider signs its events with; previous is accepted while it changes over.",
+            encryption_key=key,
+            generate_secret_string=secretsmanager.SecretStringGenerator(
+                password_length=48,
+                exclude_punctuation=True,
+                secret_string_template=json.dumps({"previous": ""}),
+                generate_string_key="current",
+            ),
+            removal_policy=removal,
+        )
+        self.pepper_arn: str = pepper.secret_arn
+        self.webhook_arn: str = webhook.secret_arn
+        never = "A new pepper would turn every retried request into a new order and every known address into a free one."
+        agreed = "It is agreed with the payment provider, who must change it at the same time: a runbook, not a timer."
+        acknowledge(pepper, {"AwsSolutions-SMG4": never})
+        acknowledge(webhook, {"AwsSolutions-SMG4": agreed})

@@ -1,0 +1,55 @@
+"""One of the two readers of the table's stream: a shard serves no more, and one less beside a global table's own."""
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.function import Function
+from stacks.stage import Stage
+
+RETRIES = 10
+MAX_AGE_SECONDS = 6 * 60 * 60  # a shard waits no longer for what does not heal; the stream itself forgets after 24 h
+
+
+class StreamReader(Construct):
+    """Calls the function with what the patterns let through, at once and in order per item.
+
+    What still fails after the retries, split down to the records that do, goes to the failure bucket with its records.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        function: Function,
+        stream_arn: str,
+        failures_arn: str,
+        patterns: Sequence[str],
+        batch_size: int,
+    ) -> None:
+        super().__init__(scope, id)
+        mapping = lambda_.CfnEventSourceMapping
+        # The resource itself, because the construct above it would let the function read and delete in the bucket.
+        mapping(
+            self,
+            "Mapping",
+            function_name=function.name,
+            event_source_arn=stream_arn,
+            starting_position="TRIM_HORIZON",
+            batch_size=batch_size,
+            maximum_batching_window_in_seconds=0,
+            parallelization_factor=stage.parallelization,
+            function_response_types=["ReportBatchItemFailures"],
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=pattern) for pattern in patterns]
+            ),
+            destination_config=mapping.DestinationConfigProperty(
+                on_failure=mapping.OnFailureProperty(destination=failures_arn)
+            ),
+        )

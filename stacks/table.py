@@ -1,0 +1,54 @@
+"""The table, made of what the model says: keys, indexes and their projections are declared there and nowhere else."""
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from functions.model.table import PROJECTED, key_schema, projection
+from stacks.stage import Stage
+
+
+class Table(Construct):
+    """`arn`, `name`, `stream_arn`; `index_arns`: of its indexes, by name."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
+        super().__init__(scope, id)
+        table = dynamodb.TableV2(
+            self,
+            "Table",
+            **_keys("main"),
+            global_secondary_indexes=[_index(name) for name in PROJECTED],
+            time_to_live_attribute="ttl",
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            billing=dynamodb.Billing.on_demand(),
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            deletion_protection=stage.protect,
+            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+        )
+        self.name: str = table.table_name
+        self.arn: str = table.table_arn
+        self.stream_arn: str = table.table_stream_arn
+        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+
+
+def _keys(index: str) -> dict[str, dynamodb.Attribute]:
+    """An index's two keys, as arguments."""
+    role = {"HASH": "partition_key", "RANGE": "sort_key"}
+    return {
+        role[key["KeyType"]]: dynamodb.Attribute(name=key["AttributeName"], type=dynamodb.AttributeType.STRING)
+        for key in key_schema(index)
+    }
+
+
+def _index(name: str) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    projected = projection(name)
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=name,
+        **_keys(name.lower()),
+        projection_type=dynamodb.ProjectionType(projected["ProjectionType"]),
+        non_key_attributes=projected.get("NonKeyAttributes"),
+    )

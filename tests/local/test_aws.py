@@ -1,0 +1,361 @@
+import http.client
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+
+from local import aws as local_aws
+from local import deploy, process, users
+from local.aws import FunctionFailed, LocalAws
+from local.deploy import DeployFailed, Stack
+from local.engine import Engine
+
+HANDLER = """
+import json, os, boto3
+
+def api(event, context):
+    print(event["routeKey"])
+    claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
+    tables = boto3.client("dynamodb").list_tables()["TableNames"]
+    if event["rawPath"] == "/paid":
+        detail = {"order_id": event["queryStringParameters"]["order_id"]}
+        entry = {"EventBusName": os.environ["BUS"], "Source": "shop", "DetailType": "OrderPaid"}
+        boto3.client("events").put_events(Entries=[entry | {"Detail": json.dumps(detail)}])
+    return {"statusCode": 200, "body": json.dumps({"version": 1, "claims": claims, "tables": tables})}
+
+def worker(event, context):
+    for record in event["Records"]:
+        order_id = json.loads(record["body"])["detail"]["order_id"]
+        print(order_id)
+        boto3.client("s3").put_object(Bucket=os.environ["BUCKET"], Key=f"orders/{order_id}", Body=b"archived")
+        boto3.client("sesv2").send_email(
+            FromEmailAddress=os.environ["SENDER"],
+            Destination={"ToAddresses": ["alice@example.com"]},
+            Content={"Simple": {"Subject": {"Data": order_id}, "Body": {"Text": {"Data": "Thank you"}}}},
+        )
+    return {"batchItemFailures": []}
+"""
+
+
+def function(handler: str) -> dict[str, Any]:
+    environment = {"BUS": {"Ref": "Bus"}, "BUCKET": {"Ref": "Bucket"}, "SENDER": "shop@example.com"}
+    properties = {
+        "Runtime": "python3.13",
+        "Handler": f"functions.{handler}",
+        "Role": "arn:aws:iam::000000000000:role/any",
+        "Code": {"S3Bucket": {"Fn::Sub": "cdk-assets-${AWS::AccountId}"}, "S3Key": "bundle-for-aws.zip"},
+        "Environment": {"Variables": environment},
+        "Timeout": 10,
+    }
+    return {"Type": "AWS::Lambda::Function", "Properties": properties}
+
+
+def http_api() -> dict[str, Any]:
+    api = {"Ref": "Http"}
+    issuer = "https://cognito-idp.${AWS::Region}.amazonaws.com/${Pool}"
+    return {
+        "Http": {
+            "Type": "AWS::ApiGatewayV2::Api",
+            "Properties": {
+                "Name": "shop",
+                "ProtocolType": "HTTP",
+                "CorsConfiguration": {"AllowOrigins": ["https://shop.example"], "AllowMethods": ["*"]},
+            },
+        },
+        "Stage": {
+            "Type": "AWS::ApiGatewayV2::Stage",
+            "Properties": {"ApiId": api, "StageName": "$default", "AutoDeploy": True},
+        },
+        "Authorizer": {
+            "Type": "AWS::ApiGatewayV2::Authorizer",
+            "Properties": {
+                "ApiId": api,
+                "Name": "users",
+                "AuthorizerType": "JWT",
+                "IdentitySource": ["$request.header.Authorization"],
+                "JwtConfiguration": {"Audience": [{"Ref": "AppClient"}], "Issuer": {"Fn::Sub": issuer}},
+            },
+        },
+        "Integration": {
+            "Type": "AWS::ApiGatewayV2::Integration",
+            "Properties": {
+                "ApiId": api,
+                "IntegrationType": "AWS_PROXY",
+                "IntegrationUri": {"Fn::GetAtt": ["Api", "Arn"]},
+                "PayloadFormatVersion": "2.0",
+            },
+        },
+        "Route": {
+            "Type": "AWS::ApiGatewayV2::Route",
+            "Properties": {
+                "ApiId": api,
+                "RouteKey": "ANY /{proxy+}",
+                "AuthorizationType": "JWT",
+                "AuthorizerId": {"Ref": "Authorizer"},
+                "Target": {"Fn::Join": ["", ["integrations/", {"Ref": "Integration"}]]},
+            },
+        },
+    }
+
+
+def template() -> dict[str, Any]:
+    """A stack with one of everything, and with what the local AWS does not take."""
+    queue_arn = {"Fn::GetAtt": ["Queue", "Arn"]}
+    metric = {"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "x"}, "Period": 60, "Stat": "Sum"}}
+    alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
+    mapping = {"EventSourceArn": queue_arn, "FunctionName": {"Ref": "Worker"}, "BatchSize": 10}
+    rule = {"EventBusName": {"Ref": "Bus"}, "EventPattern": {"detail-type": ["OrderPaid"]}}
+    version = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": deploy.BOOTSTRAP_PARAMETER}
+    pattern = {"account": [{"Ref": "AWS::AccountId"}]}
+    resources = {
+        "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}},
+        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"VersioningConfiguration": {"Status": "Enabled"}}},
+        "Pepper": {"Type": "AWS::SecretsManager::Secret", "Properties": {"GenerateSecretString": {}}},
+        "Bus": {"Type": "AWS::Events::EventBus", "Properties": {"Name": "shop"}},
+        "Archive": {
+            "Type": "AWS::Events::Archive",
+            "Properties": {
+                "SourceArn": {"Fn::GetAtt": ["Bus", "Arn"]},
+                "EventPattern": pattern,
+                "RetentionDays": 30,
+            },
+        },
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 60}},
+        "Rule": {
+            "Type": "AWS::Events::Rule",
+            "Properties": rule | {"Targets": [{"Id": "queue", "Arn": queue_arn}]},
+            "DependsOn": ["Archive", "Queue"],
+        },
+        "Pool": {"Type": "AWS::Cognito::UserPool", "Properties": {"UsernameAttributes": ["email"]}},
+        "AppClient": {"Type": "AWS::Cognito::UserPoolClient", "Properties": {"UserPoolId": {"Ref": "Pool"}}},
+        "Staff": {
+            "Type": "AWS::Cognito::UserPoolGroup",
+            "Properties": {"UserPoolId": {"Ref": "Pool"}, "GroupName": "staff"},
+        },
+        "Api": function("handler.api"),
+        "Worker": function("handler.worker"),
+        "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+        "Alarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": alarm | {"Metrics": [{"Id": "a", **metric}, {"Id": "b", "Expression": "a * 2"}]},
+        },
+        **http_api(),
+    }
+    outputs = {"Issuer": {"Value": {"Fn::GetAtt": ["Pool", "ProviderURL"]}}, "Queue": {"Value": {"Ref": "Queue"}}}
+    return {"Parameters": {"BootstrapVersion": version}, "Resources": resources, "Outputs": outputs}
+
+
+@dataclass
+class Shop:
+    """A deployed shop, and one user of it."""
+
+    aws: LocalAws
+    stack: Stack
+    source: Path
+    checkpoint: Path
+    token: str
+
+    def request(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], Any]:
+        address = urlsplit(self.stack.api_url(self.aws))
+        with closing(http.client.HTTPConnection(address.netloc, timeout=20)) as connection:
+            connection.request(method, address.path + path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+            return response.status, dict(response.headers), json.loads(body) if body else None
+
+    def get(self, path: str, token: str | None = None) -> Any:
+        status, _, body = self.request(path, Authorization=f"Bearer {token or self.token}")
+        assert status == 200, body
+        return body
+
+    def pepper(self) -> str:
+        secrets = boto3.client("secretsmanager", **self.aws.access)
+        name = self.stack.name("AWS::SecretsManager::Secret")
+        return secrets.get_secret_value(SecretId=name)["SecretString"]
+
+    def objects(self) -> set[str]:
+        listed = boto3.client("s3", **self.aws.access).list_objects_v2(Bucket=self.stack.name("AWS::S3::Bucket"))
+        return {found["Key"] for found in listed.get("Contents", [])}
+
+    def mails(self, order_id: str) -> list[dict[str, Any]]:
+        return [mail for mail in self.aws.mails() if mail["Subject"] == order_id]
+
+    def start_again(self) -> None:
+        """As `make up` does, on the directory of the run before."""
+        self.aws = local_aws.start(
+            self.aws.directory, self.aws.functions_use, port=self.aws.port, goes_back_with_it=[self.checkpoint]
+        )
+        self.stack = deploy.deploy(self.aws, "shop", template(), self.source)
+
+
+@pytest.fixture(scope="module")
+def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    source, checkpoint = folder / "functions", folder / "checkpoint.json"
+    source.mkdir()
+    (source / "__init__.py").touch()
+    (source / "handler.py").write_text(HANDLER)
+    aws = local_aws.start(folder / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
+    try:
+        stack = deploy.deploy(aws, "shop", template(), source)
+        yield Shop(aws, stack, source, checkpoint, users.token(aws, stack, "staff"))
+    finally:
+        process.stop(folder / "aws")
+
+
+@pytest.fixture
+def shop(started_shop: Shop) -> Shop:
+    """The one shop of these tests, as it was deployed first, whatever another test made of it."""
+    (started_shop.source / "handler.py").write_text(HANDLER)
+    started_shop.stack = deploy.deploy(started_shop.aws, "shop", template(), started_shop.source)
+    return started_shop
+
+
+def kill(directory: Path) -> None:
+    process_id = process.running(directory)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGKILL)
+    while process.running(directory):
+        time.sleep(0.005)
+
+
+def wait_for(condition: Any, seconds: float = 15) -> None:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Engine) -> None:
+    engine.create_table(
+        "seen-by-functions",
+        {
+            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
+        },
+    )
+
+    answer = shop.get("/paid?order_id=o1")
+    wait_for(lambda: shop.mails("o1"))
+
+    assert "seen-by-functions" in answer["tables"]  # DynamoDB is the engine, for functions too
+    assert answer["claims"]["cognito:groups"] == "[staff]"
+    assert answer["claims"]["token_use"] == "access"
+    assert "orders/o1" in shop.objects()
+    [mail] = shop.mails("o1")
+    assert (mail["To"], mail["BodyText"]) == (["alice@example.com"], "Thank you")
+
+
+def test_the_authorizer_refuses_who_has_no_token_and_who_forged_one(shop: Shop) -> None:
+    assert shop.request("/orders")[0] == 401
+    assert shop.request("/orders", Authorization=f"Bearer {shop.token[:-4]}AAAA")[0] == 401
+
+
+def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:
+    [archive] = boto3.client("events", **shop.aws.access).list_archives()["Archives"]
+    assert (archive["State"], archive["RetentionDays"]) == ("ENABLED", 30)
+    _, headers, _ = shop.request("/orders", "OPTIONS", Origin="https://shop.example")
+    assert headers["Access-Control-Allow-Origin"] == "https://shop.example"
+
+
+def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
+    pepper, subject = shop.pepper(), shop.get("/me")["claims"]["sub"]
+    assert not deploy.deploy(shop.aws, "shop", template(), shop.source).changed
+
+    (shop.source / "handler.py").write_text(HANDLER.replace('"version": 1', '"version": 2'))
+    assert deploy.deploy(shop.aws, "shop", template(), shop.source).changed
+    assert shop.get("/me")["version"] == 2
+
+    wider = template()
+    wider["Resources"]["Second"] = {"Type": "AWS::SQS::Queue"}
+    assert "Second" in deploy.deploy(shop.aws, "shop", wider, shop.source).resources
+    assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
+
+
+def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop) -> None:
+    worker = shop.stack.function("functions.handler.worker")
+    assert shop.aws.invoke(worker, {"Records": []}) == {"batchItemFailures": []}
+    with pytest.raises(FunctionFailed, match="'body'"):
+        shop.aws.invoke(worker, {"Records": [{}]})
+
+
+def test_whoever_finds_the_running_shop_finds_its_stack(shop: Shop) -> None:
+    aws = local_aws.find(shop.aws.directory)
+    assert aws == shop.aws
+    stack = deploy.deployed(aws, "shop")
+    assert (stack.resources, stack.outputs) == (shop.stack.resources, shop.stack.outputs)
+    assert stack.properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
+
+
+def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
+    broken = template()
+    broken["Resources"]["Broken"] = {"Type": "AWS::SQS::Nothing"}
+    with pytest.raises(DeployFailed, match="AWS::SQS::Nothing"):
+        deploy.deploy(shop.aws, "shop", broken, shop.source)
+
+
+def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: Shop) -> None:
+    pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.stack.api_url(shop.aws)
+    shop.checkpoint.write_text("as saved")
+    shop.aws = shop.aws.save()
+    shop.get("/paid?order_id=o2")
+    wait_for(lambda: shop.mails("o2"))
+    shop.checkpoint.write_text("later")
+
+    for _ in range(2):
+        kill(shop.aws.directory)
+        shop.start_again()
+
+        assert shop.aws.interrupted
+        assert not shop.stack.changed
+        assert shop.checkpoint.read_text() == "as saved"
+        assert (shop.pepper(), shop.stack.api_url(shop.aws)) == (pepper, address)
+        assert shop.get("/me")["claims"]["sub"] == subject  # the token of before the kill, too
+        assert shop.get("/me", users.token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
+        assert "orders/o2" in shop.objects()
+        assert len(shop.mails("o2")) == 1
+
+    shop.get("/paid?order_id=o3")
+    wait_for(lambda: shop.mails("o3"))
+
+
+def test_a_shop_killed_before_it_was_ever_saved_begins_anew(engine: Engine, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint.json"
+    first = local_aws.start(tmp_path / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
+    boto3.client("s3", **first.access).create_bucket(
+        Bucket="half-a-stack", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    boto3.client("s3", **first.access).put_object(Bucket="half-a-stack", Key="a", Body=b"a")
+    checkpoint.write_text("somewhere")
+    kill(first.directory)
+
+    second = local_aws.start(tmp_path / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
+    try:
+        assert second.interrupted
+        assert boto3.client("s3", **second.access).list_buckets()["Buckets"] == []
+        assert not checkpoint.exists()
+    finally:
+        second.stop()
+
+
+def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: Shop) -> None:
+    queues = boto3.client("sqs", **shop.aws.access)
+    queues.create_queue(QueueName="made-meanwhile")
+    left_behind = shop.aws.started
+    assert left_behind
+
+    shop.start_again()
+
+    assert left_behind.wait(timeout=5) == 0
+    assert not shop.aws.interrupted
+    assert local_aws.find(shop.aws.directory) == shop.aws
+    assert queues.get_queue_url(QueueName="made-meanwhile")["QueueUrl"]

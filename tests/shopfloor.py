@@ -1,0 +1,180 @@
+"""The whole shop in one process: real handlers, real stream records, and in-process S3, EventBridge, SQS and SES.
+
+DynamoDB is the local engine; everything else is moto. Nothing runs by itself: `settle` delivers until nothing is left.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.ses.models import ses_backends
+
+from functions import archive, copies, environment, fulfilment, lapse, relay, wiring
+from functions.model.entities import Address
+from functions.model.events import SOURCE
+from functions.model.reactions import REACTIONS
+from functions.notifications import handler as notifications
+from functions.shop import customers, orders, payments, products
+from functions.shop.shop import Caller, Shop
+from local.engine import REGION, Engine
+from local.mappings.records import is_unchanged, lambda_record
+
+PEPPER = b"pepper of the tests"
+STAFF = Caller("staff-1", frozenset({"staff"}))
+WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
+ANN = Caller("ann")
+HOME = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
+WORKERS: dict[str, ModuleType] = {"fulfilment": fulfilment, "notifications": notifications, "archive": archive}
+READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
+VARIABLES = {
+    "FAILURES_BUCKET": "failures",
+    "ARCHIVE_BUCKET": "archive",
+    "BUS_NAME": "shop",
+    "SENDER": "shop@example.com",
+    "SHOP_NAME": "Elm Row",
+    "PAYMENT_WINDOW_MINUTES": "30",
+    "ASSUMED_DELIVERED_DAYS": "30",
+    "RETENTION_DAYS": "365",
+    "RETURN_WINDOW_DAYS": "30",
+}
+
+
+@dataclass
+class Shopfloor:
+    """A running shop. `seen`: every stream record so far, as Lambda hands it over."""
+
+    engine: Engine
+    shop: Shop
+    queues: dict[str, str]
+    seen: list[dict[str, Any]] = field(default_factory=list)
+
+    # the stream -------------------------------------------------------------------------------------------------------
+    def records(self) -> list[dict[str, Any]]:
+        """What has happened in the table since the last call, in order."""
+        client = self.engine.streams()
+        (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
+        arn = stream["StreamArn"]
+        (shard,) = client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        iterator = client.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")
+        found: list[dict[str, Any]] = []
+        next_iterator: str | None = iterator["ShardIterator"]
+        while next_iterator:
+            page = client.get_records(ShardIterator=next_iterator)
+            if not page["Records"]:
+                break
+            found += [lambda_record(record, region=REGION, stream_arn=arn) for record in page["Records"]]
+            next_iterator = page.get("NextShardIterator")
+        new = [record for record in found[len(self.seen) :] if not is_unchanged(record)]
+        self.seen = found
+        return new
+
+    # the queues -------------------------------------------------------------------------------------------------------
+    def waiting(self, queue: str) -> list[dict[str, Any]]:
+        """The messages of a queue, taken off it."""
+        sqs = wiring.client("sqs")
+        taken: list[dict[str, Any]] = []
+        while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
+            for message in found:
+                sqs.delete_message(QueueUrl=self.queues[queue], ReceiptHandle=message["ReceiptHandle"])
+                taken.append({"messageId": message["MessageId"], "body": message["Body"]})
+        return taken
+
+    def settle(self, readers: tuple[str, ...] = ("copies", "relay")) -> None:
+        """Deliver every record and message until nothing is left; any that a handler does not take fails the test."""
+        while True:
+            records = self.records()
+            for name in readers:
+                if records:
+                    assert READERS[name].handler({"Records": records}, None) == {"batchItemFailures": []}
+            messages = {name: self.waiting(name) for name in WORKERS}
+            for name, batch in messages.items():
+                if batch:
+                    assert WORKERS[name].handler({"Records": batch}, None) == {"batchItemFailures": []}
+            if not records and not any(messages.values()):
+                return
+
+    # the world outside ------------------------------------------------------------------------------------------------
+    def mails(self) -> list[Any]:
+        """Every mail that was sent."""
+        return list(ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages)
+
+    def objects(self, bucket: str) -> dict[str, bytes]:
+        """Every object of a bucket, by key."""
+        s3 = wiring.client("s3")
+        keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
+        return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+
+    def partition(self, key: str) -> list[dict[str, Any]]:
+        """Every image of a partition as it lies in the table."""
+        answer = self.shop.table.client.query(
+            TableName=self.shop.table.name,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": key}},
+            ConsistentRead=True,
+        )
+        return list(answer["Items"])
+
+    def lapse(self, time: str) -> dict[str, int]:
+        return lapse.handler({"time": time}, None)
+
+    # what people do ---------------------------------------------------------------------------------------------------
+    def open_shop(self, available: int = 10, price: int = 1250) -> None:
+        """Ann is a customer; a mug and a pot are for sale."""
+        customers.register(self.shop, ANN, "ann@example.com", "Ann Ash")
+        for product_id in ("mug", "pot"):
+            products.create_product(self.shop, STAFF, product_id, f"Blue {product_id}", price, "EUR", 1)
+            products.receive_stock(self.shop, STAFF, f"first {product_id}", product_id, available)
+
+    def place(self, key: str = "key-1", **quantities: int) -> str:
+        """Ann orders; the order's id."""
+        wanted = {id: orders.Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
+        placed = orders.place_order(self.shop, ANN, key, wanted, HOME, {"lines": quantities})
+        return placed.order.order_id
+
+    def pay(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
+        """The provider says that exactly this order's total came; the payment's status."""
+        order = orders.order_by_id(self.shop, STAFF, order_id)
+        told = payments.Told(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
+        return str(payments.record_payment(self.shop, told, {"id": event_id}).result["status"])
+
+
+@contextmanager
+def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Iterator[Shopfloor]:
+    """A shop on this table, with its bus, queues and buckets, and nothing in them."""
+    patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
+    for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
+        patch.setenv(name, value)
+    forget: list[Callable[[], None]] = [environment.current.cache_clear, wiring.client.cache_clear]
+    with mock_aws():
+        for clear in forget:
+            clear()
+        yield Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())
+    for clear in forget:
+        clear()
+
+
+def _outfit() -> dict[str, str]:
+    """Buckets, bus, rules and queues as the stack makes them from the same declarations. Returns the queues' URLs."""
+    s3, sqs, bus, ses = (boto3.client(name, region_name=REGION) for name in ("s3", "sqs", "events", "sesv2"))
+    for name in ("failures", "archive"):
+        s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+    ses.create_email_identity(EmailIdentity=VARIABLES["SENDER"])
+    bus.create_event_bus(Name=VARIABLES["BUS_NAME"])
+    queues = {}
+    for reaction in REACTIONS:
+        url = sqs.create_queue(QueueName=reaction.name)["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        pattern = json.dumps({"source": [SOURCE], "detail-type": list(reaction.on)})
+        bus.put_rule(Name=reaction.name, EventBusName=VARIABLES["BUS_NAME"], EventPattern=pattern)
+        targets = [{"Id": reaction.name, "Arn": arn}]
+        bus.put_targets(Rule=reaction.name, EventBusName=VARIABLES["BUS_NAME"], Targets=targets)
+        queues[reaction.name] = url
+    return queues
