@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,11 @@ API_PATH = "/_aws/execute-api"
 
 # What a directory holds: ministack's state, the copy that is put aside (with the files that go back in time with it),
 # the objects of S3, what the functions were unpacked to, all mails so far, and the sign of a run that was not saved.
-STATE, OBJECTS, TEMPORARY, MAILS, UNSAVED = "state", "s3", "tmp", "mails.jsonl", "unsaved"
+STATE, OBJECTS, TEMPORARY, MAILS, UNSAVED = "state", "s3", "tmp", "mails", "unsaved"
 SAVED, SAVED_BEFORE, BESIDE = "saved", "saved-before", "beside"
+
+
+Mail = dict[str, Any]
 
 
 class FunctionFailed(RuntimeError):
@@ -71,22 +76,28 @@ class LocalAws:
             raise FunctionFailed(f"{function_name}: {payload}")
         return payload
 
-    def mails(self) -> list[dict[str, Any]]:
-        """All mails sent so far, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml, Timestamp (epoch).
+    def collect_mails(self) -> list[Mail]:
+        """The mails sent since the last call, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml,
+        Timestamp (epoch seconds).
 
-        It keeps its own record, because ministack forgets mails when it ends: what was sent since the last call and a
-        kill -9 is lost.
+        They go into a record of our own, because ministack forgets them when it ends: those that were not collected
+        before a kill -9 are lost. Several callers may collect at once, and may then get the same mail.
         """
-        record = self.directory / MAILS
-        kept = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-        known = {mail["MessageId"] for mail in kept}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
             connection.request("GET", "/_ministack/ses/messages")
             by_account = json.loads(connection.getresponse().read())["messages"]
-        new = [mail for mails in by_account.values() for mail in mails if mail["MessageId"] not in known]
-        with record.open("a") as file:
-            file.writelines(json.dumps(mail) + "\n" for mail in new)
-        return kept + new
+        mails: list[Mail] = sorted(chain(*by_account.values()), key=lambda mail: mail["Timestamp"])
+        files = {self.directory / MAILS / f"{mail['Timestamp']:.6f}-{mail['MessageId']}.json": mail for mail in mails}
+        new = {file: mail for file, mail in files.items() if not file.exists()}
+        for file, mail in new.items():
+            (whole := file.with_suffix(f".{os.getpid()}")).write_text(json.dumps(mail))
+            whole.rename(file)
+        return list(new.values())
+
+    def mails(self) -> list[Mail]:
+        """All mails of this shop that were collected, now or before, oldest first."""
+        self.collect_mails()
+        return [json.loads(file.read_text()) for file in sorted((self.directory / MAILS).glob("*.json"))]
 
     def save(self) -> LocalAws:
         """Stop, put the state aside, and start again (under a second): from now on a kill -9 goes back to this moment.
@@ -99,7 +110,7 @@ class LocalAws:
     def stop(self) -> None:
         """End the process and put its state aside."""
         if process.running(self.directory):
-            self.mails()
+            self.collect_mails()
         _stop(self.directory, self.goes_back_with_it)
         if self.started:
             self.started.wait()
@@ -120,7 +131,7 @@ def start(
     if interrupted:
         _go_back(directory, goes_back_with_it)
     shutil.rmtree(directory / TEMPORARY, ignore_errors=True)
-    for folder in (STATE, OBJECTS, TEMPORARY):
+    for folder in (STATE, OBJECTS, TEMPORARY, MAILS):
         (directory / folder).mkdir(parents=True, exist_ok=True)
     port = port or process.free_port()
     if process.accepts(port):

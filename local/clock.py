@@ -12,10 +12,10 @@ exactly that removal, in the engine's own transaction: no reader of the stream e
 
 from __future__ import annotations
 
+import http.client
 import re
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -129,5 +129,5 @@ def keep_expiring(engine: Engine, stop: threading.Event, every_seconds: float = 
     while not stop.wait(every_seconds):
         try:
             engine.expire()
-        except OSError:
-            time.sleep(every_seconds)
+        except (OSError, http.client.HTTPException):
+            continue

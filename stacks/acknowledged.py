@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Stack, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
@@ -15,7 +15,7 @@ def guard(app: IConstruct) -> None:
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Accept findings on one construct, each by its full id (AwsSolutions-S1) with the reason that holds there."""
     for rule, reason in reasons.items():
-        Validations.of(construct).acknowledge(id=rule, reason=reason)
+        Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:

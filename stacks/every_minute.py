@@ -1,13 +1,12 @@
 """Calls a function every minute, with an event whose `time` is that minute."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.model import lives
+from stacks.dead_letters import DeadLetters
 from stacks.function import Function
 from stacks.stage import Stage
 
@@ -21,14 +20,7 @@ class EveryMinute(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function) -> None:
         super().__init__(scope, id)
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            retention_period=Duration.days(lives.DLQ_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
-        )
+        self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
         events.Rule(
             self,
             "Rule",

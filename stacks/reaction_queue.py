@@ -11,6 +11,7 @@ from functions.model import lives
 from functions.model.events import SOURCE
 from functions.model.reactions import Reaction
 from stacks.acknowledged import acknowledge
+from stacks.dead_letters import DeadLetters
 from stacks.function import Function
 from stacks.stage import Stage
 
@@ -37,15 +38,7 @@ class ReactionQueue(Construct):
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.window_seconds if function else FOREIGN_WORKER_SECONDS
         )
-        removal = RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            retention_period=Duration.days(lives.DLQ_DAYS),
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            removal_policy=removal,
-        )
+        self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
         self.queue = sqs.Queue(
             self,
             "Queue",
@@ -54,7 +47,7 @@ class ReactionQueue(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=RECEIVES, queue=self.dead_letters),
-            removal_policy=removal,
+            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
         )
         events.Rule(
             self,

@@ -1,5 +1,7 @@
 """The table, made of what the model says: keys, indexes and their projections are declared there and nowhere else."""
 
+from typing import cast
+
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
@@ -22,13 +24,16 @@ class Table(Construct):
             time_to_live_attribute="ttl",
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             billing=dynamodb.Billing.on_demand(),
-            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key),
+            encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
             deletion_protection=stage.protect,
             removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
         )
+        # The construct knows a key of our own only where the region is known at synth; the resource itself does not mind.
+        resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
+        resource.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key.key_arn})
         self.name: str = table.table_name
         self.arn: str = table.table_arn
         self.stream_arn: str = table.table_stream_arn

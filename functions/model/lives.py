@@ -8,6 +8,7 @@ FAILURE_DAYS = 30
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
+ACTIVITY_DAYS = 90
 NOTIFICATION_DAYS = 180
 """Of a notification, which is the claim of its own mail and so remembers it too."""
 

@@ -148,6 +148,7 @@ def template() -> dict[str, Any]:
             "Type": "AWS::CloudWatch::Alarm",
             "Properties": alarm | {"Metrics": [{"Id": "a", **metric}, {"Id": "b", "Expression": "a * 2"}]},
         },
+        "Backup": {"Type": "AWS::Backup::BackupSelection", "Properties": {"BackupPlanId": "daily"}},
         **http_api(),
     }
     outputs = {"Issuer": {"Value": {"Fn::GetAtt": ["Pool", "ProviderURL"]}}, "Queue": {"Value": {"Ref": "Queue"}}}

@@ -1,0 +1,36 @@
+"""The CDK app: `cdk synth` and `cdk deploy` run it, and so may you (`python app.py`), without credentials or Docker."""
+
+import json
+import sys
+from collections.abc import Mapping
+
+from stacks import PROJECT, bundle, stage  # before the CDK: it finds its Node there
+from aws_cdk import App, Annotations, AssetHashType  # isort: skip
+from aws_cdk import aws_lambda as lambda_  # isort: skip
+from stacks.acknowledged import guard
+from stacks.orders_stack import OrdersStack
+
+
+def build(context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:
+    """The app, ready to be synthesized. The command line's context goes before `context`, that before cdk.json's.
+
+    `laptop=true` leaves the Lambdas' packages out: the local AWS runs them on the packages of its own Python.
+    Raises stage.BadSetting.
+    """
+    flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
+    app = App(context={**flags, **(context or {})}, outdir=outdir)
+    settings = stage.read(app.node.try_get_context)
+    folder, digest = bundle.bundle(source_only=app.node.try_get_context("laptop") in (True, "true"))
+    code = lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
+    stack = OrdersStack(app, f"orderstream-{settings.name}", settings=settings, code=code)
+    if settings.protect and settings.sender.endswith(".example"):
+        Annotations.of(stack).add_warning_v2("orderstream:sender", f"mails would come from {settings.sender}: set sender")
+    guard(app)
+    return app
+
+
+if __name__ == "__main__":
+    try:
+        build().synth()
+    except stage.BadSetting as wrong:
+        sys.exit(f"{wrong}.")

@@ -1,0 +1,119 @@
+"""What is deployed: one folder for all Lambdas, made without Docker and kept under build/ by the hash of what went in.
+
+It holds the source, the packages of functions/requirements.txt built for Lambda's processor, of botocore only the
+services in use, and everything compiled where a Python of Lambda's version is at hand.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from stacks import PROJECT
+
+SOURCE = PROJECT / "functions"
+REQUIREMENTS = SOURCE / "requirements.txt"
+BUNDLES = PROJECT / "build" / "bundles"
+PYTHON, PLATFORM = "3.13", "aarch64-manylinux_2_28"
+
+SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs", "sts")
+"""What botocore keeps the data of: the services that functions make clients of."""
+DEAD_WEIGHT = ("*.dist-info", "bin", "boto3/data", "boto3/examples", "**/tests", "**/*.pyi", "**/py.typed", "**/__pycache__")
+"""What no import needs. boto3 and botocore do import their own docs packages."""
+PREFIX = "/var/task"  # where Lambda unpacks it: compiled files name their source
+
+
+def bundle(source_only: bool = False) -> tuple[Path, str]:
+    """The folder to deploy, and a hash of what it is made of. Made when it is not there yet; safe to run side by side.
+
+    `source_only` leaves the packages out, for a Python that has them. Raises RuntimeError where uv fails.
+    """
+    compiler = None if source_only else python_of_lambda()
+    digest = _digest(source_only, compiled=compiler is not None)
+    folder = BUNDLES / digest
+    if not folder.exists():
+        BUNDLES.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".making-", dir=BUNDLES))
+        try:
+            shutil.copytree(SOURCE, made / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__", "requirements.*"))
+            if not source_only:
+                _install(made)
+                _trim(made)
+            if compiler:
+                _compile(made, compiler)
+            made.chmod(0o755)
+            _take_name(made, folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return folder, digest
+
+
+def python_of_lambda() -> str | None:
+    """A Python of Lambda's version on this machine, if there is one. Compiled files of any other would be ignored."""
+    for candidate in (sys.executable, f"python{PYTHON}"):
+        asked = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        try:
+            found = subprocess.run(asked, capture_output=True, text=True, env=_compiling(), check=False)  # noqa: S603
+        except OSError:
+            continue
+        if found.stdout.strip() == PYTHON:
+            return candidate
+    return None
+
+
+def _digest(source_only: bool, compiled: bool) -> str:
+    """A hash of all that goes in, this file included, so that the same inputs are the same deployment anywhere."""
+    digest = hashlib.sha256(f"{source_only} {compiled} {PYTHON} {PLATFORM}".encode())
+    for file in (Path(__file__), *_inputs()):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(PROJECT).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:32]
+
+
+def _inputs() -> Iterator[Path]:
+    return (file for file in sorted(SOURCE.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+
+
+def _install(folder: Path) -> None:
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
+    command += ["--python-version", PYTHON, "--python-platform", PLATFORM, "--only-binary", ":all:", "--link-mode", "copy"]
+    command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
+    installed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if installed.returncode:
+        raise RuntimeError(f"The Lambdas' packages could not be installed for {PLATFORM}:\n{installed.stderr}")
+
+
+def _trim(folder: Path) -> None:
+    for pattern in DEAD_WEIGHT:
+        for found in list(folder.glob(pattern)):
+            if found.is_dir():
+                shutil.rmtree(found)
+            else:
+                found.unlink(missing_ok=True)
+    for service in (folder / "botocore" / "data").iterdir():
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
+
+
+def _compile(folder: Path, python: str) -> None:
+    """Compiled files that are taken as they are: a zip does not keep the times that Python would compare."""
+    command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    command += ["-s", str(folder), "-p", PREFIX, str(folder)]
+    subprocess.run(command, env=_compiling(), check=True)  # noqa: S603
+
+
+def _compiling() -> dict[str, str]:
+    # pyenv's python3.13 runs only where that version is asked for; without a fixed hash seed, sets compile differently.
+    return {**os.environ, "PYENV_VERSION": PYTHON, "PYTHONHASHSEED": "0"}
+
+
+def _take_name(made: Path, folder: Path) -> None:
+    try:
+        made.rename(folder)
+    except OSError:
+        if not folder.exists():  # else another synth was faster, and made the same
+            raise

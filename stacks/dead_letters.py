@@ -1,0 +1,24 @@
+"""Where messages end that could not be worked or delivered, for a person to look at and move back."""
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.model import lives
+from stacks.acknowledged import acknowledge
+from stacks.stage import Stage
+
+IS_ONE = "It is a dead-letter queue."
+
+
+class DeadLetters(sqs.Queue):
+    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
+        super().__init__(
+            scope,
+            id,
+            retention_period=Duration.days(lives.DLQ_DAYS),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+        )
+        acknowledge(self, {"AwsSolutions-SQS3": IS_ONE, "Serverless-SQSRedrivePolicy": IS_ONE})

@@ -1,0 +1,296 @@
+"""Items read and written by compiled code, against boto3's own deserializer over all ten types of DynamoDB."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Literal, NewType
+
+import pytest
+from boto3.dynamodb.types import Binary, TypeDeserializer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.images import Unreadable, entity, reader, writer
+from local.engine import REGION, Engine
+from local.mappings.records import lambda_record
+
+Colour = NewType("Colour", str)
+
+
+@dataclass
+class Kind:
+    """A type an attribute may have, and values of it."""
+
+    hint: Any
+    values: st.SearchStrategy[Any]
+
+
+def whole_numbers() -> st.SearchStrategy[int]:
+    return st.integers(-(10**37), 10**37)
+
+
+def decimals() -> st.SearchStrategy[Decimal]:
+    return st.builds(lambda digits, places: Decimal(digits).scaleb(places), whole_numbers(), st.integers(-60, 60))
+
+
+SCALARS = (
+    Kind(str, st.text(max_size=8)),
+    Kind(Colour, st.text(max_size=8)),
+    Kind(Literal["a", "b"], st.sampled_from(["a", "b"])),
+    Kind(int, whole_numbers()),
+    Kind(Decimal, decimals()),
+    Kind(bytes, st.binary(max_size=8)),
+    Kind(bool, st.booleans()),
+)
+OF_SETS = (SCALARS[0], SCALARS[3], SCALARS[4], SCALARS[5])
+NAMES = ("a", "b", "type", "v", "x", "k", "get", "image", "item", "new", "C", "read_Part", "default_a", "Decimal")
+
+
+def sets() -> st.SearchStrategy[Kind]:
+    return st.sampled_from(OF_SETS).map(lambda k: Kind(frozenset[k.hint], st.frozensets(k.values, max_size=3)))  # type: ignore[name-defined]
+
+
+def entity_of(kinds: Mapping[str, Kind], name: str) -> type[Any]:
+    return entity(make_dataclass(name, [(field, kind.hint) for field, kind in kinds.items()]))
+
+
+def entities(kinds: st.SearchStrategy[Kind], name: str) -> st.SearchStrategy[Kind]:
+    """A class made up of these kinds of attributes, and instances of it."""
+
+    def made(chosen: dict[str, Kind]) -> Kind:
+        cls = entity_of(chosen, name)
+        return Kind(cls, st.builds(cls, **{field: kind.values for field, kind in chosen.items()}))
+
+    return st.dictionaries(st.sampled_from(NAMES), kinds, min_size=1, max_size=5).map(made)
+
+
+def holders(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
+    keys = st.text(max_size=4)
+    return st.one_of(
+        inner.map(lambda k: Kind(tuple[k.hint, ...], st.lists(k.values, max_size=3).map(tuple))),
+        inner.map(lambda k: Kind(Mapping[str, k.hint], st.dictionaries(keys, k.values, max_size=3))),  # type: ignore[name-defined]
+        inner.map(lambda k: Kind(k.hint | None, st.none() | k.values) if k.hint is not NoneType else k),
+        entities(inner | sets(), "Part"),
+    )
+
+
+KINDS = st.recursive(st.sampled_from((*SCALARS, Kind(NoneType, st.none()))), holders, max_leaves=6) | sets()
+ITEMS = entities(KINDS, "Item").flatmap(lambda kind: st.tuples(st.just(kind.hint), kind.values))
+
+
+def plain(value: Any) -> Any:
+    """A value as boto3's deserializer shows it: what is None or an empty set is no attribute of an item."""
+    match value:
+        case bool() | None | str() | Decimal():
+            return value
+        case int():
+            return Decimal(value)
+        case bytes():
+            return Binary(value)
+        case tuple():
+            return [plain(element) for element in value]
+        case frozenset():
+            return {plain(element) for element in value}
+        case Mapping():
+            return {name: plain(element) for name, element in value.items()}
+    assert is_dataclass(value)
+    shown = {field.name: getattr(value, field.name) for field in fields(value)}
+    absent = (frozenset(), None)
+    optional = {field.name for field in fields(value) if field.type is not NoneType}
+    return {name: plain(inner) for name, inner in shown.items() if name not in optional or inner not in absent}
+
+
+def as_lambda_has_it(image: Mapping[str, Any]) -> Any:
+    return json.loads(json.dumps(image, default=lambda value: base64.b64encode(value).decode()))
+
+
+def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: TypeDeserializer().deserialize(value) for name, value in image.items()}
+
+
+@given(ITEMS)
+@settings(max_examples=200, deadline=None)
+def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
+    cls, item = made
+    image = writer(cls)(item)
+    assert reader(cls)(image) == item
+    assert reader(cls)(as_lambda_has_it(image)) == item
+    assert deserialized(image) == plain(item)
+
+
+def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_table: Any) -> None:
+    part = entity_of({"text": SCALARS[0], "none": Kind(NoneType, st.none())}, "Part")
+    hints = {
+        "S": str, "N": Decimal, "B": bytes, "BOOL": bool, "NULL": NoneType, "L": tuple[part, ...],
+        "M": Mapping[str, part], "SS": frozenset[str], "NS": frozenset[int], "BS": frozenset[bytes],
+    }  # fmt: skip
+    cls = entity_of({name: Kind(hint, st.none()) for name, hint in hints.items()}, "Ten")
+    inner = part(text="é", none=None)
+    values = ("ß", Decimal("-1.50"), b"\0\xff", False, None, (inner,), {"k": inner})
+    item = cls(**dict(zip(hints, (*values, frozenset({"a", "b"}), frozenset({1, 2}), frozenset({b"\0", b"1"})), strict=True)))
+    image = writer(cls)(item)
+    assert {tag for value in image.values() for tag in value} == set(hints)
+
+    name, key = new_table(), {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    client = engine.dynamodb()
+    client.put_item(TableName=name, Item={**image, **key})
+    assert reader(cls)(client.get_item(TableName=name, Key=key)["Item"]) == item
+
+    streams = engine.streams()
+    (stream,) = streams.list_streams(TableName=name)["Streams"]
+    (shard,) = streams.describe_stream(StreamArn=stream["StreamArn"])["StreamDescription"]["Shards"]
+    iterator = streams.get_shard_iterator(
+        StreamArn=stream["StreamArn"], ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+    )
+    (record,) = streams.get_records(ShardIterator=iterator["ShardIterator"])["Records"]
+    as_event = lambda_record(record, region=REGION, stream_arn=stream["StreamArn"])
+    assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
+    assert reader(cls)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
+
+
+GARBAGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["1E5", "NaN", "1.5", "=="]),
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(st.sampled_from(["S", "N", "B", "L", "M", "SS", "NS", "BS", "NULL", "a"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(ITEMS, st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_malformed_image_is_unreadable_and_raises_nothing_else(made: tuple[type[Any], Any], data: st.DataObject) -> None:
+    cls, item = made
+    image: Any = as_lambda_has_it(writer(cls)(item))
+    parent, key = None, None
+    while isinstance(here := image if parent is None else parent[key], dict | list) and here:
+        if parent is not None and data.draw(st.booleans()):
+            break
+        parent, key = here, data.draw(st.sampled_from(sorted(here) if isinstance(here, dict) else range(len(here))))
+    if parent is None:
+        image = data.draw(GARBAGE)
+    elif data.draw(st.booleans()):
+        del parent[key]
+    else:
+        parent[key] = data.draw(GARBAGE)
+    try:
+        assert isinstance(reader(cls)(image), cls)
+    except Unreadable as error:
+        assert str(error).startswith(f"{cls.__name__}: ")  # noqa: PT017  most draws are readable
+
+
+@entity
+class Thing:
+    name: str
+    size: int
+    ratio: Decimal = Decimal(1)
+    note: str | None = None
+    tags: frozenset[str] = frozenset()
+    colour: str | None = "red"
+
+
+FULL: dict[str, Any] = {"name": {"S": "n"}, "size": {"N": "3"}}
+
+
+@pytest.mark.parametrize("missing", ["name", "size"])
+def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None:
+    with pytest.raises(Unreadable, match=f"Thing: KeyError\\('{missing}'\\)"):
+        reader(Thing)({name: value for name, value in FULL.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": {"N": "3"}},
+        {"size": {"S": "3"}},
+        {"size": {"N": "3.5"}},
+        {"size": {"N": "three"}},
+        {"ratio": {"N": "one half"}},
+        {"ratio": {"S": "1"}},
+        {"note": {"L": []}},
+        {"tags": {"NS": ["1"]}},
+        {"tags": {"L": [{"S": "a"}]}},
+        {"name": None},
+        {"name": "n"},
+        {"name": []},
+    ],
+)
+def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Unreadable):
+        reader(Thing)({**FULL, **wrong})
+
+
+@pytest.mark.parametrize("image", [None, [], "text", 5])
+def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
+    with pytest.raises(Unreadable):
+        reader(Thing)(image)
+
+
+def test_base64_that_is_none_is_unreadable() -> None:
+    cls = entity_of({"data": SCALARS[5]}, "Blob")
+    with pytest.raises(Unreadable):
+        reader(cls)({"data": {"B": "no base64!"}})
+
+
+def test_absent_attributes_take_their_defaults() -> None:
+    assert reader(Thing)(FULL) == Thing(name="n", size=3)
+    assert all(field.default is not MISSING for field in fields(Thing)[2:])
+
+
+def test_a_none_where_the_default_is_something_else_reads_back_as_none() -> None:
+    item = Thing(name="n", size=3, colour=None)
+    assert writer(Thing)(item)["colour"] == {"NULL": True}
+    assert reader(Thing)(writer(Thing)(item)) == item
+
+
+def test_none_and_empty_sets_are_left_out_of_the_image() -> None:
+    assert writer(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
+
+
+def test_attributes_that_are_not_declared_are_passed_over() -> None:
+    assert reader(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(name="n", size=3)
+
+
+def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
+    one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
+    whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
+    item = whole(one=one(a="text"), two=two(a=5))
+    assert writer(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
+    assert reader(whole)(writer(whole)(item)) == item
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        float,
+        object,
+        list[str],
+        tuple[int, str],
+        tuple[float, ...],
+        frozenset[bool],
+        frozenset[Thing],
+        frozenset[str] | None,
+        tuple[frozenset[str], ...],
+        Mapping[str, frozenset[str]],
+        Mapping[int, str],
+        str | int | None,
+        Literal[1, 2],
+    ],
+)
+def test_a_type_that_an_item_cannot_hold_without_loss_is_refused(hint: Any) -> None:
+    cls = entity_of({"a": Kind(hint, st.none())}, "Odd")
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        reader(cls)
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        writer(cls)
+
+
+def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it() -> None:
+    @entity
+    class Odd:
+        tags: frozenset[str] = frozenset({"new"})
+
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        writer(Odd)
