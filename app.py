@@ -4,9 +4,10 @@ import json
 import sys
 from collections.abc import Mapping
 
-from stacks import PROJECT, bundle, stage  # before the CDK: it finds its Node there
-from aws_cdk import App, Annotations, AssetHashType  # isort: skip
-from aws_cdk import aws_lambda as lambda_  # isort: skip
+from stacks import PROJECT, bundle, stage  # isort: skip  # first: it tells the CDK where its Node is
+from aws_cdk import Annotations, App, AssetHashType
+from aws_cdk import aws_lambda as lambda_
+
 from stacks.acknowledged import guard
 from stacks.orders_stack import OrdersStack
 
@@ -22,9 +23,9 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     settings = stage.read(app.node.try_get_context)
     folder, digest = bundle.bundle(source_only=app.node.try_get_context("laptop") in (True, "true"))
     code = lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
-    stack = OrdersStack(app, f"orderstream-{settings.name}", settings=settings, code=code)
+    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code)
     if settings.protect and settings.sender.endswith(".example"):
-        Annotations.of(stack).add_warning_v2("orderstream:sender", f"mails would come from {settings.sender}: set sender")
+        Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
     guard(app)
     return app
 

@@ -19,9 +19,10 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed
 from functions.environment import Archive, current
+from functions.model.entities import Order
 from functions.model.events import Received
 from functions.queues import Message, Messages, event_in
-from functions.shop.archive import Estate, close, leave_stub
+from functions.shop.archive import close, leave_stub
 from functions.shop.shop import Shop
 
 FORMAT = 1
@@ -64,7 +65,10 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
     if estate is None:
         return
     key = f"orders/{order_id}/{estate.order.version}.json"
-    body = _put_once(bucket, key, order_object(estate), "application/json")
+    if estate.images is None:
+        body = _get(bucket, key)
+    else:
+        body = _put_once(bucket, key, order_object(estate.order, estate.images), "application/json")
     try:
         leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
     except Changed:  # another delivery was faster
@@ -72,11 +76,9 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
     wiring.log.info("archived", extra={"order_id": order_id, "object": key})
 
 
-def order_object(estate: Estate) -> bytes:
+def order_object(order: Order, images: Sequence[Image]) -> bytes:
     """The object of an order: {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]}, sorted keys."""
-    order = estate.order
-    body = {"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(estate.images)}
-    return _json(body)
+    return _json({"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(images)})
 
 
 def restored(body: bytes) -> list[Image]:
@@ -96,17 +98,20 @@ def archive_activity(bucket: str, events: Sequence[Received]) -> None:
 
 def _put_once(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
     """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
-    s3 = wiring.client("s3")
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
-        s3.put_object(
+        wiring.client("s3").put_object(
             Bucket=bucket, Key=key, Body=body, ContentType=content_type, ChecksumSHA256=checksum, IfNoneMatch="*"
         )
     except ClientError as error:
         if error.response["Error"]["Code"] != "PreconditionFailed":
             raise
-        return bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        return _get(bucket, key)
     return body
+
+
+def _get(bucket: str, key: str) -> bytes:
+    return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
 def _json(value: Any) -> bytes:

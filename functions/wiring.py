@@ -7,6 +7,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,11 @@ def client(service: str) -> Any:
 def shop(table_name: str, **settings: Any) -> Shop:
     """The shop on its table, under the wall clock."""
     return Shop(table=Table(client("dynamodb"), table_name, BY_TYPE), new_id=lambda: uuid.uuid4().hex, **settings)
+
+
+def lag_ms(shop: Shop, since: str) -> int:
+    """Milliseconds from something that happened until now."""
+    return int((shop.now() - datetime.fromisoformat(since)).total_seconds() * 1000)
 
 
 @cache

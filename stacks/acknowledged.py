@@ -1,4 +1,4 @@
-"""cdk-nag, as the app's guard: what its rules find fails the synth, unless it is acknowledged, construct by construct."""
+"""cdk-nag as the app's guard: what its rules find fails the synth, unless it is acknowledged on its construct."""
 
 from collections.abc import Mapping
 

@@ -58,7 +58,7 @@ class Api(Construct):
             [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=lambda_)
             acknowledge(public, {"AwsSolutions-APIG4": reason})
         log = LogGroup(self, "AccessLog", stage=stage)
-        stage_resource = apigateway.CfnStage(
+        apigateway.CfnStage(
             self,
             "Stage",
             api_id=api.api_id,
@@ -73,7 +73,6 @@ class Api(Construct):
                 detailed_metrics_enabled=True,
             ),
         )
-        stage_resource.node.add_dependency(log)
         self.url: str = api.api_endpoint
 
 

@@ -1,6 +1,6 @@
 """Where what has ended lies for good: an object per order, and days of activity."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -45,7 +45,7 @@ class ArchiveBucket(Construct):
                     abort_incomplete_multipart_upload_after=Duration.days(7),
                 ),
             ],
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
@@ -53,8 +53,7 @@ class ArchiveBucket(Construct):
         acknowledge(
             bucket,
             {
-                "AwsSolutions-S1": "One role writes it; CloudTrail's data events name who reads, access logs would not "
-                "always.",
+                "AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort.",
                 "CloudFormation-Validate::W9003": "The CDK writes a size as the number that it is; both are taken.",
             },
         )

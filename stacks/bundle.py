@@ -22,7 +22,16 @@ PYTHON, PLATFORM = "3.13", "aarch64-manylinux_2_28"
 
 SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs", "sts")
 """What botocore keeps the data of: the services that functions make clients of."""
-DEAD_WEIGHT = ("*.dist-info", "bin", "boto3/data", "boto3/examples", "**/tests", "**/*.pyi", "**/py.typed", "**/__pycache__")
+DEAD_WEIGHT = (
+    "*.dist-info",
+    "bin",
+    "boto3/data",
+    "boto3/examples",
+    "**/tests",
+    "**/*.pyi",
+    "**/py.typed",
+    "**/__pycache__",
+)
 """What no import needs. boto3 and botocore do import their own docs packages."""
 PREFIX = "/var/task"  # where Lambda unpacks it: compiled files name their source
 
@@ -80,7 +89,16 @@ def _inputs() -> Iterator[Path]:
 
 def _install(folder: Path) -> None:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
-    command += ["--python-version", PYTHON, "--python-platform", PLATFORM, "--only-binary", ":all:", "--link-mode", "copy"]
+    command += [
+        "--python-version",
+        PYTHON,
+        "--python-platform",
+        PLATFORM,
+        "--only-binary",
+        ":all:",
+        "--link-mode",
+        "copy",
+    ]
     command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
     installed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if installed.returncode:

@@ -1,6 +1,6 @@
 """Where messages end that could not be worked or delivered, for a person to look at and move back."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -19,6 +19,6 @@ class DeadLetters(sqs.Queue):
             retention_period=Duration.days(lives.DLQ_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
         acknowledge(self, {"AwsSolutions-SQS3": IS_ONE, "Serverless-SQSRedrivePolicy": IS_ONE})

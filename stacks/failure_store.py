@@ -1,6 +1,6 @@
 """Where stream records end that could not be worked: put aside by a function, or given up by its mapping."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -25,16 +25,12 @@ class FailureStore(Construct):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(lives.FAILURE_DAYS))],
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
         self.parked_arn = f"{self.arn}/parked/*"
         self.given_up_arn = f"{self.arn}/aws/lambda/*"
         acknowledge(
-            bucket,
-            {
-                "AwsSolutions-S1": "Operators alone read it; CloudTrail's data events name who did, access logs would not "
-                "always."
-            },
+            bucket, {"AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort."}
         )

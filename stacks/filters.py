@@ -1,7 +1,7 @@
 """Which stream records each of the two readers is called for, derived from the model: patterns of an event filter.
 
-Source: Lambda developer guide, "Using event filtering with a DynamoDB event source"; "DynamoDB Streams and Time to Live"
-for how the deletion of an expired item is told apart.
+Sources: Lambda developer guide, "Using event filtering with a DynamoDB event source"; DynamoDB developer guide,
+"DynamoDB Streams and Time to Live", for how the deletion of an expired item is told apart.
 """
 
 import json

@@ -12,14 +12,15 @@ from stacks.acknowledged import acknowledge, acknowledge_wildcard
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
-ON_3_13 = "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
+ON_3_13 = (
+    "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
+)
 
 
 class Function(Construct):
     """`module`: where its `handler` is, below functions. `environment`: what it is told, one of functions.environment.
 
-    `failures_go`: where an event ends that it could not work, which is never a dead-letter queue of the function: that
-    would only ever be filled by asynchronous calls.
+    `no_dead_letters`: why it has no dead-letter queue of its own.
     """
 
     def __init__(
@@ -31,9 +32,9 @@ class Function(Construct):
         code: lambda_.Code,
         module: str,
         environment: Any,
-        failures_go: str,
+        no_dead_letters: str,
         timeout_seconds: int,
-        memory_mb: int = 512,
+        memory_mb: int,
     ) -> None:
         super().__init__(scope, id)
         log = LogGroup(self, "Log", stage=stage)
@@ -63,7 +64,7 @@ class Function(Construct):
             {
                 "AwsSolutions-L1": ON_3_13,
                 "Serverless-LambdaLatestVersion": ON_3_13,
-                "Serverless-LambdaDLQ": failures_go,
+                "Serverless-LambdaDLQ": no_dead_letters,
             },
         )
         acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
@@ -77,4 +78,3 @@ class Function(Construct):
                 if not because:
                     raise ValueError(f"{self.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
                 acknowledge_wildcard(self, resource, because)
-

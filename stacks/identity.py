@@ -1,6 +1,6 @@
 """Who may come in: customers, who register themselves, and the groups of people who work for the shop."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
@@ -40,7 +40,7 @@ class Identity(Construct):
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
             feature_plan=cognito.FeaturePlan.ESSENTIALS,
             deletion_protection=stage.protect,
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
         for group, means in GROUPS.items():
             cognito.UserPoolGroup(self, group.capitalize(), user_pool=self.pool, group_name=group, description=means)
@@ -57,7 +57,7 @@ class Identity(Construct):
         acknowledge(
             self.pool,
             {
-                "AwsSolutions-COG2": "A shop that forces its customers to carry a second factor loses them; who wants one, has it.",
+                "AwsSolutions-COG2": "A second factor is offered to customers, not forced upon them.",
                 "AwsSolutions-COG8": "The plus plan is priced by customer: a shop decides that for itself.",
             },
         )

@@ -1,8 +1,9 @@
 """The whole shop on AWS: what there is, what feeds what, and what each function may do. Read `may` as a sentence."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -24,189 +25,174 @@ from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
 from stacks.table import Table
 
+# Why a function has no dead-letter queue: that takes only what was called for asynchronously.
+BY_CALL = "Whoever calls it waits for the answer, and gets it."
 BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
 BY_QUEUE = "Its queue has a dead-letter queue."
-BY_CALL = "It is called while somebody waits for the answer, and gets it."
 BY_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
-ONE_EACH = "An object for each record, named by what is in it."
 
 
 class OrdersStack(Stack):
-    def __init__(self, scope: Construct, id: str, *, settings: Stage, code: lambda_.Code) -> None:
-        super().__init__(
-            scope,
-            id,
-            description=f"Orderstream: {settings.shop_name} ({settings.name})",
-            termination_protection=settings.protect,
-        )
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
+        description = f"Orderstream: {stage.shop_name} ({stage.name})"
+        super().__init__(scope, id, description=description, termination_protection=stage.protect)
         lives.check()
-        shared: dict[str, Any] = {"stage": settings, "code": code}
-        closing = {"retention_days": settings.retention_days, "return_window_days": settings.return_window_days}
+        self.stage, self.code = stage, code
 
-        # What is kept
-        key = kms.Key(
-            self,
-            "Key",
-            description=f"All data of {self.stack_name}",
-            enable_key_rotation=True,
-            removal_policy=RemovalPolicy.RETAIN if settings.protect else RemovalPolicy.DESTROY,
+        self.key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=stage.removal)
+        self.table = Table(self, "Table", stage=stage, key=self.key)
+        self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
+        self.archived = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
+        self.secrets = Secrets(self, "Secrets", stage=stage, key=self.key)
+        self.bus = Bus(self, "Bus")
+
+        self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
+        self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
+        functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), self.the_passing_of_time()]
+        self.tell(
+            TableName=self.table.name,
+            BusName=self.bus.name,
+            FailuresBucket=self.failures.name,
+            ArchiveBucket=self.archived.name,
+            PepperSecret=self.secrets.pepper_arn,
+            WebhookSecret=self.secrets.webhook_arn,
+            **{f"{function.node.id}Function": function.name for function in functions},
         )
-        table = Table(self, "Table", stage=settings, key=key)
-        failures = FailureStore(self, "Failures", stage=settings, key=key)
-        archived = ArchiveBucket(self, "Archived", stage=settings, key=key)
-        secrets = Secrets(self, "Secrets", stage=settings, key=key)
-        bus = Bus(self, "Bus")
-        on_table = {"table_name": table.name, "failures_bucket": failures.name}
 
-        # The way in
-        api = Function(
-            self,
-            "Api",
-            **shared,
-            module="api.handler",
-            environment=env.Api(
-                table_name=table.name,
-                pepper_secret=secrets.pepper_arn,
-                webhook_secret=secrets.webhook_arn,
-                **closing,
+    def the_way_in(self) -> Function:
+        api = self.function(
+            "api.handler",
+            env.Api(
+                table_name=self.table.name,
+                pepper_secret=self.secrets.pepper_arn,
+                webhook_secret=self.secrets.webhook_arn,
+                **self.closing,
             ),
-            failures_go=BY_CALL,
+            no_dead_letters=BY_CALL,
             timeout_seconds=15,
             memory_mb=1024,
         )
-        api.may("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=table.arn)
-        api.may("dynamodb:Query", on=list(table.index_arns.values()))
-        api.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=table.arn)
-        api.may("secretsmanager:GetSecretValue", on=[secrets.pepper_arn, secrets.webhook_arn])
-        api.may("kms:Decrypt", on=key.key_arn)
-        identity = Identity(self, "Identity", stage=settings)
-        http = Api(self, "Http", stage=settings, function=api, identity=identity)
+        api.may("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=self.table.arn)
+        api.may("dynamodb:Query", on=list(self.table.index_arns.values()))
+        api.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
+        api.may("kms:Decrypt", on=self.key.key_arn)
 
-        # The stream's two readers
-        copies = Function(
-            self,
-            "Copies",
-            **shared,
-            module="copies",
-            environment=env.Copies(**on_table),
-            failures_go=BY_STREAM,
-            timeout_seconds=120,
+        identity = Identity(self, "Identity", stage=self.stage)
+        http = Api(self, "Http", stage=self.stage, function=api, identity=identity)
+        self.tell(
+            ApiUrl=http.url,
+            UserPoolId=identity.pool.user_pool_id,
+            UserPoolClientId=identity.client.user_pool_client_id,
         )
-        copies.may("dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:BatchWriteItem", on=table.arn)
-        relay = Function(
-            self,
-            "Relay",
-            **shared,
-            module="relay",
-            environment=env.Relay(bus_name=bus.name, failures_bucket=failures.name),
-            failures_go=BY_STREAM,
-            timeout_seconds=60,
-        )
-        relay.may("events:PutEvents", on=bus.arn)
-        for reader, patterns, batch_size in ((copies, filters.of_copies(), 50), (relay, filters.of_relay(), 100)):
-            reader.may("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=table.stream_arn)
-            reader.may("dynamodb:ListStreams", on=f"{table.arn}/stream/*", because="A stream is listed by its table.")
-            reader.may("s3:PutObject", on=failures.given_up_arn, because="Lambda writes what this mapping gives up.")
-            reader.may("s3:ListBucket", on=failures.arn)
-            StreamReader(
-                reader,
-                "Stream",
-                stage=settings,
-                function=reader,
-                stream_arn=table.stream_arn,
-                failures_arn=failures.arn,
-                patterns=patterns,
-                batch_size=batch_size,
-            )
+        return api
 
-        # The reactions
-        fulfilment = Function(
-            self,
-            "Fulfilment",
-            **shared,
-            module="fulfilment",
-            environment=env.Fulfilment(**on_table),
-            failures_go=BY_QUEUE,
-            timeout_seconds=30,
+    def the_streams_readers(self) -> Sequence[Function]:
+        copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)
+        copies.may("dynamodb:PutItem", "dynamodb:DeleteItem", on=self.table.arn)
+        copies.may("dynamodb:Query", "dynamodb:BatchWriteItem", on=self.table.arn)
+        self.read_stream(copies, patterns=filters.of_copies(), batch_size=50)
+
+        publishing = env.Relay(bus_name=self.bus.name, failures_bucket=self.failures.name)
+        relay = self.function("relay", publishing, no_dead_letters=BY_STREAM)
+        relay.may("events:PutEvents", on=self.bus.arn)
+        self.read_stream(relay, patterns=filters.of_relay(), batch_size=100)
+        return copies, relay
+
+    def read_stream(self, reader: Function, *, patterns: Sequence[str], batch_size: int) -> None:
+        stream = self.table.stream_arn
+        reader.may("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=stream)
+        reader.may("dynamodb:ListStreams", on=f"{self.table.arn}/stream/*", because="Streams are listed by table.")
+        reader.may("s3:PutObject", on=self.failures.given_up_arn, because="Lambda names what its mapping gives up.")
+        reader.may("s3:ListBucket", on=self.failures.arn)
+        self.let_park(reader)
+        StreamReader(
+            reader,
+            "Stream",
+            stage=self.stage,
+            function=reader,
+            stream_arn=stream,
+            failures_arn=self.failures.arn,
+            patterns=patterns,
+            batch_size=batch_size,
         )
-        fulfilment.may("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=table.arn)
-        fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=table.arn)
-        notifications = Function(
-            self,
-            "Notifications",
-            **shared,
-            module="notifications.handler",
-            environment=env.Notifications(**on_table, sender=settings.sender, shop_name=settings.shop_name),
-            failures_go=BY_QUEUE,
-            timeout_seconds=60,
-        )
-        notifications.may("dynamodb:GetItem", "dynamodb:BatchGetItem", on=table.arn)
-        notifications.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=table.arn)
-        # Whichever of the two is verified: SES asks for the narrower, if there is one.
-        senders = [settings.sender, settings.sender.partition("@")[2]]
-        notifications.may(
-            "ses:SendEmail", on=[self.format_arn(service="ses", resource="identity", resource_name=x) for x in senders]
-        )
-        archive = Function(
-            self,
-            "Archive",
-            **shared,
-            module="archive",
-            environment=env.Archive(**on_table, archive_bucket=archived.name),
-            failures_go=BY_QUEUE,
-            timeout_seconds=120,
-        )
-        archive.may("dynamodb:GetItem", "dynamodb:Query", on=table.arn)
-        archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=table.arn)
-        archive.may("s3:PutObject", "s3:GetObject", on=archived.object_arns, because="An object for each order, or day.")
+
+    def the_reactions(self) -> Sequence[Function]:
+        fulfilment = self.function("fulfilment", env.Fulfilment(**self.on_table), no_dead_letters=BY_QUEUE)
+        fulfilment.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+
+        sender, domain = self.stage.sender, self.stage.sender.partition("@")[2]
+        mailing = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
+        notifications = self.function("notifications.handler", mailing, no_dead_letters=BY_QUEUE)
+        notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
+        notifications.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
+
+        archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)
+        archive = self.function("archive", archiving, no_dead_letters=BY_QUEUE, timeout_seconds=120)
+        archive.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
+
         workers = {"fulfilment": fulfilment, "notifications": notifications, "archive": archive}
-        queues: dict[str, ReactionQueue] = {}
         for reaction in REACTIONS:
             worker = workers[reaction.function] if reaction.function else None
-            queues[reaction.name] = reacting = ReactionQueue(
-                self, f"{reaction.name.capitalize()}Reaction", stage=settings, bus=bus.bus, reaction=reaction, function=worker
+            place = f"{reaction.name.capitalize()}Reaction"
+            reacting = ReactionQueue(
+                self, place, stage=self.stage, bus=self.bus.bus, reaction=reaction, function=worker
             )
             if worker:
-                receive = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
-                worker.may(*receive, on=reacting.queue.queue_arn)
-        for parking in (copies, relay, fulfilment, notifications, archive):
-            parking.may("s3:PutObject", on=failures.parked_arn, because=ONE_EACH)
-            parking.may("kms:Decrypt", "kms:GenerateDataKey", on=key.key_arn)
+                received = "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"
+                worker.may(*received, on=reacting.queue.queue_arn)
+                self.let_park(worker)
+            else:
+                self.tell(**{f"{reaction.name.capitalize()}QueueUrl": reacting.queue.queue_url})
+        return tuple(workers.values())
 
-        # The passing of time
-        lapse = Function(
-            self,
-            "Lapse",
-            **shared,
-            module="lapse",
-            environment=env.Lapse(
-                table_name=table.name,
-                payment_window_minutes=settings.payment_window_minutes,
-                assumed_delivered_days=settings.assumed_delivered_days,
-                **closing,
+    def the_passing_of_time(self) -> Function:
+        lapse = self.function(
+            "lapse",
+            env.Lapse(
+                table_name=self.table.name,
+                payment_window_minutes=self.stage.payment_window_minutes,
+                assumed_delivered_days=self.stage.assumed_delivered_days,
+                **self.closing,
             ),
-            failures_go=BY_SCHEDULE,
+            no_dead_letters=BY_SCHEDULE,
             timeout_seconds=50,
         )
-        every_minute = EveryMinute(lapse, "Schedule", stage=settings, function=lapse)
-        lapse.may("dynamodb:GetItem", "dynamodb:Query", on=table.arn)
-        lapse.may("dynamodb:Query", on=table.index_arns["GSI2"])
-        lapse.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=table.arn)
-        lapse.may("kms:Decrypt", on=key.key_arn)
+        every_minute = EveryMinute(lapse, "Schedule", stage=self.stage, function=lapse)
+        lapse.may("dynamodb:Query", on=[self.table.arn, self.table.index_arns["GSI2"]])
+        lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        lapse.may("kms:Decrypt", on=self.key.key_arn)
         lapse.may("sqs:SendMessage", on=every_minute.dead_letters.queue_arn)
+        return lapse
 
-        told = {
-            "ApiUrl": http.url,
-            "UserPoolId": identity.pool.user_pool_id,
-            "UserPoolClientId": identity.client.user_pool_client_id,
-            "TableName": table.name,
-            "BusName": bus.name,
-            "FailuresBucket": failures.name,
-            "ArchiveBucket": archived.name,
-            "WarehouseQueueUrl": queues["warehouse"].queue.queue_url,
-            "PepperSecret": secrets.pepper_arn,
-            "WebhookSecret": secrets.webhook_arn,
-        }
-        functions = (api, copies, relay, fulfilment, notifications, archive, lapse)
-        for name, value in (told | {f"{one.node.id}Function": one.name for one in functions}).items():
+    def function(
+        self, module: str, environment: Any, *, no_dead_letters: str, timeout_seconds: int = 60, memory_mb: int = 512
+    ) -> Function:
+        """The Lambda of a module of functions, by that module's name."""
+        return Function(
+            self,
+            module.partition(".")[0].capitalize(),
+            stage=self.stage,
+            code=self.code,
+            module=module,
+            environment=environment,
+            no_dead_letters=no_dead_letters,
+            timeout_seconds=timeout_seconds,
+            memory_mb=memory_mb,
+        )
+
+    def let_park(self, function: Function) -> None:
+        """What can never be worked is put aside with its reason; it and all data of the table are encrypted."""
+        function.may("s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content.")
+        function.may("kms:Decrypt", "kms:GenerateDataKey", on=self.key.key_arn)
+
+    def identity_arn(self, name: str) -> str:
+        """SES asks for the narrowest of its verified identities: the address, or else its domain."""
+        return str(self.format_arn(service="ses", resource="identity", resource_name=name))
+
+    def tell(self, **outputs: str) -> None:
+        for name, value in outputs.items():
             CfnOutput(self, name, value=value)

@@ -1,6 +1,6 @@
 """What a reaction waits at: a rule on the bus, a queue with its dead-letter queue, and the function that works it."""
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
@@ -47,7 +47,7 @@ class ReactionQueue(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=RECEIVES, queue=self.dead_letters),
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
         events.Rule(
             self,
@@ -75,5 +75,5 @@ class ReactionQueue(Construct):
         )
         acknowledge(
             mapping,
-            {"Serverless-LambdaEventSourceMappingDestination": "A queue's mapping has none: its dead-letter queue is it."},
+            {"Serverless-LambdaEventSourceMappingDestination": "The queue has its dead-letter queue."},
         )

@@ -2,7 +2,6 @@
 
 import json
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
@@ -17,7 +16,7 @@ class Secrets(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        removal = RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY
+        removal = stage.removal
         pepper = secretsmanager.Secret(
             self,
             "Pepper",
@@ -41,7 +40,9 @@ class Secrets(Construct):
         )
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
-        never = "A new pepper would turn every retried request into a new order and every known address into a free one."
+        never = (
+            "A new pepper would turn every retried request into a new order and every known address into a free one."
+        )
         agreed = "It is agreed with the payment provider, who must change it at the same time: a runbook, not a timer."
         acknowledge(pepper, {"AwsSolutions-SMG4": never})
         acknowledge(webhook, {"AwsSolutions-SMG4": agreed})

@@ -9,7 +9,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+from aws_cdk import RemovalPolicy
+
+LOG_RETENTION_DAYS = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
 """What CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
 
 
@@ -45,11 +70,18 @@ class Stage:
     requests_per_second: int = _number(50, 1, 10_000)
     burst_requests: int = _number(100, 1, 5_000)
 
+    @property
+    def removal(self) -> RemovalPolicy:
+        """What becomes of a resource with data when the stack lets go of it."""
+        return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY
+
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
             if one.metadata and not one.metadata["lowest"] <= value <= one.metadata["highest"]:
-                raise BadSetting(f"{one.name} is {value}: it must be from {one.metadata['lowest']} to {one.metadata['highest']}")
+                raise BadSetting(
+                    f"{one.name} is {value}: it must be from {one.metadata['lowest']} to {one.metadata['highest']}"
+                )
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise BadSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
@@ -59,7 +91,9 @@ class Stage:
             raise BadSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
-                raise BadSetting(f"cors_origins has {origin!r}: it must be like https://shop.example, without a path, or *")
+                raise BadSetting(
+                    f"cors_origins has {origin!r}: it must be like https://shop.example, without a path, or *"
+                )
         if self.protect and "*" in self.cors_origins:
             raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
 
@@ -87,7 +121,9 @@ def read(context: Callable[[str], object]) -> Stage:
         raise BadSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
     stage = STAGES[name]
     own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
-    changed = {setting: _value(setting, given, getattr(stage, setting)) for setting in own if (given := context(setting))}
+    changed = {
+        setting: _value(setting, given, getattr(stage, setting)) for setting in own if (given := context(setting))
+    }
     return replace(stage, **changed)
 
 

@@ -2,7 +2,6 @@
 
 from typing import cast
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -29,9 +28,9 @@ class Table(Construct):
                 point_in_time_recovery_enabled=True
             ),
             deletion_protection=stage.protect,
-            removal_policy=RemovalPolicy.RETAIN if stage.protect else RemovalPolicy.DESTROY,
+            removal_policy=stage.removal,
         )
-        # The construct knows a key of our own only where the region is known at synth; the resource itself does not mind.
+        # The construct takes a key of our own only where the region is known at synth; the resource does not mind.
         resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
         resource.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key.key_arn})
         self.name: str = table.table_name

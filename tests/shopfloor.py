@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,7 @@ from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
 from functions.notifications import handler as notifications
-from functions.shop import customers, orders, payments, products
+from functions.shop import customers, orders, payments, products, shipments
 from functions.shop.shop import Caller, Shop
 from local.engine import REGION, Engine
 from local.mappings.records import is_unchanged, lambda_record
@@ -48,12 +49,16 @@ VARIABLES = {
 
 @dataclass
 class Shopfloor:
-    """A running shop. `seen`: every stream record so far, as Lambda hands it over."""
+    """A running shop. `seen`: every stream record so far, as Lambda hands it over. `ahead`: of our clock is the shop's."""
 
     engine: Engine
     shop: Shop
     queues: dict[str, str]
     seen: list[dict[str, Any]] = field(default_factory=list)
+    ahead: timedelta = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
 
     # the stream -------------------------------------------------------------------------------------------------------
     def records(self) -> list[dict[str, Any]]:
@@ -144,6 +149,14 @@ class Shopfloor:
         told = payments.Told(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
         return str(payments.record_payment(self.shop, told, {"id": event_id}).result["status"])
 
+    def ship(self, order_id: str) -> None:
+        """The carrier has the order's parcel, number 42."""
+        shipments.dispatch(self.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
+
+    def deliver(self, order_id: str) -> None:
+        """The customer has the parcel."""
+        shipments.deliver(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
+
 
 @contextmanager
 def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Iterator[Shopfloor]:
@@ -156,7 +169,17 @@ def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Itera
     with mock_aws():
         for clear in forget:
             clear()
-        yield Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())
+        floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())
+        wired = wiring.shop
+
+        def shop(table_name: str, **settings: Any) -> Shop:
+            made = wired(table_name, **settings)
+            made.table.clock = floor.now
+            return made
+
+        floor.shop.table.clock = floor.now
+        patch.setattr(wiring, "shop", shop)
+        yield floor
     for clear in forget:
         clear()
 

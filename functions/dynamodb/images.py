@@ -47,7 +47,8 @@ def plain(hint: Any) -> Any:
     """The type behind a NewType, or behind a Literal of strings."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
-    return str if typing.get_origin(hint) is Literal else hint
+    texts = typing.get_origin(hint) is Literal and all(isinstance(value, str) for value in typing.get_args(hint))
+    return str if texts else hint
 
 
 def optional(hint: Any) -> Any:
@@ -68,17 +69,14 @@ def reading(hint: Any, value: str, scope: dict[str, Any]) -> str:
         return f"(None if 'NULL' in {value} else {reading(inner, value, scope)})"
     if hint is types.NoneType:
         return f"(None if {value}['NULL'] else None)"
-    match typing.get_origin(hint):
-        case origin if origin is tuple:
-            return f"tuple([{reading(arguments[0], 'x', scope)} for x in {value}['L']])"
-        case origin if origin is frozenset:
-            tag, read, _ = SCALARS[plain(arguments[0])]
-            return f"frozenset([{read.format('x')} for x in {value}['{tag}S']])"
-        case origin if origin is not None and issubclass(origin, Mapping):
-            return f"{{k: {reading(arguments[1], 'x', scope)} for k, x in {value}['M'].items()}}"
+    if is_list(hint):
+        return f"tuple([{reading(arguments[0], 'x', scope)} for x in {value}['L']])"
+    if is_map(hint):
+        return f"{{k: {reading(arguments[1], 'x', scope)} for k, x in {value}['M'].items()}}"
     if isinstance(hint, type) and is_dataclass(hint):
-        scope[f"read_{hint.__name__}"] = reader(hint)
-        return f"read_{hint.__name__}({value}['M'])"
+        name = f"read_{len(scope)}"
+        scope[name] = reader(hint)
+        return f"{name}({value}['M'])"
     raise TypeError(f"an item cannot hold {hint}")
 
 
@@ -93,23 +91,34 @@ def writing(hint: Any, value: str, scope: dict[str, Any]) -> str:
         return f"({{'NULL': True}} if {value} is None else {writing(inner, value, scope)})"
     if hint is types.NoneType:
         return "{'NULL': True}"
-    match typing.get_origin(hint):
-        case origin if origin is tuple:
-            return f"{{'L': [{writing(arguments[0], 'x', scope)} for x in {value}]}}"
-        case origin if origin is frozenset:
-            tag, _, write = SCALARS[plain(arguments[0])]
-            return f"{{'{tag}S': sorted([{write.format('x')} for x in {value}])}}"
-        case origin if origin is not None and issubclass(origin, Mapping):
-            return f"{{'M': {{k: {writing(arguments[1], 'x', scope)} for k, x in {value}.items()}}}}"
+    if is_list(hint):
+        return f"{{'L': [{writing(arguments[0], 'x', scope)} for x in {value}]}}"
+    if is_map(hint):
+        return f"{{'M': {{k: {writing(arguments[1], 'x', scope)} for k, x in {value}.items()}}}}"
     if isinstance(hint, type) and is_dataclass(hint):
-        scope[f"write_{hint.__name__}"] = writer(hint)
-        return f"{{'M': write_{hint.__name__}({value})}}"
+        name = f"write_{len(scope)}"
+        scope[name] = writer(hint)
+        return f"{{'M': {name}({value})}}"
     raise TypeError(f"an item cannot hold {hint}")
 
 
-def is_set(hint: Any) -> bool:
-    """A set: DynamoDB stores no empty one, so none is written and a missing one reads as empty."""
-    return typing.get_origin(hint) is frozenset
+def is_list(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,)
+
+
+def is_map(hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, Mapping) and plain(typing.get_args(hint)[0]) is str
+
+
+def set_of(hint: Any) -> tuple[str, str, str] | None:
+    """How the elements of a set are read and written, None where it is no set.
+
+    DynamoDB stores no empty set, so none is written and a missing one reads as empty. That works for an attribute of
+    its own with no other default; anywhere else a set could not come back as it was.
+    """
+    inner = plain(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
+    return SCALARS[inner] if inner in SCALARS and inner is not bool else None
 
 
 def reader(cls: type[T]) -> Callable[[Image], T]:
@@ -128,11 +137,14 @@ def _reader(cls: type[Any]) -> Any:
     hints = typing.get_type_hints(cls)
     for field in fields(cls):
         hint = hints[field.name]
-        absent = "None" if optional(hint) else "frozenset()" if is_set(hint) else ""
-        if field.default is not MISSING:
-            scope[f"default_{field.name}"] = field.default
-            absent = f"default_{field.name}"
-        read = reading(hint, "v", scope)
+        if elements := set_of(hint) if field.default in (MISSING, frozenset()) else None:
+            tag, read_one, _ = elements
+            absent, read = "frozenset()", f"frozenset([{read_one.format('x')} for x in v['{tag}S']])"
+        else:
+            absent, read = "None" if optional(hint) else "", reading(hint, "v", scope)
+            if field.default is not MISSING:
+                absent = f"default_{field.name}"
+                scope[absent] = field.default
         if absent:
             body.append(f" v = get({field.name!r}); item.{field.name} = {absent} if v is None else {read}")
         else:
@@ -146,7 +158,7 @@ def _reader(cls: type[Any]) -> Any:
 
 
 def writer(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """A function from an instance of `cls` to its image; what is None, and an empty set, is left out."""
+    """A function from an instance of `cls` to its image; an empty set, and a None that reads back so, is left out."""
     return cast(Callable[[T], dict[str, Any]], _writer(cast(Any, cls)))
 
 
@@ -158,7 +170,13 @@ def _writer(cls: type[Any]) -> Any:
     for field in fields(cls):
         hint = hints[field.name]
         body.append(f" v = item.{field.name}")
-        condition = " if v is not None:" if optional(hint) else " if v:" if is_set(hint) else ""
-        body.append(f"{condition} image[{field.name!r}] = {writing(optional(hint) or hint, 'v', scope)}")
+        if elements := set_of(hint) if field.default in (MISSING, frozenset()) else None:
+            tag, _, write_one = elements
+            condition, written = " if v:", f"{{'{tag}S': sorted([{write_one.format('x')} for x in v])}}"
+        elif optional(hint) and field.default in (MISSING, None):
+            condition, written = " if v is not None:", writing(optional(hint), "v", scope)
+        else:
+            condition, written = "", writing(hint, "v", scope)
+        body.append(f"{condition} image[{field.name!r}] = {written}")
     exec("\n".join([*body, " return image"]), scope)
     return scope["write"]

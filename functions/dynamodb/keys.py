@@ -21,7 +21,9 @@ Instant = NewType("Instant", str)
 
 
 def instant(moment: datetime) -> Instant:
-    """A moment as the table keeps it; anything finer than a millisecond is cut off."""
+    """A moment as the table keeps it; finer than a millisecond is cut off. Raises ValueError without a time zone."""
+    if moment.tzinfo is None:
+        raise ValueError("a moment without a time zone would be another one on another machine")
     return Instant(moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z")
 
 
@@ -43,10 +45,11 @@ SEPARATOR = "#"
 
 
 class BadKey(ValueError):
-    """A value that cannot stand in a key: it is empty, or it holds the separator and would forge another item's key."""
+    """A value that cannot stand in a key: it is empty, or it holds the separator and would forge another item's key,
+    or a character that cannot be printed, or it is a number that its padding does not hold and so would not sort."""
 
     def __init__(self, name: str, value: object) -> None:
-        super().__init__(f"{name} cannot stand in a key: it is empty or holds '{SEPARATOR}'")
+        super().__init__(f"{name} cannot stand in a key: it is empty, does not fit, or holds '{SEPARATOR}' or the like")
         self.name, self.value = name, value
 
 
@@ -55,6 +58,10 @@ class Template:
     """Half a key: fixed text and the fields between, `ORDER#{placed_at}#{order_id}`."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        if not self.text or not all(re.fullmatch(r"[^{}]*({\w+(:\w+)?}[^{}]*)?", part) for part in self.parts):
+            raise TypeError(f"'{self.text}': a part of a key is fixed text around one field at most")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -66,12 +73,22 @@ class Template:
         return self.text.partition("{")[0]
 
     @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """What stands between the separators. With one field in each at most, no two items spell the same key."""
+        return tuple(self.text.split(SEPARATOR))
+
+    @cached_property
+    def specs(self) -> dict[str, str]:
+        """How each field is formatted; "": as it is."""
+        return {name: spec for _, name, spec in self._pieces if name}
+
+    @cached_property
     def _pieces(self) -> list[tuple[str, str, str]]:  # (fixed text, field, format) in turn
         found = re.findall(r"([^{]*)(?:{(\w+)(?::(\w+))?})?", self.text)
         return [(text, name, spec) for text, name, spec in found if text or name]
 
     def spell(self, known: Mapping[str, Any]) -> str:
-        """The key text; raises BadKey where a value is empty or holds the separator."""
+        """The key text; raises BadKey."""
         text, missing = self.begin(known)
         if missing:
             raise TypeError(f"{self.text} needs {missing}")
@@ -87,10 +104,15 @@ class Template:
             if name not in known:
                 return "".join(spelled), name
             value = format(known[name], spec)
-            if not value or SEPARATOR in value:
+            if not value or SEPARATOR in value or not value.isprintable() or (spec and not _fits(value, spec)):
                 raise BadKey(name, known[name])
             spelled.append(value)
         return "".join(spelled), ""
+
+
+def _fits(number: str, spec: str) -> bool:
+    """Whether a padded number is as wide as all others, and not negative: only so does it sort."""
+    return len(number) == int(spec.rstrip("d")) and number.isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,26 +150,33 @@ class Row(Generic[T]):
     def _check(self, index: Index) -> None:
         if getattr(self, index).count(" / ") != 1:
             raise TypeError(f"{self.type}.{index} is not 'partition / sort'")
-        for template in self.templates(index):
-            for position, name in enumerate(template.names):
-                hint = self._hint(name)
-                spec = re.search(rf"{{{name}:(\w+)}}", template.text)
-                if plain(hint) is int and not (spec and re.fullmatch(r"0\d+d?", spec[1])):
-                    raise TypeError(f"{self.type}.{index}: the number {name} is not padded, so it would not sort")
-                last_of_sort = template is self.templates(index)[1] and position == len(template.names) - 1
-                if hint is Instant and last_of_sort:
-                    raise TypeError(f"{self.type}.{index}: two items at one {name} would be one; put an id behind it")
+        for half in self.templates(index):
+            for name, spec in half.specs.items():
+                self._check_field(index, name, spec)
+        for last in self.templates(index)[1].names[-1:]:
+            if Instant in (self._hint(last), optional(self._hint(last))):
+                raise TypeError(f"{self.type}.{index}: two items at one {last} would be one; put an id behind it")
+
+    def _check_field(self, index: Index, name: str, spec: str) -> None:
+        hint = self._hint(name)
+        if index == "main" and optional(hint):
+            raise TypeError(f"{self.type}.main: {name} may be None, but every item has a key")
+        kept_as = plain(optional(hint) or hint)
+        if kept_as not in (str, int):
+            raise TypeError(f"{self.type}.{index}: {name} is neither text nor a whole number")
+        if kept_as is int and not re.fullmatch(r"0\d+d?", spec):
+            raise TypeError(f"{self.type}.{index}: the number {name} is not padded, so it would not sort")
+        if kept_as is str and spec:
+            raise TypeError(f"{self.type}.{index}: {name} is text, which takes no format")
 
     def _hint(self, name: str) -> Any:
-        """The type of a field or property, without its None."""
+        """The declared type of a field or property."""
         attribute = getattr(self.entity, name, None)
         if name in self.fields:
-            hint = self.fields[name]
-        elif isinstance(attribute, property):
-            hint = typing.get_type_hints(attribute.fget).get("return")
-        else:
-            raise TypeError(f"{self.type} has no {name}")
-        return optional(hint) or hint
+            return self.fields[name]
+        if isinstance(attribute, property):
+            return typing.get_type_hints(attribute.fget).get("return")
+        raise TypeError(f"{self.type} has no {name}")
 
     @property
     def type(self) -> str:
@@ -232,21 +261,24 @@ def crowded(rows: tuple[Row[Any], ...]) -> list[str]:
         for number, row in enumerate(used):
             for other in used[:number]:
                 same_place = row.replaces is other or other.replaces is row
-                if not same_place and _may_collide(row.templates(index), other.templates(index)):
+                if not same_place and all(map(alike, row.templates(index), other.templates(index))):
                     wrong.append(f"{row.type} and {other.type} could spell the same key of {index}")
     return wrong
 
 
-def _may_collide(one: tuple[Template, Template], two: tuple[Template, Template]) -> bool:
-    return all(re.fullmatch(_shape(a), _sample(b)) is not None for a, b in zip(one, two, strict=True)) or all(
-        re.fullmatch(_shape(b), _sample(a)) is not None for a, b in zip(one, two, strict=True)
-    )
+def alike(one: Template, two: Template) -> bool:
+    """Whether two templates could spell the same text: no value holds the separator, so they must meet part by part."""
+    return len(one.parts) == len(two.parts) and all(map(_meet, one.parts, two.parts))
 
 
-def _shape(half: Template) -> str:
-    """A pattern of all the texts this template spells: a value holds no separator."""
-    return "".join(re.escape(fixed) + ("[^#]+" if name else "") for fixed, name, _ in half._pieces)
+def _meet(one: str, two: str) -> bool:
+    if "{" not in one and "{" not in two:
+        return one == two
+    (front, back), (other_front, other_back) = _ends(one), _ends(two)
+    fronts = front.startswith(other_front) or other_front.startswith(front)
+    return fronts and (back.endswith(other_back) or other_back.endswith(back))
 
 
-def _sample(half: Template) -> str:
-    return "".join(fixed + ("x" if name else "") for fixed, name, _ in half._pieces)
+def _ends(part: str) -> tuple[str, str]:
+    """The fixed text before and behind a part's field; of fixed text, all of it."""
+    return part.partition("{")[0], part.rpartition("}")[2]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from functions.dynamodb.keys import ATTRIBUTES, Index, Row
+from functions.dynamodb.keys import ATTRIBUTES, Index, Row, Template, alike
 
 T = TypeVar("T")
 
@@ -61,6 +61,7 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: an index is never read consistently")
         for row in self.rows:
             spelled = {name for half in row.templates(self.index) for name in half.names}
+            spelled -= {"shard"} if self.shards else set()  # the cursor tells items apart by what all shards share
             if missing := set(row.identity) - spelled:
                 raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
 
@@ -97,11 +98,17 @@ LAST = "\U0010ffff"  # sorts behind every text that goes on from a prefix
 
 
 def crossed(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
-    """The rows of the same partition that a query over several types would read too, though it does not name them."""
-    if query.whole or len(query.rows) < 2:
+    """The rows of the same partition that a query would read too, though it does not name them."""
+    if query.whole:
         return []
     low, high = query.bounds({})
-    partition = query.rows[0].templates(query.index)[0].text
+    partition = query.rows[0].templates(query.index)[0]
     others = [row for row in rows if query.index in row.indexes and row not in query.rows]
-    neighbours = [row for row in others if row.templates(query.index)[0].text == partition]
-    return [row.type for row in neighbours if low <= row.templates(query.index)[1].prefix < high]
+    neighbours = [row for row in others if alike(row.templates(query.index)[0], partition)]
+    return [row.type for row in neighbours if _reaches(row.templates(query.index)[1], low, high)]
+
+
+def _reaches(sort: Template, low: str, high: str) -> bool:
+    """Whether a key of this template could lie in [low, high)."""
+    last = sort.prefix + LAST if sort.names else sort.prefix
+    return sort.prefix < high and low <= last

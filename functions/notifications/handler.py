@@ -43,4 +43,12 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
         EmailTags=[{"Name": "effect", "Value": told.id}],
     )
     mark_sent(shop, mine, answer["MessageId"])
-    wiring.log.info("mailed", extra={"event": told.id, "order_id": told.data.order_id, "mail": told.name})
+    wiring.log.info(
+        "mailed",
+        extra={
+            "event": told.id,
+            "order_id": told.data.order_id,
+            "mail": told.name,
+            "lag_ms": wiring.lag_ms(shop, told.at),
+        },
+    )

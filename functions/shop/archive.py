@@ -1,9 +1,9 @@
 """What the archive does to the table: close an order to every other writer, list what it owns, leave a stub.
 
-1. The order becomes ARCHIVING under its version; every write of a child depends on the order as it was read, so from
-   here on nothing is added. 2. Everything in its partition is read, consistently. 3. Once that lies in the archive,
-   exactly what the object lists is deleted, and the order gives place to a small stub that stays for ever.
-Each step can be done again at any point.
+1. Once its log is complete, the order becomes ARCHIVING under its version; every write of a child depends on the order
+as it was read, so from here on nothing is added. 2. Everything in its partition is read, consistently. 3. Once that
+lies in the archive, exactly what the object lists is deleted, and the order gives place to a small stub that stays for
+ever. Each step can be done again at any point.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,13 @@ class NotReady(Exception):
 
 @dataclass(frozen=True)
 class Estate:
-    """An order on its way out, and every image of its partition; the order's own as it was before the archive came."""
+    """An order on its way out, and every image of its partition; the order's own as it was before the archive came.
+
+    `images` is None where some are gone already: all of them are in the object, which was written before.
+    """
 
     order: Order
-    images: Sequence[Image]
+    images: Sequence[Image] | None
 
 
 def close(shop: Shop, order_id: str) -> Estate | None:
@@ -47,6 +50,8 @@ def close(shop: Shop, order_id: str) -> Estate | None:
         if order.status == "ARCHIVING":
             return order
         after = moved(order, "archive", shop.instant())
+        if missing := _unlogged(shop.table.partition(A12b, order_id=order_id), order.version):
+            raise NotReady(f"versions {missing} of the order are not in its log")
         shop.table.write(change(ORDER, order, after))
         return after
 
@@ -54,17 +59,16 @@ def close(shop: Shop, order_id: str) -> Estate | None:
     if order is None:
         return None
     images = shop.table.partition(A12b, order_id=order_id)
-    _check_complete(order, images)
+    if _unlogged(images, order.version - 1):  # the log was complete when the archive took over: it is being deleted
+        return Estate(order, None)
     return Estate(order, [_as_closed(image, images) for image in images])
 
 
-def _check_complete(order: Order, images: Sequence[Image]) -> None:
-    """Raises NotReady unless each gapless log has an entry for every version before the archive took over."""
-    for log in LOGS:
-        if log.gapless and log.of is ORDER:
-            versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == log.into.type}
-            if missing := set(range(1, order.version)) - versions:
-                raise NotReady(f"{log.into.type} of versions {sorted(missing)}")
+def _unlogged(images: Sequence[Image], version: int) -> list[int]:
+    """The versions of the order, up to this one, that a gapless log of it has no entry for."""
+    logs = {log.into.type for log in LOGS if log.gapless and log.of is ORDER}
+    seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
+    return sorted({number for number in range(1, version + 1) for log in logs if (log, number) not in seen})
 
 
 def _as_closed(image: Image, images: Sequence[Image]) -> Image:

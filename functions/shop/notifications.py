@@ -19,7 +19,8 @@ from functions.shop.customers import wants
 from functions.shop.orders import placed_by
 from functions.shop.shop import Caller, Shop
 
-CLAIM_SECONDS = 120
+CLAIM_SECONDS = 20
+"""Longer than the sender's Lambda may run, so that nobody takes over from one that is still at it."""
 
 
 @dataclass(frozen=True)

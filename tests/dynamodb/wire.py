@@ -9,9 +9,9 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 
@@ -50,7 +50,7 @@ class Wire:
     _replies: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
 
     def __post_init__(self) -> None:
-        events = self.client.meta.events
+        events: Any = self.client.meta.events
         events.register("provide-client-params.dynamodb", self._measure)
         events.register("before-send.dynamodb", self._send)
         events.register("after-call.dynamodb", self._note)
@@ -73,7 +73,7 @@ class Wire:
 
     def _send(self, request: AWSPreparedRequest, event_name: str, **_: Any) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
-        self.requests.append(Request(operation, json.loads(request.body or b"{}")))
+        self.requests.append(Request(operation, json.loads(cast(bytes, request.body))))
         waiting = self._replies[operation]
         return waiting.popleft()(request) if waiting else None
 
@@ -92,7 +92,7 @@ def answered(body: Mapping[str, Any], status: int = 200) -> Reply:
     """The request is not sent; this comes back."""
 
     def reply(request: AWSPreparedRequest) -> AWSResponse:
-        return AWSResponse(request.url, status, {}, _Raw(json.dumps(body).encode()))
+        return AWSResponse(request.url, status, HTTPHeaders(), _Raw(json.dumps(body).encode()))
 
     return reply
 

@@ -1,0 +1,76 @@
+"""What a route is given: the shop, and who asks."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from functions import environment, wiring
+from functions.api.problems import Unauthenticated
+from functions.shop.shop import Caller, Shop
+
+PUBLIC = frozenset(
+    {
+        "GET /docs",
+        "GET /openapi.json",
+        "GET /products/{product_id}",
+        "GET /products/{product_id}/stock",
+        "POST /payments/events",
+    }
+)
+"""The routes that need no token; the stack lets these, and no others, past its authorizer."""
+
+ME = "me"
+
+
+@cache
+def shop() -> Shop:
+    """The shop of this Lambda, made at its first request."""
+    settings = environment.current(environment.Api)
+    return wiring.shop(
+        settings.table_name,
+        pepper=wiring.secret(settings.pepper_secret).encode(),
+        retention_days=settings.retention_days,
+        return_window_days=settings.return_window_days,
+    )
+
+
+def caller_of(event: Mapping[str, Any]) -> Caller:
+    """Who asks, by the claims of the access token that the authorizer has verified. Raises Unauthenticated.
+
+    An ID token has the same issuer and passes the authorizer too; it says who somebody is, not what they may do.
+    https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
+    """
+    claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
+    if not claims:
+        raise Unauthenticated("send Authorization: Bearer with an access token")
+    if claims.get("token_use") != "access":
+        raise Unauthenticated("this is not an access token")
+    sub = claims.get("sub")
+    if not isinstance(sub, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) or sub == ME:
+        raise Unauthenticated("the token names nobody")
+    return Caller(sub, groups_of(claims.get("cognito:groups")))
+
+
+def groups_of(claim: Any) -> frozenset[str]:
+    """The groups in a claim: a list, or a list as an HTTP API renders it: "[staff warehouse]"."""
+    if isinstance(claim, str):
+        claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
+    return frozenset(claim or ())
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.context["caller"]
+    return caller
+
+
+SignedIn = Annotated[Caller, Depends(_caller)]
+"""The parameter of a route that is for somebody."""
+
+
+def customer_named(caller: Caller, customer_id: str) -> str:
+    """The customer a path speaks of: `me` is whoever asks."""
+    return caller.id if customer_id == ME else customer_id

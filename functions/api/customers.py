@@ -1,0 +1,159 @@
+"""Customers: who they are, what they chose, and the page that shows them with their newest orders."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.event_handler.api_gateway import Router
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from botocore.exceptions import ClientError
+from pydantic import ConfigDict, model_validator
+
+from functions import wiring
+from functions.api.context import SignedIn, customer_named, shop
+from functions.api.fields import Answer, Body, Email, Id, Name
+from functions.api.order_answers import OrderInList
+from functions.api.paging import sealed
+from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
+from functions.model.entities import Settings
+from functions.model.errors import AlreadyExists, EmailTaken, NotRegistered
+from functions.model.patterns import A14
+from functions.shop import customers
+
+router = Router()
+PageLimit = Annotated[int, Query(ge=10, le=100, description="How many items at most, the profile and settings included.")]
+
+
+class Profile(Body):
+    """What a customer says of themselves; the e-mail address is the identity provider's to say."""
+
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
+
+
+class Choices(Body):
+    """What to be told of, through which channel. What is left out stays as it is."""
+
+    email: bool | None = None
+    sms: bool | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"email": False}]})
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.email is None and self.sms is None:
+            raise ValueError("chooses nothing: give email, sms or both")
+        return self
+
+
+class CustomerAnswer(Answer):
+    """A customer."""
+
+    customer_id: str
+    name: str
+    email: str
+    created_at: str
+    updated_at: str
+
+
+class NotificationSettings(Answer):
+    """Through which channels a customer hears of what happens to an order."""
+
+    email: bool
+    sms: bool
+
+
+class SettingsAnswer(Answer):
+    """All settings of a customer, as they hold: chosen, or by default."""
+
+    notifications: NotificationSettings
+
+    @classmethod
+    def of(cls, item: Sequence[Settings]) -> Self:
+        """The answer for what was chosen so far."""
+        wanted = {channel: customers.wants(tuple(item), channel) for channel in customers.NOTIFY_BY_DEFAULT}
+        return cls(notifications=NotificationSettings(**wanted))
+
+
+class CustomerPage(Answer):
+    """A customer with settings and newest orders. `cursor` goes on in the list of the customer's orders."""
+
+    customer: CustomerAnswer
+    settings: SettingsAnswer
+    orders: Sequence[OrderInList]
+    cursor: str | None
+
+
+@router.post("/customers", status_code=201, openapi_extensions=refuses(AlreadyExists, EmailTaken, EmailNotVerified))
+def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
+    """Become a customer.
+
+    The e-mail address is the one that the identity provider has verified for the bearer of the token.
+    """
+    email = _verified_email(request.headers.get("authorization") or "")
+    customer = customers.register(shop(), caller, email, profile.name)
+    where = {"Location": f"/customers/{customer.customer_id}"}
+    return Response(201, "application/json", CustomerAnswer.of(customer), headers=where)
+
+
+def _verified_email(authorization: str) -> str:
+    """The e-mail address of whose token this is, as Cognito knows it now: an access token does not carry it.
+
+    Raises EmailNotVerified, Unauthenticated (signed out or deleted since). Needs the scope
+    aws.cognito.signin.user.admin: https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
+    """
+    scheme, _, token = authorization.partition(" ")
+    try:
+        user: dict[str, Any] = wiring.client("cognito-idp").get_user(AccessToken=token.strip() or scheme)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NotAuthorizedException", "UserNotFoundException"):
+            raise Unauthenticated("the token is not valid any more") from None
+        raise
+    known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
+    if known.get("email_verified") != "true" or not known.get("email"):
+        raise EmailNotVerified
+    return str(known["email"])
+
+
+@router.get("/customers")
+def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
+    """Find a customer by e-mail address, however it is capitalised. For staff."""
+    return CustomerAnswer.of(customers.customer_by_email(shop(), caller, email))
+
+
+@router.get("/customers/<customer_id>")
+def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
+    """A customer. `me` is whoever asks, here and in every path below."""
+    return CustomerAnswer.of(customers.customer(shop(), caller, customer_named(caller, customer_id)))
+
+
+@router.patch("/customers/<customer_id>")
+def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
+    """Change a customer's name."""
+    return CustomerAnswer.of(customers.rename(shop(), caller, customer_named(caller, customer_id), profile.name))
+
+
+@router.get("/customers/<customer_id>/page")
+def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
+    """A customer with settings and newest orders, in one request."""
+    customer_id = customer_named(caller, customer_id)
+    page = customers.page_of_customer(shop(), caller, customer_id, limit)
+    return CustomerPage(
+        customer=CustomerAnswer.of(page.customer),
+        settings=SettingsAnswer.of(page.settings),
+        orders=[OrderInList.of(order) for order in page.orders],
+        cursor=sealed(page.after, (caller.id, A14.id, customer_id)),
+    )
+
+
+@router.get("/customers/<customer_id>/settings")
+def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
+    """What a customer chose, with the defaults where nothing was chosen."""
+    return SettingsAnswer.of(customers.settings_of_customer(shop(), caller, customer_named(caller, customer_id)))
+
+
+@router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=refuses(NotRegistered))
+def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
+    """Choose through which channels to hear of what happens to an order; the profile is not touched."""
+    chosen = choices.model_dump(exclude_none=True)
+    settings = customers.choose(shop(), caller, customer_named(caller, customer_id), "notifications", chosen)
+    return NotificationSettings.model_validate(settings.choices)

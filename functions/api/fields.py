@@ -1,0 +1,85 @@
+"""The fields of requests and answers: what each may hold, and what every request and answer has in common."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Generic, Self, TypeVar
+
+from aws_lambda_powertools.event_handler.openapi.params import Header
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+T = TypeVar("T")
+NO_CONTROL = r"^[^\x00-\x1f\x7f-\x9f]*$"
+ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+# ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
+COUNTRIES = frozenset(
+    """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
+    CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB
+    GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG
+    KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
+    MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB
+    SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US
+    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()
+)
+
+
+def _is_country(code: str) -> str:
+    if code not in COUNTRIES:
+        raise ValueError("is no ISO 3166-1 alpha-2 code of a country, such as AT")
+    return code
+
+
+def text(most: int, least: int = 1) -> StringConstraints:
+    """Text of one line, trimmed."""
+    return StringConstraints(strip_whitespace=True, min_length=least, max_length=most, pattern=NO_CONTROL)
+
+
+Id = Annotated[str, StringConstraints(pattern=ID)]
+Name = Annotated[str, text(200)]
+Quantity = Annotated[int, Field(ge=1, le=10_000)]
+Price = Annotated[int, Field(ge=0, le=10**9, description="In minor units (cents).")]
+Country = Annotated[
+    str,
+    AfterValidator(_is_country),
+    Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
+]
+Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
+# What stands in a key: one line of text without the key's separator.
+Keyable = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        description="Any text of your own, up to 255 visible characters. The same key with the same request is answered "
+        "the same, however often it is sent.",
+    ),
+    StringConstraints(pattern=r"^[!-~]{1,255}$"),
+]
+
+
+class Body(BaseModel):
+    """What a client sends: nothing it does not name, nothing of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class Answer(BaseModel):
+    """What a client is shown: of an item the fields that are declared, and no others."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    @classmethod
+    def of(cls, item: Any) -> Self:
+        """The answer that shows this item."""
+        return cls.model_validate(item)
+
+
+class Listed(Answer, Generic[T]):
+    """A page of a list. `cursor` starts the next one; null: there is no more. A page may be short though more follow."""
+
+    items: Sequence[T]
+    cursor: str | None = None
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[type[Any], ...]) -> str:
+        """As the API's documentation names it."""
+        return f"PageOf{params[0].__name__}"

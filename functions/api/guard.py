@@ -1,0 +1,118 @@
+"""What stands before the router: a body that gets past it is small, shallow, plain JSON that means one thing only.
+
+Powertools' router, fed otherwise, lets duplicate keys pass unnoticed and raises uncaught on bodies that are not UTF-8,
+on integers of thousands of digits and on deep nesting.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from functions.api.problems import Malformed, TooLarge, WrongMediaType, field_of
+
+MOST_BYTES = 64 * 1024
+MOST_DEPTH = 32
+LONGEST_NUMBER = 30
+WITH_BODY = {"POST", "PUT", "PATCH"}
+
+# Strings are passed over whole, to the end of the text where one is never closed: so this is linear, whatever comes.
+TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
+
+
+def guarded(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with its body as text that is safe to parse. Raises Malformed, TooLarge, WrongMediaType."""
+    body = event.get("body")
+    if not body:
+        return {**event, "body": None, "isBase64Encoded": False}
+    text = _text(body, bool(event.get("isBase64Encoded")))
+    if event["requestContext"]["http"]["method"] in WITH_BODY:
+        if not _is_json(event.get("headers") or {}):
+            raise WrongMediaType
+        parsed(text)
+    return {**event, "body": text, "isBase64Encoded": False}
+
+
+def _text(body: str, is_base64: bool) -> str:
+    if len(body) > MOST_BYTES * (4 / 3 if is_base64 else 1) + 4:
+        raise TooLarge(MOST_BYTES)
+    try:
+        raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
+        text = raw.decode()
+    except (binascii.Error, UnicodeError):
+        raise Malformed(("body", "is not UTF-8")) from None
+    if len(raw) > MOST_BYTES:
+        raise TooLarge(MOST_BYTES)
+    return text
+
+
+def _is_json(headers: Mapping[str, str]) -> bool:
+    declared = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    return declared.partition(";")[0].strip().lower() == "application/json"
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The object in a JSON text. Raises Malformed with what is wrong and where."""
+    _measure(text)
+    try:
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_a_number)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(("body", f"is not JSON: {error.msg} ({where})")) from None
+    if not isinstance(document, dict):
+        raise Malformed(("body", "must be a JSON object"))
+    if "\\u" in text:  # only an escape can put one there
+        _refuse_bad_characters(document)
+    return document
+
+
+def _measure(text: str) -> None:
+    """Refuse what would cost the parser too much, without parsing."""
+    depth = 0
+    for token in TOKENS.finditer(text):
+        match token[0][0]:
+            case "{" | "[":
+                depth += 1
+                if depth > MOST_DEPTH:
+                    raise Malformed(("body", f"is nested deeper than {MOST_DEPTH}"))
+            case "}" | "]":
+                depth -= 1
+            case '"':
+                continue
+            case _ if len(token[0]) > LONGEST_NUMBER:
+                raise Malformed(("body", f"holds a number of more than {LONGEST_NUMBER} digits"))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise Malformed((name, "stands there twice"))
+        found[name] = value
+    return found
+
+
+def _not_a_number(name: str) -> NoReturn:
+    raise Malformed(("body", f"is not JSON: {name} is no number"))
+
+
+def _refuse_bad_characters(document: dict[str, Any]) -> None:
+    """Halves of characters (lone surrogates) and NUL: JSON may spell them, no name or id has them."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while waiting:
+        location, value = waiting.pop()
+        inside: Iterable[tuple[str | int, Any]] = ()
+        if isinstance(value, dict):
+            inside = value.items()
+        elif isinstance(value, list):
+            inside = enumerate(value)
+        for name, one in inside:
+            if not all(_is_text(text) for text in (name, one)):
+                raise Malformed((field_of((*location, name)), "holds a character that no text has"))
+            waiting.append(((*location, name), one))
+
+
+def _is_text(value: Any) -> bool:
+    return not isinstance(value, str) or not re.search("[\0\ud800-\udfff]", value)

@@ -1,0 +1,83 @@
+"""Lists: how many, from where, and of which time."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator, StringConstraints
+
+from functions.api.context import shop
+from functions.api.fields import Listed
+from functions.dynamodb import cursors
+from functions.dynamodb.keys import instant
+from functions.dynamodb.patterns import Query as Question
+from functions.dynamodb.store import Page
+from functions.model.errors import Invalid
+from functions.shop.shop import Caller
+
+T = TypeVar("T")
+A = TypeVar("A")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d))?", re.ASCII)
+
+
+def _instant(text: str) -> str:
+    """A day (its first moment, UTC) or a moment of RFC 3339, as the table keeps it."""
+    try:
+        if not MOMENT.fullmatch(text):
+            raise ValueError
+        moment = datetime.fromisoformat(text)
+        return instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
+
+
+Moment = Annotated[str, AfterValidator(_instant)]
+Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+Cursor = Annotated[
+    Annotated[str, StringConstraints(max_length=1000)] | None,
+    Query(description="The cursor of the page before, for the same question."),
+]
+Since = Annotated[Moment | None, Query(alias="from", description="From this day or moment on (UTC).")]
+Until = Annotated[Moment | None, Query(alias="to", description="Up to, not including, this day or moment (UTC).")]
+
+
+def between(since: str | None, until: str | None) -> tuple[str, str]:
+    """The range asked for, "" where it is open. Raises Invalid."""
+    if since and until and since > until:
+        raise Invalid("from", "is after to")
+    return since or "", until or ""
+
+
+def page(
+    caller: Caller,
+    question: Question[Any],
+    *known: str,
+    cursor: str | None,
+    ask: Callable[[str | None], Page[T]],
+    show: Callable[[T], A],
+) -> Listed[A]:
+    """Ask for the page that starts at the cursor, and seal the next one's for the same caller and question.
+
+    `known`: everything that makes this question another than the same one about something else.
+    """
+    bound = (caller.id, question.id, *known)
+    after = None if cursor is None else cursors.unseal(secret(), cursor, *bound)
+    found = ask(after)
+    return Listed(items=[show(item) for item in found.items], cursor=sealed(found.after, bound))
+
+
+def sealed(after: str | None, bound: tuple[str, ...]) -> str | None:
+    """The cursor of a page's end."""
+    return None if after is None else cursors.seal(secret(), after, *bound)
+
+
+def complete(items: Sequence[T], show: Callable[[T], A]) -> Listed[A]:
+    """A list that is never cut."""
+    return Listed(items=[show(item) for item in items])
+
+
+def secret() -> bytes:
+    """What cursors are sealed with."""
+    return shop().digest("cursors")

@@ -1,0 +1,185 @@
+"""Every no of the API, as problem+json (RFC 9457): one table from an exception to its answer.
+
+A document has `type` (where the docs page explains it), `title`, `status`, `detail`, `instance` (the request's id, as
+the log has it) and what the exception carries, such as `errors`, `short` or `changed`. Nothing that was sent is echoed
+but names of fields, and of a fault nothing is told but that it happened.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from botocore.exceptions import ClientError, HTTPClientError
+
+from functions.dynamodb.cursors import InvalidCursor
+from functions.dynamodb.keys import BadKey
+from functions.dynamodb.store import HEALS, Busy
+from functions.model import errors
+
+CONTENT_TYPE = "application/problem+json"
+EXPLAINED_AT = "/docs#"
+MOST_ERRORS = 20
+"""How many of a request's errors are told: who sends a thousand wrong fields gets no thousandfold answer."""
+LONGEST_FIELD = 100
+
+
+# What the API itself says no with ---------------------------------------------------------------------------------------
+class Malformed(Exception):
+    """What was sent is not as it should be: (field, why) of each error."""
+
+    def __init__(self, *errors: tuple[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {why}" for field, why in errors))
+        self.errors = errors
+
+
+class TooLarge(Exception):
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"a body may have {most_bytes} bytes")
+        self.most_bytes = most_bytes
+
+
+class WrongMediaType(Exception):
+    def __init__(self) -> None:
+        super().__init__("a body must come with Content-Type: application/json")
+
+
+class Unauthenticated(Exception):
+    """The caller's token is missing, or is not one for this API."""
+
+
+class BadSignature(Exception):
+    """A webhook that is not the provider's, or not fresh."""
+
+
+class EmailNotVerified(Exception):
+    def __init__(self) -> None:
+        super().__init__("verify your e-mail address with the identity provider first")
+
+
+class NoSuchRoute(Exception):
+    def __init__(self) -> None:
+        super().__init__("nothing answers at this path")
+
+
+class WrongMethod(Exception):
+    """`allowed`: the methods that this path knows."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        super().__init__(f"this path knows {', '.join(allowed)}")
+        self.allowed = allowed
+
+
+# The table --------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Kind:
+    """One kind of no. `says`: what of the exception goes into the document; `headers`: what goes beside it."""
+
+    status: int
+    slug: str
+    title: str
+    says: Callable[[Any], dict[str, Any]] = lambda _: {}
+    headers: Callable[[Any], dict[str, str]] = lambda _: {}
+    detail: Callable[[Any], str] = str
+
+
+def _malformed(says: Callable[[Any], Sequence[tuple[str, str]]]) -> Kind:
+    """400 with the fields that are wrong, and why."""
+
+    def told(error: Any) -> list[dict[str, str]]:
+        return [{"field": field[:LONGEST_FIELD], "why": why} for field, why in says(error)[:MOST_ERRORS]]
+
+    return Kind(
+        400,
+        "malformed",
+        "The request is not as it should be",
+        says=lambda error: {"errors": told(error)},
+        detail=lambda error: "; ".join(f"{one['field']}: {one['why']}" for one in told(error)[:3]),
+    )
+
+
+def _validated(error: RequestValidationError) -> list[tuple[str, str]]:
+    return [(field_of(found["loc"][1:]) or str(found["loc"][0]), why_of(found)) for found in error.errors()]
+
+
+def field_of(location: Sequence[str | int]) -> str:
+    """Where in the document: lines.0.quantity."""
+    return ".".join(map(str, location))
+
+
+def why_of(found: Mapping[str, Any]) -> str:
+    """What pydantic found, in words that do not repeat what was sent."""
+    plain = {"missing": "is required", "extra_forbidden": "is not known here"}
+    return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
+
+
+def _later(seconds: int) -> dict[str, str]:
+    return {"Retry-After": str(seconds)}
+
+
+# fmt: off
+PROBLEMS: Mapping[type[Exception], Kind] = {
+    Malformed:                _malformed(lambda e: e.errors),
+    RequestValidationError:   _malformed(_validated),
+    errors.Invalid:           _malformed(lambda e: [(e.field, e.why)]),
+    BadKey:                   _malformed(lambda e: [(e.name, "may not be empty or hold '#'")]),
+    InvalidCursor:            _malformed(lambda e: [("cursor", str(e))]),
+    BadSignature:             Kind(400, "bad-signature", "The webhook is not signed as it should be"),
+    Unauthenticated:          Kind(401, "unauthenticated", "An access token is needed", headers=lambda _: {"WWW-Authenticate": "Bearer"}),
+    errors.NotAllowed:        Kind(403, "not-allowed", "This is not for you"),
+    EmailNotVerified:         Kind(403, "email-not-verified", "The e-mail address is not verified"),
+    errors.NotFound:          Kind(404, "not-found", "There is none", lambda e: {"what": e.what}),
+    NoSuchRoute:              Kind(404, "no-such-route", "Nothing answers here"),
+    NotFoundError:            Kind(404, "no-such-route", "Nothing answers here", detail=lambda _: str(NoSuchRoute())),
+    WrongMethod:              Kind(405, "wrong-method", "Not with this method", headers=lambda e: {"Allow": ", ".join(e.allowed)}),
+    errors.Refused:           Kind(409, "refused", "Not as things stand"),
+    errors.NotRegistered:     Kind(409, "not-registered", "You are no customer yet"),
+    errors.AlreadyExists:     Kind(409, "already-exists", "It exists already", lambda e: {"what": e.what}),
+    errors.EmailTaken:        Kind(409, "email-taken", "Another customer has this e-mail address"),
+    errors.UnknownProducts:   Kind(409, "unknown-products", "Some products are not for sale here", lambda e: {"product_ids": e.product_ids}),
+    errors.MixedCurrencies:   Kind(409, "mixed-currencies", "One order is in one currency", lambda e: {"currencies": e.currencies}),
+    errors.OutOfStock:        Kind(409, "out-of-stock", "There is not enough in stock", lambda e: {"short": e.short}),
+    errors.PriceChanged:      Kind(409, "price-changed", "The price changed since you saw it", lambda e: {"changed": e.changed}),
+    errors.WrongState:        Kind(409, "wrong-state", "Not in the state it is in", lambda e: {"what": e.what, "state": e.state, "command": e.command}),
+    TooLarge:                 Kind(413, "too-large", "The body is too large", lambda e: {"most_bytes": e.most_bytes}),
+    WrongMediaType:           Kind(415, "wrong-media-type", "The body is not declared as JSON"),
+    errors.KeyReused:         Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
+    Busy:                     Kind(503, "busy", "Too many at once: try again", headers=lambda e: _later(e.retry_after_seconds)),
+    HTTPClientError:          Kind(503, "unreachable", "Something we need does not answer: try again", headers=lambda _: _later(2), detail=lambda _: "a request with an Idempotency-Key is safe to repeat"),
+    Exception:                Kind(500, "fault", "A fault of ours", detail=lambda _: "it is logged under this request's id"),
+}
+# fmt: on
+
+
+def kind_of(error: Exception) -> Kind:
+    """The row of the table for an exception: its own, or the nearest of its bases."""
+    return PROBLEMS[next(cls for cls in type(error).__mro__ if cls in PROBLEMS)]
+
+
+def as_problem(error: Exception, instance: str) -> tuple[Kind, dict[str, Any]]:
+    """The kind of an exception, and the response a Lambda behind an HTTP API gives for it."""
+    if isinstance(error, ClientError) and error.response["Error"]["Code"] in HEALS:
+        error = Busy()
+    kind = kind_of(error)
+    document = {
+        "type": EXPLAINED_AT + kind.slug,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": kind.detail(error),
+        "instance": instance,
+        **kind.says(error),
+    }
+    headers = {"Content-Type": CONTENT_TYPE, **kind.headers(error)}
+    return kind, {
+        "statusCode": kind.status,
+        "headers": headers,
+        "body": json.dumps(document),
+        "isBase64Encoded": False,
+    }
+
+
+def refuses(*kinds: type[Exception]) -> dict[str, Any]:
+    """What a route may answer with beyond what all routes of its shape do; for its documentation alone."""
+    return {"x-problems": tuple(PROBLEMS[kind].slug for kind in kinds)}

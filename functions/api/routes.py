@@ -1,0 +1,73 @@
+"""The router, and what it does not tell: which route a request is for, and what a path may be asked with."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+
+from functions.api.problems import Malformed, NoSuchRoute, WrongMethod
+
+
+@dataclass(frozen=True)
+class Known:
+    """A route: `GET` of `/orders/{order_id}`, the pattern of its paths, and the function that answers."""
+
+    method: str
+    path: str
+    pattern: re.Pattern[str]
+    answer: Callable[..., Any]
+
+    @property
+    def key(self) -> str:
+        """As API Gateway spells it: GET /orders/{order_id}."""
+        return f"{self.method} {self.path}"
+
+
+class Routes(APIGatewayHttpResolver):
+    """Powertools' router with validation, which also knows its routes by name."""
+
+    def __init__(self) -> None:
+        super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
+        self.known: list[Known] = []
+        self.use(middlewares=[_only_known_parameters])
+        self.exception_handler(Exception)(_let_through)
+
+    def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
+        """Register a route as the router does, and remember it."""
+        register = super().route(rule, method, *arguments, **settings)
+
+        def remember(answer: Callable[..., Any]) -> Any:
+            path = re.sub(r"<(\w+)>", r"{\1}", rule)
+            pattern = re.compile(re.sub(r"<\w+>", "[^/]+", rule))
+            methods = [method] if isinstance(method, str) else method
+            self.known += [Known(name.upper(), path, pattern, answer) for name in methods]
+            return register(answer)
+
+        return remember
+
+    def find(self, method: str, path: str) -> Known:
+        """The route of a request. Raises NoSuchRoute, WrongMethod."""
+        there = [route for route in self.known if route.pattern.fullmatch(path)]
+        if not there:
+            raise NoSuchRoute
+        for route in there:
+            if route.method == method:
+                return route
+        raise WrongMethod(sorted(route.method for route in there))
+
+
+def _let_through(error: Exception) -> Response[Any]:
+    """Errors leave the router as they are: there is one place that answers them, and it is not in here."""
+    raise error
+
+
+def _only_known_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Refuse a query parameter the route does not know: a misspelled filter would answer with everything."""
+    known = {parameter.alias for parameter in app.context["_route"].dependant.query_params}
+    sent: Mapping[str, str] = app.current_event.query_string_parameters or {}
+    if unknown := [name for name in sent if name not in known]:
+        raise Malformed(*((name, "is not known here") for name in unknown))
+    return next_middleware(app)

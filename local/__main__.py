@@ -1,0 +1,77 @@
+"""`python -m local COMMAND`: the shop on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from local import burst, clock, demo, users
+from local.engine import EngineMissing
+from local.process import ProcessFailed
+from local.up import API_PORT, PROVIDER_PORT, STATE, Running, find, up
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m local", description="The shop on this machine.")
+    parser.add_argument("--state", type=Path, default=STATE, help="where its state lies (default: %(default)s)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    starting = commands.add_parser("up", help="start the shop and follow what happens in it")
+    starting.add_argument("--port", type=int, default=API_PORT, help="of the API (default: %(default)s)")
+    starting.add_argument("--provider-port", type=int, default=PROVIDER_PORT, help="of the payment provider")
+    commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
+    bursting = commands.add_parser("burst", help="many orders at once, then a look at every effect of each")
+    bursting.add_argument("--orders", type=int, default=200)
+    bursting.add_argument("--clients", type=int, default=8)
+    commands.add_parser("token", help="an access token").add_argument("name", help="alice, staff, warehouse, ...")
+    advancing = commands.add_parser("advance", help="let end what would end in that time")
+    advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
+    commands.add_parser("mail", help="the mails so far")
+    commands.add_parser("reset", help="wipe the state")
+    given = parser.parse_args()
+    try:
+        run(given)
+    except (EngineMissing, ProcessFailed, demo.NotArrived) as error:
+        sys.exit(str(error))
+
+
+def run(given: argparse.Namespace) -> None:
+    match given.command:
+        case "up":
+            up(given.state, api_port=given.port, provider_port=given.provider_port)
+        case "reset":
+            reset(given.state)
+        case "demo":
+            demo.tell(running(given.state))
+        case "burst":
+            burst.run(running(given.state), given.orders, given.clients)
+        case "token":
+            shop = running(given.state)
+            print(users.token(shop.aws, shop.stack, given.name))
+        case "advance":
+            print(f"{demo.advance(running(given.state), given.by)} items have expired.")
+        case "mail":
+            for mail in running(given.state).aws.mails():
+                at = datetime.fromtimestamp(mail["Timestamp"]).astimezone()
+                print(f"{at:%H:%M:%S}  to {', '.join(mail['To'])}: {mail['Subject']}\n\n{mail['BodyText']}\n{'-' * 72}")
+
+
+def running(state: Path) -> Running:
+    """The shop, which somebody has started."""
+    found = find(state)
+    if found is None:
+        sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
+    return found
+
+
+def reset(state: Path) -> None:
+    if find(state):
+        sys.exit("The shop is running: stop it first (Ctrl-C where it runs).")
+    shutil.rmtree(state, ignore_errors=True)
+    print("Wiped. Next: make up")
+
+
+if __name__ == "__main__":
+    main()

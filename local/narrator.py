@@ -1,0 +1,136 @@
+"""Tells what happens in the shop as it happens, a line each: what the functions log, and what the laptop's parts say."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.aws import LocalAws
+
+LOOK_SECONDS = 0.25
+Entry = Mapping[str, Any]
+
+
+def _request(entry: Entry) -> list[str]:
+    return [f"request   {entry['method']} {entry['path']} → {entry['status']}"]
+
+
+def _changes(entry: Entry) -> list[str]:
+    return [f"change    {text.split()[0]} published" for text in entry["events"]]
+
+
+def _copies(entry: Entry) -> list[str]:
+    names = [text.split()[0] for text in entry["changes"]]
+    return [f"copies    follow {', '.join(names)}"] if names else []
+
+
+def _fulfilled(entry: Entry) -> list[str]:
+    return [f"effect    invoice {entry['invoice_id']}, shipment {entry['shipment_id']}"]
+
+
+def _mailed(entry: Entry) -> list[str]:
+    return [f"effect    mail {entry['mail']} for order {entry['order_id'][:8]}"]
+
+
+def _not_wanted(entry: Entry) -> list[str]:
+    return [f"effect    no mail wanted for order {entry['order_id'][:8]}"]
+
+
+def _archived(entry: Entry) -> list[str]:
+    what = entry.get("object") or f"{entry['activity']} activity entries of {entry['day']}"
+    return [f"effect    archived {what}"]
+
+
+def _looked(entry: Entry) -> list[str]:
+    return [f"time      {entry[what]} orders {what}" for what in ("lapsed", "assumed_delivered") if entry[what]]
+
+
+def _parked(entry: Entry) -> list[str]:
+    return [f"parked    {entry['reader']}: {entry['reason']}, kept as {entry['object'][:12]}"]
+
+
+def _failed(entry: Entry) -> list[str]:
+    return [f"failed    {entry['reader']}: {entry['error']}, comes again"]
+
+
+TOLD: Mapping[str, Callable[[Entry], list[str]]] = {
+    "request": _request,
+    "published": _changes,
+    "copied": _copies,
+    "fulfilled": _fulfilled,
+    "mailed": _mailed,
+    "not wanted": _not_wanted,
+    "archived": _archived,
+    "looked": _looked,
+    "parked": _parked,
+    "failed": _failed,
+}
+
+
+class Narrator(threading.Thread):
+    """Follows the logs of these functions from now on."""
+
+    def __init__(self, aws: LocalAws, functions: list[str]) -> None:
+        super().__init__(name="narrator", daemon=True)
+        self._aws = aws
+        self._logs = boto3.client("logs", **aws.access)
+        self._since = {f"/aws/lambda/{name}": int(time.time() * 1000) for name in functions}
+        self._seen: set[str] = set()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+
+    def tell(self, text: str, milliseconds: float = 0) -> None:
+        """Print a line now."""
+        self._print(time.time(), text, milliseconds)
+
+    def run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            with suppress(OSError):  # a kill -9 loses the mails that nobody has looked at
+                self._aws.collect_mails()
+            found = [entry for group in self._since for entry in self._new(group)]
+            for at, text, milliseconds in sorted(found):
+                self._print(at, text, milliseconds)
+
+    def _new(self, group: str) -> list[tuple[float, str, float]]:
+        try:
+            events = self._logs.filter_log_events(logGroupName=group, startTime=self._since[group])["events"]
+        except (ClientError, BotoCoreError):  # a function that has not run yet has no log
+            return []
+        lines = []
+        for event in events:
+            if event["eventId"] in self._seen:
+                continue
+            self._seen.add(event["eventId"])
+            self._since[group] = max(self._since[group], event["timestamp"])
+            lines += _lines(event)
+        return lines
+
+    def _print(self, at: float, text: str, milliseconds: float) -> None:
+        clock = datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        took = f"{milliseconds:.0f} ms" if milliseconds else ""
+        with self._lock:
+            print(f"{clock}  {text:<76}{took:>8}".rstrip(), file=sys.stdout, flush=True)
+
+
+def _lines(event: Mapping[str, Any]) -> list[tuple[float, str, float]]:
+    """(epoch seconds, text, milliseconds) of each thing a log line tells."""
+    try:
+        entry = json.loads(event["message"])
+        texts = TOLD[entry["message"]](entry)
+    except (ValueError, LookupError, TypeError):
+        return []
+    return [(event["timestamp"] / 1000, text, float(entry.get("ms") or entry.get("lag_ms") or 0)) for text in texts]

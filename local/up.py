@@ -1,0 +1,214 @@
+"""Starts the whole shop on this machine, and ends it in order: the synthesized stack on the local AWS and engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from local import aws as local_aws
+from local import deploy as local_deploy
+from local import engine as local_engine
+from local import users
+from local.api import Api
+from local.aws import LocalAws
+from local.clock import keep_expiring
+from local.deploy import Stack
+from local.engine import Engine
+from local.narrator import Narrator
+from local.poller import Checkpoints, start_pollers
+from local.provider import Provider
+from local.warehouse import Warehouse
+
+PROJECT = Path(__file__).parent.parent
+STATE = PROJECT / ".local"
+STACK_NAME = "orderstream-dev"
+API_PORT, PROVIDER_PORT = 4566, 4567
+SYNTHESIZED_FROM = ("app.py", "cdk.json", "stacks", "functions/model", "functions/dynamodb", "functions/environment.py")
+READY = "ready.json"
+
+
+@dataclass(frozen=True)
+class Running:
+    """The shop as it runs here: the processes, the stack, and where people reach it."""
+
+    engine: Engine
+    aws: LocalAws
+    stack: Stack
+    provider_url: str
+
+    @property
+    def api_url(self) -> str:
+        return self.stack.api_url(self.aws)
+
+    @property
+    def table_name(self) -> str:
+        return self.stack.name("AWS::DynamoDB::GlobalTable")
+
+    def api(self, user: str | None = None) -> Api:
+        """The API as that user calls it; a token is renewed before it ends."""
+        return Api(self.api_url, _renewed(self.aws, self.stack, user) if user else None)
+
+
+def find(state: Path = STATE) -> Running | None:
+    """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
+    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
+    ready = state / READY
+    if engine is None or aws is None or not ready.exists():
+        return None
+    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), json.loads(ready.read_text())["provider_url"])
+
+
+def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT) -> None:
+    """Run until Ctrl-C or SIGTERM. State stays in `state`, over a kill -9 too."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    state.mkdir(parents=True, exist_ok=True)
+    (state / READY).unlink(missing_ok=True)
+    with ExitStack() as ending:
+        running, narrator = _start(state, api_port, provider_port, ending)
+        (state / READY).write_text(json.dumps({"provider_url": running.provider_url}))
+        ending.callback((state / READY).unlink)
+        print(welcome(running), flush=True)
+        narrator.start()
+        stopping.wait()
+        print("\nStopping; the state stays. (A second Ctrl-C is not needed.)", flush=True)
+
+
+def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) -> tuple[Running, Narrator]:
+    """Start every part, and have `ending` stop them in the opposite order."""
+    template = _step("synthesizing the stack", lambda: synthesized(state))
+    engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine"))
+    ending.callback(engine.stop)
+    checkpoints = Checkpoints(state / "checkpoints.json")
+    aws = _step(
+        "starting the local AWS",
+        lambda: local_aws.start(
+            state / "aws", engine.endpoint, port=api_port, goes_back_with_it=[checkpoints.file]
+        ),
+    )
+    ending.callback(aws.stop)
+    stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions"))
+    engine.create_table(stack.name("AWS::DynamoDB::GlobalTable"), stack.properties("AWS::DynamoDB::GlobalTable"))
+    for name in users.USERS:
+        users.token(aws, stack, name)
+    if stack.changed:  # from here on a kill -9 goes back to this moment at most
+        aws = _step("saving what was deployed", aws.save)
+    functions = stack.names("AWS::Lambda::Function")
+    narrator = Narrator(aws, functions)
+    ending.callback(narrator.stop)
+    if aws.interrupted:
+        narrator.tell("the run before was killed: what had happened since the last clean stop is delivered again")
+    pollers = start_pollers(engine, aws, stack, checkpoints, narrator.tell)
+    for poller in pollers:
+        ending.callback(poller.stop)
+    stop_expiring = threading.Event()
+    expiring = threading.Thread(target=keep_expiring, args=(engine, stop_expiring), daemon=True)
+    expiring.start()
+    ending.callback(stop_expiring.set)
+    secret = _webhook_secret(aws, stack)
+    webhook_url = f"{stack.api_url(aws)}/payments/events"
+    provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret).start()
+    ending.callback(provider.stop)
+    running = Running(engine, aws, stack, provider.url)
+    warehouse = Warehouse(aws, stack.outputs["WarehouseQueueUrl"], running.api("warehouse"), narrator.tell)
+    warehouse.start()
+    ending.callback(warehouse.stop)
+    return running, narrator
+
+
+def synthesized(state: Path) -> dict[str, Any]:
+    """The stack's template, synthesized anew when anything it is made of has changed."""
+    digest = hashlib.sha256()
+    for name in SYNTHESIZED_FROM:
+        path = PROJECT / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    known = state / f"template-{digest.hexdigest()[:16]}.json"
+    if not known.exists():
+        out = state / "cdk.out"
+        subprocess.run(
+            [sys.executable, "-c", f"import app; app.build({{'laptop': 'true'}}, outdir={str(out)!r}).synth()"],
+            cwd=PROJECT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        for old in state.glob("template-*.json"):
+            old.unlink()
+        new = known.with_suffix(".new")
+        new.write_bytes((out / f"{STACK_NAME}.template.json").read_bytes())
+        new.rename(known)
+    found: dict[str, Any] = json.loads(known.read_text())
+    return found
+
+
+def welcome(running: Running) -> str:
+    """What a newcomer can do now."""
+    python = ".venv/bin/python -m local"
+    return f"""
+The shop is open.
+
+  API        {running.api_url}
+  its docs   {running.api_url}/docs
+  payments   {running.provider_url}   (a provider that answers)
+  people     alice (customer), staff, warehouse; any other name is one more customer
+
+A first order, in another terminal:
+
+  API={running.api_url}
+  as() {{ echo "Authorization: Bearer $({python} token $1)"; }}
+  json='Content-Type: application/json'
+  curl -s $API/customers -H "$(as alice)" -H "$json" -d '{{"name": "Alice Ash"}}'
+  curl -s $API/products -H "$(as staff)" -H "$json" \\
+    -d '{{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR"}}'
+  curl -s $API/products/mug/receipts -H "$(as staff)" -H "$json" -H 'Idempotency-Key: first' -d '{{"quantity": 10}}'
+  curl -s $API/orders -H "$(as alice)" -H "$json" -H 'Idempotency-Key: my-first-order' -d '{{
+    "lines": [{{"product_id": "mug", "quantity": 2}}],
+    "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}'
+  curl -s {running.provider_url}/v1/payment_intents -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER_ID"
+
+  make demo                   tells an order's whole way, from request to archive
+  {python} mail          the mails so far
+  {python} advance 400d  let end what ends in that time
+
+What happens, as it happens (Ctrl-C stops, make reset wipes):
+"""
+
+
+def _step(what: str, do: Callable[[], Any]) -> Any:
+    """Say what is being done, do it, say how long it took."""
+    print(f"{what} ... ", end="", flush=True)
+    began = time.monotonic()
+    result = do()
+    print(f"{time.monotonic() - began:.1f} s", flush=True)
+    return result
+
+
+def _webhook_secret(aws: LocalAws, stack: Stack) -> str:
+    client = boto3.client("secretsmanager", **aws.access)
+    value = client.get_secret_value(SecretId=stack.outputs["WebhookSecret"])["SecretString"]
+    return str(json.loads(value)["current"])
+
+
+def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:
+    """A function that gives this user's token, a new one every half hour."""
+    kept: dict[str, Any] = {}
+
+    def token() -> str:
+        if kept.get("until", 0) < time.monotonic():
+            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + 1800)
+        return str(kept["token"])
+
+    return token

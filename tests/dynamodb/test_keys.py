@@ -1,0 +1,273 @@
+"""Keys: what no two items may share, what must sort, and what is refused when a row is declared."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.images import entity
+from functions.dynamodb.keys import BadKey, Instant, Row, Template, alike, crowded, instant, instant_of
+
+FIELDS = ("a", "b", "c", "d")
+WORDS = ("", "A", "B", "AB", "ABA", "/")
+VALUES = st.text(st.sampled_from("AB/x"), min_size=1, max_size=3)
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Template:
+    """Any template: parts of fixed text around a field or none, some of them padded numbers."""
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        field = draw(st.sampled_from(["", *(f"{{{name}}}" for name in FIELDS)]))
+        parts.append(draw(st.sampled_from(WORDS)) + field + (draw(st.sampled_from(WORDS)) if field else ""))
+    return Template("#".join(parts)) if any(parts) else Template("A")
+
+
+ITEMS = st.fixed_dictionaries(dict.fromkeys(FIELDS, VALUES))
+
+
+@given(templates(), ITEMS, ITEMS)
+@settings(max_examples=400, deadline=None)
+def test_two_different_items_never_spell_the_same_key(half: Template, one: dict[str, str], two: dict[str, str]) -> None:
+    same_item = all(one[name] == two[name] for name in half.names)
+    assert (half.spell(one) == half.spell(two)) == same_item
+
+
+@given(templates(), templates(), ITEMS, ITEMS)
+@settings(max_examples=400, deadline=None)
+def test_templates_that_are_not_alike_never_spell_the_same_key(
+    half: Template, other: Template, one: dict[str, str], two: dict[str, str]
+) -> None:
+    assert alike(half, other) == alike(other, half)
+    if not alike(half, other):
+        assert half.spell(one) != other.spell(two)
+
+
+@pytest.mark.parametrize(
+    ("half", "other", "expected"),
+    [
+        ("A#{x}", "A#B", True),
+        ("{x}#B", "A#{y}", True),
+        ("A#{x}", "B#{x}", False),
+        ("A#{x}", "A#{x}#{y}", False),
+        ("A#{x}/", "A#B", False),
+        ("A#{x}/", "A#{y}", True),
+        ("A{x}", "B{x}", False),
+        ("A", "B", False),
+        ("A", "A", True),
+    ],
+)
+def test_templates_are_alike_where_some_values_make_them_spell_the_same(half: str, other: str, expected: bool) -> None:
+    assert alike(Template(half), Template(other)) is expected
+
+
+@pytest.mark.parametrize("value", ["", "#", "a#b", "#ORDER", "a\n", "a\0b", "\u200b", "\U0010ffff", "\ud800"])
+def test_a_value_that_could_forge_or_hide_in_a_key_is_refused(value: str) -> None:
+    with pytest.raises(BadKey) as refusal:
+        Template("ORDER#{order_id}").spell({"order_id": value})
+    assert (refusal.value.name, refusal.value.value) == ("order_id", value)
+    assert not value or value not in str(refusal.value).replace("'#'", ""), "the value may be personal"
+
+
+@given(st.lists(st.integers(0, 999), min_size=1))
+def test_f25_keys_of_padded_numbers_sort_as_the_numbers(numbers: list[int]) -> None:
+    half = Template("UNITS#{units:03}")
+    keys = {half.spell({"units": number}): number for number in numbers}
+    assert [keys[key] for key in sorted(keys)] == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("number", [1000, -1, -10])
+def test_f25_a_number_that_its_padding_does_not_hold_is_refused(number: int) -> None:
+    with pytest.raises(BadKey):
+        Template("UNITS#{units:03}").spell({"units": number})
+
+
+MOMENTS = st.datetimes(
+    min_value=datetime(1000, 1, 1),  # noqa: DTZ001  hypothesis adds the zone
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-11, minutes=-30))]),
+)
+
+
+@given(st.lists(MOMENTS, min_size=2, max_size=6))
+def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list[datetime]) -> None:
+    texts = [instant(moment) for moment in moments]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text) for text in texts)
+    cut = [moment - timedelta(microseconds=moment.microsecond % 1000) for moment in moments]
+    assert [datetime.fromisoformat(text) for text in sorted(texts)] == sorted(cut)
+
+
+def test_f5_a_moment_without_a_time_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  this is what it is about
+
+
+def test_an_epoch_second_is_an_instant() -> None:
+    assert instant_of(1_700_000_000) == "2023-11-14T22:13:20.000Z"
+
+
+# what is refused when a row is declared -------------------------------------------------------------------------------
+@entity
+class Parcel:
+    parcel_id: str
+    number: int
+    weight: Decimal
+    sent_at: Instant
+    seen_at: Instant | None
+    place: str | None
+    contents: Mapping[str, int]
+    size: Literal["S", "L"]
+    created_at: Instant
+    version: int = 1
+
+    @property
+    def shard(self) -> str:
+        return "0"
+
+    @property
+    def unsaid(self):  # type: ignore[no-untyped-def]  # that is what it is about
+        return "0"
+
+
+GOOD = "PARCEL#{parcel_id} / PARCEL"
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"main": "PARCEL#{number} / PARCEL"}, "number is not padded"),
+        ({"main": "PARCEL#{number:3} / PARCEL"}, "number is not padded"),
+        ({"main": GOOD, "gsi1": "PLACE#{place} / {number}#{parcel_id}"}, "number is not padded"),
+        ({"main": "PARCEL#{parcel_id} / {sent_at}"}, "put an id behind"),
+        ({"main": GOOD, "gsi1": "PLACE#{place} / SEEN#{seen_at}"}, "put an id behind"),
+        ({"main": "PARCEL#{parcel} / PARCEL"}, "has no parcel"),
+        ({"main": GOOD, "gsi3": "DAY#{day} / {parcel_id}"}, "has no day"),
+        ({"main": "PLACE#{place} / {parcel_id}"}, "place may be None"),
+        ({"main": "PARCEL#{weight} / PARCEL"}, "weight is neither text nor a whole number"),
+        ({"main": "PARCEL#{contents} / PARCEL"}, "contents is neither text nor a whole number"),
+        ({"main": "PARCEL#{unsaid} / PARCEL"}, "unsaid is neither text nor a whole number"),
+        ({"main": "PARCEL#{parcel_id:010} / PARCEL"}, "takes no format"),
+        ({"main": "PARCEL#{parcel_id}"}, "not 'partition / sort'"),
+        ({"main": "PARCEL#{parcel_id} / A / B"}, "not 'partition / sort'"),
+        ({"main": "PARCEL#{parcel_id} / "}, "one field at most"),
+        ({"main": ""}, "has no key"),
+        ({"main": "PARCEL#{parcel_id}{size} / PARCEL"}, "one field at most"),
+        ({"main": "PARCEL#{parcel_id}-{size} / PARCEL"}, "one field at most"),
+        ({"main": "PARCEL#{parcel_id / PARCEL"}, "one field at most"),
+        ({"main": "PARCEL#{parcel_id:>10} / PARCEL"}, "one field at most"),
+    ],
+    ids=str,
+)
+def test_a_row_declared_wrong_is_refused_when_it_is_imported(keys: dict[str, Any], why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        Row(Parcel, **keys)
+
+
+def test_a_row_declared_right_is_not_refused() -> None:
+    row = Row(
+        Parcel, GOOD, gsi1="PLACE#{place}#{shard} / {number:06}#{parcel_id}", gsi3="SIZE#{size} / {seen_at}#{parcel_id}"
+    )
+    assert row.indexes == ("main", "gsi1", "gsi3")
+
+
+def declared(**annotations: Any) -> type[Any]:
+    return entity(make_dataclass("Odd", list(annotations.items())))
+
+
+@pytest.mark.parametrize("name", ["type", "schema", "PK", "SK", "GSI1PK", "GSI3SK"])
+def test_an_attribute_the_table_keeps_for_itself_is_refused(name: str) -> None:
+    cls = declared(odd_id=str, created_at=Instant, version=int, **{name: str})
+    with pytest.raises(TypeError, match="keeps for itself"):
+        Row(cls, "ODD#{odd_id} / ODD")
+
+
+@pytest.mark.parametrize("missing", ["version", "created_at"])
+def test_a_primary_without_a_version_or_a_beginning_is_refused(missing: str) -> None:
+    fields = {"odd_id": str, "created_at": Instant, "version": int}
+    del fields[missing]
+    with pytest.raises(TypeError, match="is a primary"):
+        Row(declared(**fields), "ODD#{odd_id} / ODD")
+    assert Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log").kind == "log"
+
+
+def test_f24_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}", gsi1_too="B#{place} / {parcel_id}")  # type: ignore[call-arg]
+    item = parcel()
+    keys = Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}").write(item).keys()
+    assert sorted(key for key in keys if key.endswith(("PK", "SK"))) == ["GSI1PK", "GSI1SK", "PK", "SK"]
+
+
+@entity
+class Letter:
+    parcel_id: str
+    created_at: Instant
+    version: int = 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "crowds"),
+    [
+        ({"main": GOOD}, True),
+        ({"main": "PARCEL#{parcel_id} / LETTER"}, False),
+        ({"main": "LETTER#{parcel_id} / PARCEL"}, False),
+        ({"main": "{parcel_id}#PARCEL / PARCEL"}, True),
+        ({"main": "LETTER#{parcel_id} / LETTER", "gsi1": "PLACE#{parcel_id} / {created_at}#{parcel_id}"}, True),
+        ({"main": "LETTER#{parcel_id} / LETTER", "gsi1": "PLACE#{parcel_id} / LETTER#{parcel_id}"}, True),
+        ({"main": "LETTER#{parcel_id} / LETTER", "gsi2": "PLACE#{parcel_id} / {created_at}#{parcel_id}"}, False),
+    ],
+    ids=str,
+)
+def test_two_rows_that_could_spell_the_same_key_are_refused(keys: dict[str, Any], crowds: bool) -> None:
+    one = Row(Parcel, GOOD, gsi1="PLACE#{place} / {sent_at}#{parcel_id}")
+    assert bool(crowded((one, Row(Letter, **keys)))) is crowds
+
+
+def test_two_rows_of_one_type_are_refused() -> None:
+    assert crowded((Row(Letter, "A#{parcel_id} / A"), Row(Letter, "B#{parcel_id} / B"))) == ["two rows for Letter"]
+
+
+def test_a_row_may_take_the_place_of_the_one_it_replaces() -> None:
+    one = Row(Parcel, GOOD)
+    assert crowded((one, Row(Letter, GOOD, replaces=one))) == []
+
+
+# what is written ------------------------------------------------------------------------------------------------------
+def parcel(**changed: Any) -> Parcel:
+    at = instant_of(0)
+    values: dict[str, Any] = {
+        "parcel_id": "p1", "number": 7, "weight": Decimal(1), "sent_at": at, "seen_at": None, "place": "Wien",
+        "contents": {}, "size": "S", "created_at": at,
+    }  # fmt: skip
+    return Parcel(**values | changed)
+
+
+ROW = Row(Parcel, GOOD, gsi2="PLACE#{place}#{shard} / {number:03}#{parcel_id}", schema=2)
+
+
+def test_an_item_is_written_with_its_keys_its_type_and_its_schema() -> None:
+    image = ROW.write(parcel())
+    assert {name: image[name] for name in ("PK", "SK", "GSI2PK", "GSI2SK", "type", "schema")} == {
+        "PK": {"S": "PARCEL#p1"},
+        "SK": {"S": "PARCEL"},
+        "GSI2PK": {"S": "PLACE#Wien#0"},
+        "GSI2SK": {"S": "007#p1"},
+        "type": {"S": "Parcel"},
+        "schema": {"N": "2"},
+    }
+    assert ROW.read(image) == parcel()
+    assert ROW.key(parcel_id="p1") == ROW.key_of(parcel()) == {"PK": image["PK"], "SK": image["SK"]}
+
+
+def test_an_item_whose_property_is_none_is_not_in_that_index() -> None:
+    assert not {"GSI2PK", "GSI2SK"} & ROW.write(parcel(place=None)).keys()
+
+
+def test_a_key_with_a_field_that_nobody_gave_is_a_mistake_of_the_program() -> None:
+    with pytest.raises(TypeError, match="needs parcel_id"):
+        ROW.key()

@@ -1,0 +1,72 @@
+"""What goes wrong with a call to AWS, put there by hooks of the client itself: the process dies, or AWS says no."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from functions import wiring
+
+
+class Killed(BaseException):
+    """The process died here; nothing that catches an Exception sees it."""
+
+
+@contextmanager
+def dying(
+    service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1
+) -> Iterator[None]:
+    """Die just before or just after this call of the operation (the first, the second ...); it has to come to that."""
+    calls = iter(range(1, 1000))
+
+    def die(**_: Any) -> None:
+        if next(calls) == call:
+            raise Killed
+
+    with _hooked(service, f"{when}-call", operation, die), pytest.raises(Killed):
+        yield
+
+
+@contextmanager
+def refusing(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
+    """AWS answers this many calls of the operation with an error; nothing of them happens."""
+    left = iter(range(times))
+
+    def answer(**_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if next(left, None) is None:
+            return None
+        return _Refusal(), {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    with _hooked(service, "before-call", operation, answer):
+        yield
+
+
+@contextmanager
+def counted(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
+    """The bodies of the calls of an operation, as they are made."""
+    calls: list[dict[str, Any]] = []
+
+    def count(params: dict[str, Any], **_: Any) -> None:
+        calls.append(params)
+
+    with _hooked(service, "provide-client-params", operation, count):
+        yield calls
+
+
+@dataclass
+class _Refusal:
+    status_code: int = 400
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def _hooked(service: str, event: str, operation: str, hook: Callable[..., Any]) -> Iterator[None]:
+    events = wiring.client(service).meta.events
+    name = f"{event}.{wiring.client(service).meta.service_model.service_id.hyphenize()}.{operation}"
+    events.register_first(name, hook)
+    try:
+        yield
+    finally:
+        events.unregister(name, hook)
