@@ -21,13 +21,18 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
     app = App(context={**flags, **(context or {})}, outdir=outdir)
     settings = stage.read(app.node.try_get_context)
-    folder, digest = bundle.bundle(source_only=app.node.try_get_context("laptop") in (True, "true"))
-    code = lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
-    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code)
+    laptop = app.node.try_get_context("laptop") in (True, "true")
+    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code(laptop))
     if settings.protect and settings.sender.endswith(".example"):
         Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
     guard(app)
     return app
+
+
+def code(laptop: bool) -> lambda_.Code:
+    """What every Lambda runs: one folder for all, so that who writes the stream and who reads it are of one version."""
+    folder, digest = bundle.bundle(source_only=laptop)
+    return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
 
 
 if __name__ == "__main__":

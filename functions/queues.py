@@ -64,4 +64,6 @@ def event_in(message: Message) -> Received:
         detail = json.loads(message["body"])["detail"]
     except (LookupError, TypeError, ValueError) as error:
         raise Permanent(f"not an event: {type(error).__name__}") from error
+    if not isinstance(detail, Mapping):
+        raise Permanent("not an event: its detail is no object")
     return received(detail)

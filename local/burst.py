@@ -63,7 +63,7 @@ def _missing(people: Shoppers, order_id: str) -> str:
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return str(whole["order"]["status"])
-    for kind, count in (("lines", 1), ("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
+    for kind, count in (("sales", 1), ("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
         if len(whole[kind]) != count:
             return f"{len(whole[kind])} {kind}"
     mails = people.mailed(order_id)

@@ -17,11 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local.aws import LocalAws
 
 LOOK_SECONDS = 0.25
+COLLECT_SECONDS = 2
 Entry = Mapping[str, Any]
 
 
 def _request(entry: Entry) -> list[str]:
-    return [f"request   {entry['method']} {entry['path']} → {entry['status']}"]
+    return [f"request   {entry['route']} → {entry['status']}"]
 
 
 def _changes(entry: Entry) -> list[str]:
@@ -77,14 +78,15 @@ TOLD: Mapping[str, Callable[[Entry], list[str]]] = {
 
 
 class Narrator(threading.Thread):
-    """Follows the logs of these functions from now on."""
+    """Follows these log groups from now on. The same line again and again (somebody polls) is told once."""
 
-    def __init__(self, aws: LocalAws, functions: list[str]) -> None:
+    def __init__(self, aws: LocalAws, groups: list[str]) -> None:
         super().__init__(name="narrator", daemon=True)
         self._aws = aws
         self._logs = boto3.client("logs", **aws.access)
-        self._since = {f"/aws/lambda/{name}": int(time.time() * 1000) for name in functions}
+        self._since = {group: int(time.time() * 1000) for group in groups}
         self._seen: set[str] = set()
+        self._told_last = ""
         self._stopping = threading.Event()
         self._lock = threading.Lock()
 
@@ -98,9 +100,12 @@ class Narrator(threading.Thread):
         self._print(time.time(), text, milliseconds)
 
     def run(self) -> None:
+        collected = 0.0
         while not self._stopping.wait(LOOK_SECONDS):
-            with suppress(OSError):  # a kill -9 loses the mails that nobody has looked at
-                self._aws.collect_mails()
+            if time.monotonic() > collected + COLLECT_SECONDS:
+                with suppress(OSError):  # a kill -9 loses the mails that nobody has looked at
+                    self._aws.collect_mails()
+                collected = time.monotonic()
             found = [entry for group in self._since for entry in self._new(group)]
             for at, text, milliseconds in sorted(found):
                 self._print(at, text, milliseconds)
@@ -112,14 +117,17 @@ class Narrator(threading.Thread):
             return []
         lines = []
         for event in events:
-            if event["eventId"] in self._seen:
+            if event["message"] in self._seen:  # which holds the millisecond and an id; the local AWS numbers no events
                 continue
-            self._seen.add(event["eventId"])
+            self._seen.add(event["message"])
             self._since[group] = max(self._since[group], event["timestamp"])
             lines += _lines(event)
         return lines
 
     def _print(self, at: float, text: str, milliseconds: float) -> None:
+        if text == self._told_last:
+            return
+        self._told_last = text
         clock = datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
         took = f"{milliseconds:.0f} ms" if milliseconds else ""
         with self._lock:
@@ -131,6 +139,7 @@ def _lines(event: Mapping[str, Any]) -> list[tuple[float, str, float]]:
     try:
         entry = json.loads(event["message"])
         texts = TOLD[entry["message"]](entry)
+        at = datetime.strptime(entry["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").timestamp()
     except (ValueError, LookupError, TypeError):
         return []
-    return [(event["timestamp"] / 1000, text, float(entry.get("ms") or entry.get("lag_ms") or 0)) for text in texts]
+    return [(at, text, float(entry.get("ms") or entry.get("lag_ms") or 0)) for text in texts]

@@ -17,6 +17,7 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 import urllib3
 
 RETRY_SECONDS = 0.5
+SENDERS = 4
 
 
 def signature(secret: str, payload: str, at: int) -> str:
@@ -104,15 +106,13 @@ class Provider:
         while not self._stopping.is_set():
             with self._lock:
                 waiting = list(self._waiting)
-            for event in waiting:
-                if self._send(event):
-                    with self._lock:
-                        self._waiting.remove(event)
-                    with self._taken.open("a") as file:
-                        file.write(json.dumps(event["id"]) + "\n")
-                elif self._stopping.wait(RETRY_SECONDS):
-                    return
-            self._stopping.wait(0.02)
+            with ThreadPoolExecutor(SENDERS) as senders:
+                taken = [event for event, done in zip(waiting, senders.map(self._send, waiting), strict=True) if done]
+            with self._lock, self._taken.open("a") as file:
+                for event in taken:
+                    self._waiting.remove(event)
+                    file.write(json.dumps(event["id"]) + "\n")
+            self._stopping.wait(0.02 if len(taken) == len(waiting) else RETRY_SECONDS)
 
     def _send(self, event: dict[str, Any]) -> bool:
         payload = json.dumps(event)

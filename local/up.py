@@ -106,8 +106,7 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
         users.token(aws, stack, name)
     if stack.changed:  # from here on a kill -9 goes back to this moment at most
         aws = _step("saving what was deployed", aws.save)
-    functions = stack.names("AWS::Lambda::Function")
-    narrator = Narrator(aws, functions)
+    narrator = Narrator(aws, stack.names("AWS::Logs::LogGroup"))
     ending.callback(narrator.stop)
     if aws.interrupted:
         narrator.tell("the run before was killed: what had happened since the last clean stop is delivered again")

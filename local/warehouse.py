@@ -23,7 +23,7 @@ class Warehouse(threading.Thread):
     """Dispatches at once what it is asked for, and delivers `travel_seconds` later."""
 
     def __init__(
-        self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str, float], None], travel_seconds: float = 0.5
+        self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str, float], None], travel_seconds: float = 0.2
     ) -> None:
         super().__init__(name="warehouse", daemon=True)
         self._sqs = boto3.client("sqs", **aws.access)

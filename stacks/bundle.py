@@ -33,6 +33,7 @@ DEAD_WEIGHT = (
     "**/__pycache__",
 )
 """What no import needs. boto3 and botocore do import their own docs packages."""
+KEPT = 8
 PREFIX = "/var/task"  # where Lambda unpacks it: compiled files name their source
 
 
@@ -44,7 +45,9 @@ def bundle(source_only: bool = False) -> tuple[Path, str]:
     compiler = None if source_only else python_of_lambda()
     digest = _digest(source_only, compiled=compiler is not None)
     folder = BUNDLES / digest
-    if not folder.exists():
+    if folder.exists():
+        os.utime(folder)
+    else:
         BUNDLES.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=".making-", dir=BUNDLES))
         try:
@@ -58,6 +61,7 @@ def bundle(source_only: bool = False) -> tuple[Path, str]:
             _take_name(made, folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
+        _forget_old()
     return folder, digest
 
 
@@ -88,7 +92,7 @@ def _inputs() -> Iterator[Path]:
 
 
 def _install(folder: Path) -> None:
-    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--system-certs", "--target", str(folder)]
     command += [
         "--python-version",
         PYTHON,
@@ -127,6 +131,13 @@ def _compile(folder: Path, python: str) -> None:
 def _compiling() -> dict[str, str]:
     # pyenv's python3.13 runs only where that version is asked for; without a fixed hash seed, sets compile differently.
     return {**os.environ, "PYENV_VERSION": PYTHON, "PYTHONHASHSEED": "0"}
+
+
+def _forget_old() -> None:
+    """Delete all bundles but those used last: every edit of a function makes another."""
+    by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
+    for bundle in by_use[:-KEPT]:
+        shutil.rmtree(bundle, ignore_errors=True)
 
 
 def _take_name(made: Path, folder: Path) -> None:

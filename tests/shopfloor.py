@@ -91,15 +91,16 @@ class Shopfloor:
                 taken.append({"messageId": message["MessageId"], "body": message["Body"]})
         return taken
 
-    def settle(self, readers: tuple[str, ...] = ("copies", "relay")) -> None:
-        """Deliver every record and message until nothing is left; any that a handler does not take fails the test."""
+    def settle(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
+        """Deliver every record and message until nothing is left, each batch so many times; any that a handler does not
+        take fails the test."""
         while True:
             records = self.records()
-            for name in readers:
+            for name in readers * times:
                 if records:
                     assert READERS[name].handler({"Records": records}, None) == {"batchItemFailures": []}
             messages = {name: self.waiting(name) for name in WORKERS}
-            for name, batch in messages.items():
+            for name, batch in [*messages.items()] * times:
                 if batch:
                     assert WORKERS[name].handler({"Records": batch}, None) == {"batchItemFailures": []}
             if not records and not any(messages.values()):

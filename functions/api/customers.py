@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Request, Response
-from aws_lambda_powertools.event_handler.api_gateway import Router
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from botocore.exceptions import ClientError
 from pydantic import ConfigDict, model_validator
@@ -13,15 +12,19 @@ from functions import wiring
 from functions.api.context import SignedIn, customer_named, shop
 from functions.api.fields import Answer, Body, Email, Id, Name
 from functions.api.order_answers import OrderInList
-from functions.api.paging import sealed
+from functions.api.paging import Asked
 from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
+from functions.api.routes import Router
+from functions.dynamodb.store import Busy
 from functions.model.entities import Settings
-from functions.model.errors import AlreadyExists, EmailTaken, NotRegistered
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotRegistered
 from functions.model.patterns import A14
 from functions.shop import customers
 
 router = Router()
-PageLimit = Annotated[int, Query(ge=10, le=100, description="How many items at most, the profile and settings included.")]
+PageLimit = Annotated[
+    int, Query(ge=10, le=100, description="How many items at most, the profile and settings included.")
+]
 
 
 class Profile(Body):
@@ -98,15 +101,18 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 def _verified_email(authorization: str) -> str:
     """The e-mail address of whose token this is, as Cognito knows it now: an access token does not carry it.
 
-    Raises EmailNotVerified, Unauthenticated (signed out or deleted since). Needs the scope
+    Raises EmailNotVerified, Unauthenticated (signed out or deleted since), Busy. Needs the scope
     aws.cognito.signin.user.admin: https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
     """
     scheme, _, token = authorization.partition(" ")
     try:
         user: dict[str, Any] = wiring.client("cognito-idp").get_user(AccessToken=token.strip() or scheme)
     except ClientError as error:
-        if error.response["Error"]["Code"] in ("NotAuthorizedException", "UserNotFoundException"):
-            raise Unauthenticated("the token is not valid any more") from None
+        match error.response["Error"]["Code"]:
+            case "NotAuthorizedException" | "UserNotFoundException":
+                raise Unauthenticated("the token is not valid any more") from None
+            case "TooManyRequestsException":
+                raise Busy from None
         raise
     known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
     if known.get("email_verified") != "true" or not known.get("email"):
@@ -114,7 +120,7 @@ def _verified_email(authorization: str) -> str:
     return str(known["email"])
 
 
-@router.get("/customers")
+@router.get("/customers", openapi_extensions=refuses(NotAllowed))
 def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
     """Find a customer by e-mail address, however it is capitalised. For staff."""
     return CustomerAnswer.of(customers.customer_by_email(shop(), caller, email))
@@ -141,7 +147,7 @@ def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -
         customer=CustomerAnswer.of(page.customer),
         settings=SettingsAnswer.of(page.settings),
         orders=[OrderInList.of(order) for order in page.orders],
-        cursor=sealed(page.after, (caller.id, A14.id, customer_id)),
+        cursor=Asked(caller, A14, (customer_id,)).sealed(page.after),
     )
 
 

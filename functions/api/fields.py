@@ -18,7 +18,7 @@ COUNTRIES = frozenset(
     KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
     MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB
     SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US
-    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()
+    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()  # noqa: SIM905  written as a list they would fill a page
 )
 
 
@@ -49,8 +49,8 @@ IdempotencyKey = Annotated[
     str,
     Header(
         alias="Idempotency-Key",
-        description="Any text of your own, up to 255 visible characters. The same key with the same request is answered "
-        "the same, however often it is sent.",
+        description="Your own text, up to 255 visible characters. Sent again with the same request, it is answered as "
+        "the first time, and nothing is done twice.",
     ),
     StringConstraints(pattern=r"^[!-~]{1,255}$"),
 ]
@@ -74,12 +74,12 @@ class Answer(BaseModel):
 
 
 class Listed(Answer, Generic[T]):
-    """A page of a list. `cursor` starts the next one; null: there is no more. A page may be short though more follow."""
+    """A page of a list. `cursor` starts the next one, null where there is no more. A page may be short all the same."""
 
     items: Sequence[T]
     cursor: str | None = None
 
     @classmethod
-    def model_parametrized_name(cls, params: tuple[type[Any], ...]) -> str:
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """As the API's documentation names it."""
         return f"PageOf{params[0].__name__}"

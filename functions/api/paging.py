@@ -1,7 +1,8 @@
 """Lists: how many, from where, and of which time."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -25,9 +26,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\
 def _instant(text: str) -> str:
     """A day (its first moment, UTC) or a moment of RFC 3339, as the table keeps it."""
     try:
-        if not MOMENT.fullmatch(text):
-            raise ValueError
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text if MOMENT.fullmatch(text) else "")
         return instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
@@ -50,34 +49,34 @@ def between(since: str | None, until: str | None) -> tuple[str, str]:
     return since or "", until or ""
 
 
-def page(
-    caller: Caller,
-    question: Question[Any],
-    *known: str,
-    cursor: str | None,
-    ask: Callable[[str | None], Page[T]],
-    show: Callable[[T], A],
-) -> Listed[A]:
-    """Ask for the page that starts at the cursor, and seal the next one's for the same caller and question.
+@dataclass(frozen=True)
+class Asked:
+    """A list as it was asked for. `known`: all that makes this question another than the same about something else."""
 
-    `known`: everything that makes this question another than the same one about something else.
-    """
-    bound = (caller.id, question.id, *known)
-    after = None if cursor is None else cursors.unseal(secret(), cursor, *bound)
-    found = ask(after)
-    return Listed(items=[show(item) for item in found.items], cursor=sealed(found.after, bound))
+    caller: Caller
+    question: Question[Any]
+    known: tuple[str, ...]
+    cursor: str | None = None
 
+    @property
+    def after(self) -> str | None:
+        """Where the page starts. Raises InvalidCursor for a cursor of another caller or question."""
+        return None if self.cursor is None else cursors.unseal(_secret(), self.cursor, *self._bound)
 
-def sealed(after: str | None, bound: tuple[str, ...]) -> str | None:
-    """The cursor of a page's end."""
-    return None if after is None else cursors.seal(secret(), after, *bound)
+    def sealed(self, after: str | None) -> str | None:
+        """The cursor of a page that ends here."""
+        return None if after is None else cursors.seal(_secret(), after, *self._bound)
 
-
-def complete(items: Sequence[T], show: Callable[[T], A]) -> Listed[A]:
-    """A list that is never cut."""
-    return Listed(items=[show(item) for item in items])
+    @property
+    def _bound(self) -> tuple[str, ...]:
+        return (self.caller.id, self.question.id, *self.known)
 
 
-def secret() -> bytes:
-    """What cursors are sealed with."""
+def page(asked: Asked, ask: Callable[[str | None], Page[T]], show: Callable[[T], A]) -> Listed[A]:
+    """The page of a list: asked for from where its cursor says, shown item by item, with the cursor of the next."""
+    found = ask(asked.after)
+    return Listed(items=[show(item) for item in found.items], cursor=asked.sealed(found.after))
+
+
+def _secret() -> bytes:
     return shop().digest("cursors")

@@ -6,6 +6,7 @@ but names of fields, and of a fault nothing is told but that it happened.
 """
 
 import json
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from botocore.exceptions import ClientError, HTTPClientError
 
 from functions.dynamodb.cursors import InvalidCursor
+from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
-from functions.dynamodb.store import HEALS, Busy
+from functions.dynamodb.store import Busy
 from functions.model import errors
 
 CONTENT_TYPE = "application/problem+json"
@@ -26,7 +28,7 @@ MOST_ERRORS = 20
 LONGEST_FIELD = 100
 
 
-# What the API itself says no with ---------------------------------------------------------------------------------------
+# What the API itself says no with -------------------------------------------------------------------------------------
 class Malformed(Exception):
     """What was sent is not as it should be: (field, why) of each error."""
 
@@ -72,32 +74,22 @@ class WrongMethod(Exception):
         self.allowed = allowed
 
 
-# The table --------------------------------------------------------------------------------------------------------------
+# The table ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Kind:
-    """One kind of no. `says`: what of the exception goes into the document; `headers`: what goes beside it."""
+    """One kind of no. `says`: the attributes of the exception that go into the document."""
 
     status: int
     slug: str
     title: str
-    says: Callable[[Any], dict[str, Any]] = lambda _: {}
+    says: tuple[str, ...] = ()
+    errors: Callable[[Any], Sequence[tuple[str, str]]] | None = None
     headers: Callable[[Any], dict[str, str]] = lambda _: {}
     detail: Callable[[Any], str] = str
 
 
-def _malformed(says: Callable[[Any], Sequence[tuple[str, str]]]) -> Kind:
-    """400 with the fields that are wrong, and why."""
-
-    def told(error: Any) -> list[dict[str, str]]:
-        return [{"field": field[:LONGEST_FIELD], "why": why} for field, why in says(error)[:MOST_ERRORS]]
-
-    return Kind(
-        400,
-        "malformed",
-        "The request is not as it should be",
-        says=lambda error: {"errors": told(error)},
-        detail=lambda error: "; ".join(f"{one['field']}: {one['why']}" for one in told(error)[:3]),
-    )
+def _malformed(errors: Callable[[Any], Sequence[tuple[str, str]]]) -> Kind:
+    return Kind(400, "malformed", "The request is not as it should be", errors=errors)
 
 
 def _validated(error: RequestValidationError) -> list[tuple[str, str]]:
@@ -115,40 +107,61 @@ def why_of(found: Mapping[str, Any]) -> str:
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 
 
-def _later(seconds: int) -> dict[str, str]:
-    return {"Retry-After": str(seconds)}
+def _bearer(_: Exception) -> dict[str, str]:
+    return {"WWW-Authenticate": "Bearer"}
+
+
+def _allow(error: WrongMethod) -> dict[str, str]:
+    return {"Allow": ", ".join(error.allowed)}
+
+
+def _retry_after(error: Exception) -> dict[str, str]:
+    return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
+
+
+# What is not our own exception is not quoted: it may hold what was sent, or stored.
+def _try_again(_: Exception) -> str:
+    return "a request with an Idempotency-Key is safe to repeat"
+
+
+def _logged(_: Exception) -> str:
+    return "it is logged under this request's id"
+
+
+def _nowhere(_: Exception) -> str:
+    return str(NoSuchRoute())
 
 
 # fmt: off
 PROBLEMS: Mapping[type[Exception], Kind] = {
-    Malformed:                _malformed(lambda e: e.errors),
-    RequestValidationError:   _malformed(_validated),
-    errors.Invalid:           _malformed(lambda e: [(e.field, e.why)]),
-    BadKey:                   _malformed(lambda e: [(e.name, "may not be empty or hold '#'")]),
-    InvalidCursor:            _malformed(lambda e: [("cursor", str(e))]),
-    BadSignature:             Kind(400, "bad-signature", "The webhook is not signed as it should be"),
-    Unauthenticated:          Kind(401, "unauthenticated", "An access token is needed", headers=lambda _: {"WWW-Authenticate": "Bearer"}),
-    errors.NotAllowed:        Kind(403, "not-allowed", "This is not for you"),
-    EmailNotVerified:         Kind(403, "email-not-verified", "The e-mail address is not verified"),
-    errors.NotFound:          Kind(404, "not-found", "There is none", lambda e: {"what": e.what}),
-    NoSuchRoute:              Kind(404, "no-such-route", "Nothing answers here"),
-    NotFoundError:            Kind(404, "no-such-route", "Nothing answers here", detail=lambda _: str(NoSuchRoute())),
-    WrongMethod:              Kind(405, "wrong-method", "Not with this method", headers=lambda e: {"Allow": ", ".join(e.allowed)}),
-    errors.Refused:           Kind(409, "refused", "Not as things stand"),
-    errors.NotRegistered:     Kind(409, "not-registered", "You are no customer yet"),
-    errors.AlreadyExists:     Kind(409, "already-exists", "It exists already", lambda e: {"what": e.what}),
-    errors.EmailTaken:        Kind(409, "email-taken", "Another customer has this e-mail address"),
-    errors.UnknownProducts:   Kind(409, "unknown-products", "Some products are not for sale here", lambda e: {"product_ids": e.product_ids}),
-    errors.MixedCurrencies:   Kind(409, "mixed-currencies", "One order is in one currency", lambda e: {"currencies": e.currencies}),
-    errors.OutOfStock:        Kind(409, "out-of-stock", "There is not enough in stock", lambda e: {"short": e.short}),
-    errors.PriceChanged:      Kind(409, "price-changed", "The price changed since you saw it", lambda e: {"changed": e.changed}),
-    errors.WrongState:        Kind(409, "wrong-state", "Not in the state it is in", lambda e: {"what": e.what, "state": e.state, "command": e.command}),
-    TooLarge:                 Kind(413, "too-large", "The body is too large", lambda e: {"most_bytes": e.most_bytes}),
-    WrongMediaType:           Kind(415, "wrong-media-type", "The body is not declared as JSON"),
-    errors.KeyReused:         Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
-    Busy:                     Kind(503, "busy", "Too many at once: try again", headers=lambda e: _later(e.retry_after_seconds)),
-    HTTPClientError:          Kind(503, "unreachable", "Something we need does not answer: try again", headers=lambda _: _later(2), detail=lambda _: "a request with an Idempotency-Key is safe to repeat"),
-    Exception:                Kind(500, "fault", "A fault of ours", detail=lambda _: "it is logged under this request's id"),
+    Malformed:               _malformed(lambda e: e.errors),
+    RequestValidationError:  _malformed(_validated),
+    errors.Invalid:          _malformed(lambda e: [(e.field, e.why)]),
+    BadKey:                  _malformed(lambda e: [(e.name, "is empty, or holds '#' or what cannot be printed")]),
+    InvalidCursor:           _malformed(lambda e: [("cursor", str(e))]),
+    BadSignature:            Kind(400, "bad-signature", "The webhook is not signed as it should be"),
+    Unauthenticated:         Kind(401, "unauthenticated", "An access token is needed", headers=_bearer),
+    errors.NotAllowed:       Kind(403, "not-allowed", "This is not for you"),
+    EmailNotVerified:        Kind(403, "email-not-verified", "The e-mail address is not verified"),
+    errors.NotFound:         Kind(404, "not-found", "There is none", ("what",)),
+    NoSuchRoute:             Kind(404, "no-such-route", "Nothing answers here"),
+    NotFoundError:           Kind(404, "no-such-route", "Nothing answers here", detail=_nowhere),
+    WrongMethod:             Kind(405, "wrong-method", "Not with this method", headers=_allow),
+    errors.Refused:          Kind(409, "refused", "Not as things stand"),
+    errors.NotRegistered:    Kind(409, "not-registered", "You are no customer yet"),
+    errors.AlreadyExists:    Kind(409, "already-exists", "It exists already", ("what",)),
+    errors.EmailTaken:       Kind(409, "email-taken", "Another customer has this e-mail address"),
+    errors.UnknownProducts:  Kind(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
+    errors.MixedCurrencies:  Kind(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
+    errors.OutOfStock:       Kind(409, "out-of-stock", "There is not enough in stock", ("short",)),
+    errors.PriceChanged:     Kind(409, "price-changed", "The price changed since you saw it", ("changed",)),
+    errors.WrongState:       Kind(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
+    TooLarge:                Kind(413, "too-large", "The body is too large", ("most_bytes",)),
+    WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as JSON"),
+    errors.KeyReused:        Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
+    Busy:                    Kind(503, "busy", "Too many at once: try again", headers=_retry_after),
+    HTTPClientError:         Kind(503, "unreachable", "No answer: try again", headers=_retry_after, detail=_try_again),
+    Exception:               Kind(500, "fault", "A fault of ours", detail=_logged),
 }
 # fmt: on
 
@@ -159,27 +172,32 @@ def kind_of(error: Exception) -> Kind:
 
 
 def as_problem(error: Exception, instance: str) -> tuple[Kind, dict[str, Any]]:
-    """The kind of an exception, and the response a Lambda behind an HTTP API gives for it."""
-    if isinstance(error, ClientError) and error.response["Error"]["Code"] in HEALS:
-        error = Busy()
+    """The kind of an exception, and the response that a Lambda behind an HTTP API gives for it."""
     kind = kind_of(error)
-    document = {
-        "type": EXPLAINED_AT + kind.slug,
-        "title": kind.title,
-        "status": kind.status,
-        "detail": kind.detail(error),
-        "instance": instance,
-        **kind.says(error),
-    }
+    said: dict[str, Any] = {name: getattr(error, name) for name in kind.says}
+    if kind.errors:
+        wrong = [(field[:LONGEST_FIELD], why) for field, why in kind.errors(error)[:MOST_ERRORS]]
+        said["detail"] = "; ".join(f"{field}: {why}" for field, why in wrong[:3])
+        said["errors"] = [{"field": field, "why": why} for field, why in wrong]
+    else:
+        said["detail"] = kind.detail(error)
+    document = {"type": EXPLAINED_AT + kind.slug, "title": kind.title, "status": kind.status, "instance": instance}
     headers = {"Content-Type": CONTENT_TYPE, **kind.headers(error)}
-    return kind, {
-        "statusCode": kind.status,
-        "headers": headers,
-        "body": json.dumps(document),
-        "isBase64Encoded": False,
-    }
+    body = json.dumps({**document, **said})
+    return kind, {"statusCode": kind.status, "headers": headers, "body": body, "isBase64Encoded": False}
 
 
 def refuses(*kinds: type[Exception]) -> dict[str, Any]:
     """What a route may answer with beyond what all routes of its shape do; for its documentation alone."""
     return {"x-problems": tuple(PROBLEMS[kind].slug for kind in kinds)}
+
+
+WORDS_ARE_OURS = (ClientError, Unreadable, KeyError)
+"""Errors whose text says what is missing or not granted; that of others may quote what was sent, or stored."""
+
+
+def traced(error: Exception) -> dict[str, Any]:
+    """A fault for the log: its kind, where it was raised from, and its text where that names no person's data."""
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    says = str(error) if isinstance(error, WORDS_ARE_OURS) else ""
+    return {"error": type(error).__name__, "says": says, "at": frames[-8:]}

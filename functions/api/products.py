@@ -3,17 +3,18 @@
 from typing import Annotated, Self
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.api_gateway import Router
 from pydantic import ConfigDict, Field, model_validator
 
 from functions.api.context import SignedIn, shop
 from functions.api.fields import Answer, Body, Id, IdempotencyKey, Listed, Name, Price
-from functions.api.paging import Cursor, Limit, Since, Until, between, page
+from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
 from functions.api.problems import refuses
-from functions.model.errors import AlreadyExists
+from functions.api.routes import Router
+from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
 from functions.model.patterns import A17
 from functions.shop import products
+from functions.shop.orders import sales_of_product as sales_of
 
 router = Router()
 MOST_PARTS = 20
@@ -92,7 +93,7 @@ class Sale(Answer):
     currency: str
 
 
-@router.post("/products", status_code=201, openapi_extensions=refuses(AlreadyExists))
+@router.post("/products", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
     """Offer a new product; there is none in stock yet. For staff."""
     product = products.create_product(shop(), caller, new.product_id, new.name, new.price, new.currency, new.parts)
@@ -100,7 +101,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
 
 
-@router.patch("/products/<product_id>")
+@router.patch("/products/<product_id>", openapi_extensions=refuses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
     """Change a product's name or price. For staff."""
     return ProductAnswer.of(products.update_product(shop(), caller, product_id, change.name, change.price))
@@ -119,7 +120,7 @@ def stock_of_product(product_id: Id) -> StockAnswer:
     return StockAnswer(product_id=product_id, available=sum(part.available for part in parts))
 
 
-@router.post("/products/<product_id>/receipts", status_code=201)
+@router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=refuses(NotAllowed))
 def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt: Receipt) -> Response[ReceiptAnswer]:
     """Put goods that came in into stock, once for each Idempotency-Key. For staff."""
     done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
@@ -127,7 +128,7 @@ def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt
     return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)
 
 
-@router.get("/products/<product_id>/sales")
+@router.get("/products/<product_id>/sales", openapi_extensions=refuses(NotAllowed))
 def sales_of_product(
     caller: SignedIn,
     product_id: Id,
@@ -139,10 +140,7 @@ def sales_of_product(
     """Sales of a product, by when their orders were placed, newest first. For staff."""
     low, high = between(since, until)
     return page(
-        caller,
-        A17,
-        *(product_id, low, high),
-        cursor=cursor,
-        ask=lambda after: products_sold(caller, product_id, low, high, limit, after),
-        show=Sale.of,
+        Asked(caller, A17, (product_id, low, high), cursor),
+        lambda after: sales_of(shop(), caller, product_id, low, high, limit, after),
+        Sale.of,
     )

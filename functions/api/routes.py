@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.api_gateway import Router as Undecided
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
+from functions.api.guard import WITH_BODY
 from functions.api.problems import Malformed, NoSuchRoute, WrongMethod
 
 
@@ -26,13 +28,20 @@ class Known:
         return f"{self.method} {self.path}"
 
 
+class Router(Undecided):
+    """The routes of one noun."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+
 class Routes(APIGatewayHttpResolver):
     """Powertools' router with validation, which also knows its routes by name."""
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
         self.known: list[Known] = []
-        self.use(middlewares=[_only_known_parameters])
+        self.use(middlewares=[_only_what_is_known])
         self.exception_handler(Exception)(_let_through)
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
@@ -64,10 +73,14 @@ def _let_through(error: Exception) -> Response[Any]:
     raise error
 
 
-def _only_known_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Refuse a query parameter the route does not know: a misspelled filter would answer with everything."""
-    known = {parameter.alias for parameter in app.context["_route"].dependant.query_params}
-    sent: Mapping[str, str] = app.current_event.query_string_parameters or {}
-    if unknown := [name for name in sent if name not in known]:
+def _only_what_is_known(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Refuse what the route does not know: a misspelled filter would answer with everything, a field be lost."""
+    takes = app.context["_route"].dependant
+    known = {parameter.alias for parameter in takes.query_params}
+    sent: Mapping[str, Any] = app.current_event.query_string_parameters or {}
+    unknown = [name for name in sent if name not in known]
+    if not takes.body_params and app.current_event.body and app.current_event.http_method in WITH_BODY:
+        unknown += app.current_event.json_body
+    if unknown:
         raise Malformed(*((name, "is not known here") for name in unknown))
     return next_middleware(app)

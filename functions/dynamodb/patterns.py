@@ -112,3 +112,18 @@ def _reaches(sort: Template, low: str, high: str) -> bool:
     """Whether a key of this template could lie in [low, high)."""
     last = sort.prefix + LAST if sort.names else sort.prefix
     return sort.prefix < high and low <= last
+
+
+def hidden(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
+    """The attributes a pattern would show that one of its rows, or its index, does not hold.
+
+    `projected`: the attributes each index holds, by its name in the table; None: all.
+    """
+    index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
+    missing: set[str] = set()
+    for row in pattern.rows:
+        shown = set(pattern.viewed or row.fields)
+        missing |= shown - row.fields.keys()
+        if index is not None:
+            missing |= (shown | {"type"} | ({"ttl"} if row.expires else set())) - set(index)
+    return sorted(missing)

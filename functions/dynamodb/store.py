@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 HEALS = {  # cancellation and error codes of requests that may succeed when sent again unchanged
     "TransactionConflict",
@@ -76,13 +77,13 @@ class Table:
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: str) -> T | None:
-        """The item, or None where there is none or it has expired. One consistent GetItem."""
+        """The item, or None where there is none or it has expired. One consistent GetItem. Raises BadKey, Busy."""
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
             names = sorted({*pattern.viewed, "type", "ttl"})
             request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
             request["ProjectionExpression"] = ", ".join(request["ExpressionAttributeNames"])
-        image = self.client.get_item(TableName=self.name, **request).get("Item")
+        image = _asked(self.client.get_item, TableName=self.name, **request).get("Item")
         return self._item(pattern, image) if image else None
 
     def query(
@@ -95,7 +96,7 @@ class Table:
         until: str = "",
         **known: str,
     ) -> Page[T]:
-        """One page of the items asked for, `since` included and `until` not. Raises BadKey.
+        """One page of the items asked for, `since` included and `until` not. Raises BadKey, Busy.
 
         A page may be shorter than the limit though more follow (what expired is passed over, DynamoDB answers 1 MB at
         most): go on while `after` is set.
@@ -145,7 +146,8 @@ class Table:
             values[":now"] = {"N": str(int(self.clock().timestamp()))}
         if pattern.index != "main":
             request["IndexName"] = pattern.index.upper()
-        answer = self.client.query(
+        answer = _asked(
+            self.client.query,
             TableName=self.name,
             ScanIndexForward=not pattern.newest_first,
             ConsistentRead=pattern.consistent,
@@ -176,7 +178,7 @@ class Table:
             chunk = list(keys[start : start + BATCH_GET_LIMIT])
             wanted: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
             while wanted:
-                answer = self.client.batch_get_item(RequestItems=wanted)
+                answer = _asked(self.client.batch_get_item, RequestItems=wanted)
                 found += answer["Responses"].get(self.name, [])
                 if wanted := answer.get("UnprocessedKeys") or {}:
                     waiting.pause()
@@ -189,7 +191,8 @@ class Table:
         images: list[Image] = []
         start: dict[str, Any] = {}
         while True:
-            answer = self.client.query(
+            answer = _asked(
+                self.client.query,
                 TableName=self.name,
                 KeyConditionExpression="#pk = :pk",
                 ExpressionAttributeNames=name,
@@ -232,7 +235,9 @@ class Table:
         that finds exactly what it wanted to write takes that for its own.
         """
         waiting = self.patience()
-        send = self._send_one(writes[0]) if len(writes) == 1 else self._send_transaction(writes)
+        # A write that adds, or checks, cannot tell from what it finds that it was done: it needs a transaction's token.
+        alone = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].wanted is not None)
+        send = self._send_one(writes[0]) if alone else self._send_transaction(writes)
         while not send():
             waiting.pause()
 
@@ -296,7 +301,8 @@ class Table:
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
             wanted: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
             while wanted:
-                if wanted := self.client.batch_write_item(RequestItems=wanted).get("UnprocessedItems") or {}:
+                answer = _asked(self.client.batch_write_item, RequestItems=wanted)
+                if wanted := answer.get("UnprocessedItems") or {}:
                     waiting.pause()
 
     def patience(self) -> "Patience":
@@ -321,9 +327,19 @@ class Patience:
         self.table.sleep(pause_seconds)
 
 
+def _asked(call: Callable[..., R], **request: Any) -> R:
+    """Send a request that may be sent again; raises Busy where it is throttled longer than the client itself tries."""
+    try:
+        return call(**request)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in HEALS:
+            raise Busy from error
+        raise
+
+
 def _just_below(after: str) -> str:
-    """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold no character below space, so cutting the
-    last character's code by one and going on with the highest character passes over nothing."""
+    """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold only what can be printed, so cutting
+    the last character's code by one and going on with the highest character passes over nothing."""
     return after[:-1] + chr(ord(after[-1]) - 1) + "\U0010ffff"
 
 

@@ -18,8 +18,8 @@ class Permanent(Exception):
 
 
 def item_of(record: Record) -> Item:
-    """Which item a record is about."""
-    keys = record["dynamodb"]["Keys"]
+    """Which item a record is about; () where it does not say, and is none that could be applied."""
+    keys = (record.get("dynamodb") or {}).get("Keys") or {}
     return tuple(str(keys[name]) for name in sorted(keys))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.dynamodb.patterns import Get, Query, crossed
+from functions.dynamodb.patterns import Get, Query, crossed, hidden
 from functions.model import entities as e
 from functions.model import table as t
 
@@ -44,10 +44,5 @@ PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().va
 for _pattern in PATTERNS:
     if isinstance(_pattern, Query) and (_others := crossed(_pattern, t.ROWS)):
         raise TypeError(f"{_pattern.id} would also read {_others}: they sort between its rows")
-    _missing = set(_pattern.viewed) - set(_pattern.rows[0].fields)
-    if isinstance(_pattern, Query) and _pattern.index != "main":
-        _projected = t.PROJECTED[_pattern.index.upper()]
-        _needed = _pattern.viewed or tuple(_pattern.rows[0].fields)
-        _missing |= set(_needed) - set(_needed if _projected is None else _projected)
-    if _missing:
-        raise TypeError(f"{_pattern.id} cannot show {sorted(_missing)}: its row or its index does not hold them")
+    if _missing := hidden(_pattern, t.PROJECTED):
+        raise TypeError(f"{_pattern.id} cannot show {_missing}: its rows or its index do not hold them")

@@ -9,7 +9,8 @@ A driver reads shards and feeds what it read, asks what is due, does it, and rep
 The laptop's poller drives it with the wall clock, the simulator with a virtual one; the same calls give the same
 actions. Times are epoch seconds. One thread at a time may call it.
 
-What AWS documents is followed, with the page named where it is used; what it leaves open is a field of `Switches`.
+What AWS documents is followed, with the page named where it is used; what it leaves open is a field of `Switches` or
+`Dialect`. Not modelled: tumbling windows (refused), recursive loop detection, the minutes a change of settings takes.
 """
 
 from local.mappings.actions import (

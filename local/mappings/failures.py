@@ -87,7 +87,8 @@ def failure_document(
 ) -> dict[str, Any]:
     """The invocation record of a discarded batch; a bucket's also has `payload`, the event as JSON in a string.
 
-    A batch that grew too old has no responseContext, and an invoke count of 1 even if it was never invoked.
+    A batch that grew too old has no responseContext, and an invoke count of 1 even if it was never invoked. AWS may put
+    the failures of several bisected parts into one document; here each part that is discarded has its own.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {

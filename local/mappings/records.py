@@ -82,9 +82,9 @@ def lambda_event(records: Records) -> dict[str, Any]:
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
-    """Whether both images are there and equal. AWS writes no record for such a write; some local engines do."""
+    """Whether both images are there and equal. AWS writes no record for such a write; a local engine may."""
     change = event["dynamodb"]
-    return "OldImage" in change and change["OldImage"] == change.get("NewImage")
+    return "OldImage" in change and "NewImage" in change and _same(change["OldImage"], change["NewImage"])
 
 
 def json_text(value: object) -> str:
@@ -102,3 +102,18 @@ def _json_values(value: Any) -> Any:
             return {name: _json_values(element) for name, element in value.items()}
         case _:
             return value
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Whether two images, or parts of them, hold the same: the elements of a set have no order."""
+    match old, new:
+        case (
+            ({"SS": list(a)}, {"SS": list(b)}) | ({"NS": list(a)}, {"NS": list(b)}) | ({"BS": list(a)}, {"BS": list(b)})
+        ):
+            return sorted(a) == sorted(b)
+        case dict(), dict():
+            return old.keys() == new.keys() and all(_same(old[name], new[name]) for name in old)
+        case list(), list():
+            return len(old) == len(new) and all(_same(one, other) for one, other in zip(old, new, strict=True))
+        case _:
+            return bool(old == new)

@@ -99,22 +99,21 @@ _NUMBERS: Final = tuple(one for one in dataclasses.fields(Settings) if one.metad
 
 
 def _check_range(value: object, *, parameter: str, lowest: int, highest: int, infinite: bool) -> None:
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    if is_int and infinite and value == INFINITE:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and (value in range(lowest, highest + 1) or (infinite and value == INFINITE)):
         return
-    if not isinstance(value, int) or not is_int or not lowest <= value <= highest:
-        endless = f", or {INFINITE} for no limit" if infinite else ""
-        raise ValueError(f"{parameter} {value!r}: a whole number from {lowest} to {highest}{endless} is expected")
+    endless = f", or {INFINITE} for no limit" if infinite else ""
+    raise ValueError(f"{parameter} {value!r}: a whole number from {lowest} to {highest}{endless} is expected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """What AWS does not document about stream mappings, each as the likelier of its readings.
+    """What AWS does not document about stream mappings, or documents vaguely; the defaults are the likelier reading.
 
-    A correct handler is right under every setting: the simulator tries them, the laptop uses the defaults.
+    The laptop uses the defaults; the simulator tries the others, so that nothing of ours leans on a guess.
     """
 
-    # The wait before the 1st, 2nd, ... attempt after failures in a row; the last repeats.
+    # How long a lane waits after its 1st, 2nd, ... failure in a row; the last repeats.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
     # Where an odd batch is cut, which half goes first, and whether halves keep the attempts already counted. The

@@ -63,6 +63,12 @@ class Wire:
         """Forget what went out so far."""
         self.requests, self.units = [], 0.0
 
+    def take_waiting(self) -> list[str]:
+        """The operations that replies still wait for; they are forgotten."""
+        waiting = [operation for operation, replies in self._replies.items() if replies]
+        self._replies.clear()
+        return waiting
+
     @property
     def operations(self) -> list[str]:
         return [request.operation for request in self.requests]

@@ -44,6 +44,19 @@ def refusing(service: str, operation: str, code: str, message: str = "no", times
 
 
 @contextmanager
+def meanwhile(service: str, operation: str, act: Callable[[], object]) -> Iterator[None]:
+    """Something else happens just before the next call of the operation."""
+    left = iter(range(1))
+
+    def first(**_: Any) -> None:
+        if next(left, None) is not None:
+            act()
+
+    with _hooked(service, "before-call", operation, first):
+        yield
+
+
+@contextmanager
 def counted(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
     """The bodies of the calls of an operation, as they are made."""
     calls: list[dict[str, Any]] = []

@@ -103,11 +103,27 @@ def test_below_the_payload_limit_the_window_stays_open() -> None:
     assert numbers_of(invocation(stream)) == [1, 2]
 
 
-def test_the_payload_is_counted_in_bytes_of_utf_8() -> None:
+def test_what_was_sent_no_longer_counts_for_the_payload() -> None:
+    stream = mapping(batching_window_seconds=300, switches=Switches(payload_limit_bytes=size_of(1, 2)))
+    feed(stream, 1, 2)
+    deliveries_of(stream, SUCCESS)
+    feed(stream, 3)
+    assert stream.due(START) == []
+
+
+def test_a_batch_of_exactly_the_payload_limit_does_not_wait_for_its_window() -> None:
+    stream = mapping(batching_window_seconds=300, switches=Switches(payload_limit_bytes=size_of(1, 2)))
+    feed(stream, 1, 2)
+    assert numbers_of(invocation(stream)) == [1, 2]
+
+
+@pytest.mark.parametrize(("letters", "first"), [(10, [1, 2]), (21, [1])])
+def test_the_payload_is_counted_in_bytes_of_utf_8(letters: int, first: list[int]) -> None:
+    # The name is in the record twice: instead of "a", 10 letters bring 38 bytes more, 21 bring 82 (yet 40 characters).
     stream = mapping(switches=Switches(payload_limit_bytes=size_of(1, 2) + 40))
     feed(stream, 1)
-    stream.feed(SHARD, record(2, item="é" * 21), START)
-    assert numbers_of(invocation(stream)) == [1]
+    stream.feed(SHARD, record(2, item="é" * letters), START)
+    assert numbers_of(invocation(stream)) == first
 
 
 def test_a_record_over_the_payload_limit_goes_alone() -> None:
@@ -178,6 +194,16 @@ def test_sequence_numbers_are_compared_as_numbers() -> None:
     stream = mapping()
     feed(stream, 9, 10, 100)
     assert numbers_of(invocation(stream)) == [9, 10, 100]
+
+
+def test_finished_records_leave_nothing_behind() -> None:
+    stream = mapping()
+    feed(stream, *range(1, 50))
+    deliveries_of(stream, SUCCESS)
+    shard = stream._shards[SHARD]
+    assert not shard.unpassed
+    assert not shard.done
+    assert not shard.lanes[0].retries
 
 
 def test_a_mapping_resumes_behind_its_checkpoint() -> None:

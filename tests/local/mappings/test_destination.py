@@ -147,3 +147,15 @@ def test_age_is_checked_again_before_every_retry() -> None:
     assert action.document["requestContext"]["approximateInvokeCount"] == 3
     stream.result(action, Delivered(), now + 30)
     assert numbers_of(invocation(stream, now + 30)) == [2]
+
+
+def test_what_is_left_of_an_aged_half_still_goes_before_the_other_half() -> None:
+    stream = mapping(
+        max_record_age_seconds=60,
+        bisect_on_error=True,
+        on_failure=BUCKET,
+        switches=Switches(retry_delays_seconds=(61,)),
+    )
+    for number, created_at in enumerate([START, START + 30, START + 30, START + 30], start=1):
+        stream.feed(SHARD, record(number, created_at=created_at), START)
+    assert deliveries_of(stream, ERROR, Delivered(), SUCCESS, SUCCESS) == [[1, 2, 3, 4], [1], [2], [3, 4]]

@@ -234,6 +234,14 @@ def test_a_switch_ignores_identifiers_that_are_not_in_the_batch() -> None:
     assert stream.checkpoint() == {SHARD: "3"}
 
 
+@pytest.mark.parametrize("identifier", ["", None, 2])
+def test_an_improper_identifier_fails_the_batch_even_where_unknown_ones_are_ignored(identifier: object) -> None:
+    stream = mapping(report_item_failures=True, switches=Switches(unknown_identifier="ignored"))
+    feed(stream, 1, 2)
+    response = Returned({"batchItemFailures": [{"itemIdentifier": "2"}, {"itemIdentifier": identifier}]})
+    assert deliveries_of(stream, response, SUCCESS) == [[1, 2], [1, 2]]
+
+
 def test_the_lowest_reported_record_and_every_later_one_are_delivered_again() -> None:
     stream = mapping(report_item_failures=True)
     feed(stream, 8, 9, 10, 11, 12)
@@ -262,6 +270,13 @@ def test_progress_in_the_batch_begins_a_new_count_of_retries() -> None:
     stream = mapping(report_item_failures=True, max_retry_attempts=3)
     feed(stream, 1, 2)
     assert deliveries_of(stream, *[reports(2)] * 5) == [[1, 2], [2], [2], [2], [2]]
+    assert stream.counters.dropped == 1
+
+
+def test_progress_forgets_the_retries_used_before_it() -> None:
+    stream = mapping(report_item_failures=True, max_retry_attempts=1)
+    feed(stream, 1, 2)
+    assert deliveries_of(stream, reports(1), reports(2), reports(2), reports(2)) == [[1, 2], [1, 2], [2], [2]]
     assert stream.counters.dropped == 1
 
 

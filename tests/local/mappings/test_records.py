@@ -96,6 +96,27 @@ def test_only_a_record_with_two_equal_images_is_unchanged() -> None:
     assert not is_unchanged({"dynamodb": {"Keys": {"PK": {"S": "a"}}}})
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ({"SS": ["x", "y"]}, {"SS": ["y", "x"]}, True),  # a set has no order
+        ({"NS": ["1", "2"]}, {"NS": ["2", "1"]}, True),
+        ({"BS": ["AA==", "AQ=="]}, {"BS": ["AQ==", "AA=="]}, True),
+        ({"SS": ["x", "y"]}, {"SS": ["x"]}, False),
+        ({"SS": ["1"]}, {"NS": ["1"]}, False),
+        ({"L": [{"S": "x"}, {"S": "y"}]}, {"L": [{"S": "y"}, {"S": "x"}]}, False),  # a list has
+        ({"L": [{"S": "x"}]}, {"L": [{"S": "x"}, {"S": "y"}]}, False),
+        ({"L": [{"M": {"s": {"SS": ["x", "y"]}}}]}, {"L": [{"M": {"s": {"SS": ["y", "x"]}}}]}, True),
+        ({"M": {"SS": {"L": []}}}, {"M": {"SS": {"L": []}}}, True),  # an attribute may be called SS
+        ({"M": {"SS": {"S": "x"}}}, {"M": {"SS": {"S": "y"}}}, False),
+        ({"S": "1"}, {"N": "1"}, False),
+        ({"BOOL": True}, {"BOOL": False}, False),
+    ],
+)
+def test_images_are_equal_when_they_hold_the_same(old: Any, new: Any, same: bool) -> None:
+    assert is_unchanged({"dynamodb": {"OldImage": {"attribute": old}, "NewImage": {"attribute": new}}}) is same
+
+
 def test_a_write_that_changed_nothing_is_not_delivered_and_the_checkpoint_passes_it() -> None:
     stream = mapping()
     same = record(1)

@@ -70,6 +70,16 @@ def test_an_item_is_its_whole_key() -> None:
     assert len(stream.due(START)) > 1  # one partition key, many items: they spread
 
 
+def test_an_item_is_the_same_in_whatever_order_its_keys_are_named() -> None:
+    stream = mapping(parallelization_factor=10)
+    for number in range(1, 41):
+        one = record(number)
+        keys = {"PK": {"S": "a"}, "SK": {"S": "b"}}
+        one["dynamodb"]["Keys"] = keys if number % 2 else dict(reversed(keys.items()))
+        stream.feed(SHARD, one, START)
+    assert len(stream.due(START)) == 1
+
+
 def test_a_failing_lane_leaves_the_others_alone() -> None:
     a, b = items_in_two_lanes()
     stream = mapping(parallelization_factor=2)

@@ -1,0 +1,146 @@
+"""The docs page: the OpenAPI document as one page of HTML, written here, that runs nothing and loads nothing."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from html import escape
+from typing import Any
+
+from functions.api.openapi import document
+from functions.api.problems import PROBLEMS
+from functions.api.routes import Routes
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --ink: #14639e }
+@media (prefers-color-scheme: dark) { :root { --ink: #7cc0f2 } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem }
+h2 { border-bottom: 1px solid var(--line); margin-top: 2.5rem }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .4rem 0 }
+summary { cursor: pointer; padding: .4rem .7rem }
+summary code, a { color: var(--ink) }
+summary code { font-weight: 600 }
+details > div { border-top: 1px solid var(--line); overflow-x: auto; padding: .2rem .9rem .8rem }
+code, pre { font: 13px/1.45 ui-monospace, monospace }
+pre { background: var(--soft); border-radius: 6px; overflow-x: auto; padding: .6rem }
+table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top }
+"""
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The page's Content-Security-Policy: its own style, and nothing else."""
+
+
+@cache
+def page(app: Routes) -> str:
+    """The page, made when first asked for."""
+    described = document(app)
+    title, about = described["info"]["title"], described["info"]["description"]
+    schemas = described["components"]["schemas"]
+    body = [f"<h1>{escape(title)}</h1>{_prose(about)}<p>For tools: <a href='openapi.json'>openapi.json</a></p>"]
+    for tag in described["tags"]:
+        body.append(f"<h2>{escape(tag['name'].capitalize())}</h2>{_prose(tag['description'])}")
+        for path, item in described["paths"].items():
+            mine = (one for one in item.items() if tag["name"] in one[1]["tags"])
+            body += [_operation(method.upper(), path, operation, schemas) for method, operation in mine]
+    body.append("<h2>What is sent and answered</h2>")
+    body += [_schema(name, schema) for name, schema in schemas.items()]
+    slugs = {kind.slug: kind for kind in PROBLEMS.values()}.values()
+    rows = [(str(kind.status), f"<code id='{kind.slug}'>{kind.slug}</code>", escape(kind.title)) for kind in slugs]
+    body.append("<h2>Problems</h2>" + _table(("Status", "Problem", "It says"), rows))
+    head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
+    return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    parameters = [
+        (f"<code>{escape(one['name'])}</code>", one["in"], _type(one["schema"]), _words(one.get("description", "")))
+        for one in operation.get("parameters", ())
+    ]
+    answers = [
+        (f"<code>{status}</code>", _content(answer), _words(answer["description"]))
+        for status, answer in operation["responses"].items()
+    ]
+    sent = schemas[body["$ref"].rpartition("/")[2]]["examples"][0] if body else None
+    public = operation.get("security") == []
+    parts = [
+        _prose(operation.get("description", "")),
+        "<p>Needs no token.</p>" if public else "",
+        _table(("Parameter", "In", "Type", ""), parameters) if parameters else "",
+        f"<p>Body: {_type(body)}</p>" if body else "",
+        f"<pre>{escape(_curl(method, path, operation, public, sent))}</pre>",
+        _table(("Status", "Answer", ""), answers),
+    ]
+    heading = f"<code>{method} {escape(path)}</code> {_words(operation['summary'])}"
+    return f"<details id='{operation['operationId']}'><summary>{heading}</summary><div>{''.join(parts)}</div></details>"
+
+
+def _curl(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Any) -> str:
+    """A command that asks this, with what is the asker's own in capitals."""
+    required = [one for one in operation.get("parameters", ()) if one["required"]]
+    query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
+    url = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) + (f"?{query}" if query else "")
+    lines = [f'curl -X {method} "$API{url}"'] + ([] if public else ['-H "Authorization: Bearer $TOKEN"'])
+    lines += [f'-H "{one["name"]}: {one["name"].upper()}"' for one in required if one["in"] == "header"]
+    if sent is not None:
+        lines += ['-H "Content-Type: application/json"', f"-d '{json.dumps(sent)}'"]
+    return " \\\n  ".join(lines)
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    rows = [
+        (
+            f"<code>{escape(field)}</code>",
+            _type(inner) + ("" if field in required else " (optional)"),
+            _words(inner.get("description", "")),
+        )
+        for field, inner in schema.get("properties", {}).items()
+    ]
+    examples = "".join(f"<pre>{escape(json.dumps(one, indent=2))}</pre>" for one in schema.get("examples", ()))
+    inside = _prose(schema.get("description", "")) + _table(("Field", "Type", ""), rows) + examples
+    name = escape(name)
+    return f"<details id='schema-{name}'><summary><code>{name}</code></summary><div>{inside}</div></details>"
+
+
+def _content(answer: Mapping[str, Any]) -> str:
+    return ", ".join(_type(content.get("schema", {})) for content in answer.get("content", {}).values())
+
+
+LIMITS = {"minimum": "≥ {}", "maximum": "≤ {}", "minLength": "≥ {} long", "maxLength": "≤ {} long", "pattern": "{}"}
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A schema in a few words, with links to those that have a name."""
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        return f"<a href='#schema-{name}'>{name}</a>"
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"<code>{escape(str(one))}</code>" for one in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    limits = [escape(words.format(schema[limit])) for limit, words in LIMITS.items() if limit in schema]
+    return escape(str(schema.get("type", "any"))) + (f" ({', '.join(limits)})" if limits else "")
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Cells are HTML already."""
+    head = "".join(f"<th>{one}</th>" for one in heads)
+    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{lines}</table>"
+
+
+def _prose(text: str) -> str:
+    return "".join(f"<p>{_words(paragraph)}</p>" for paragraph in text.split("\n\n") if paragraph.strip())
+
+
+def _words(text: str) -> str:
+    """Plain text as HTML; what stands in `backticks` as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -1,0 +1,78 @@
+"""The Lambda behind the HTTP API: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+
+A request goes: which route, who asks, is its body safe to parse; then the router validates it and calls the route.
+Every no, wherever it comes from, is answered by `problems`; every request leaves one line in the log.
+"""
+
+import time
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from functions.api import (
+    customers,
+    docs,
+    guard,
+    invoices,
+    notifications,
+    openapi,
+    orders,
+    payments,
+    problems,
+    products,
+    shipments,
+)
+from functions.api.context import PUBLIC, caller_of
+from functions.api.routes import Routes
+from functions.wiring import log
+
+NOUNS = (customers, products, orders, payments, shipments, invoices, notifications)
+PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+DAY_OLD = "public, max-age=300"
+
+app = Routes()
+for noun in NOUNS:
+    app.include_router(noun.router)
+
+
+@app.get("/openapi.json", include_in_schema=False, compress=True, cache_control=DAY_OLD)
+def openapi_document() -> Response[str]:
+    return Response(200, "application/json", openapi.text(app))
+
+
+@app.get("/docs", include_in_schema=False, compress=True, cache_control=DAY_OLD)
+def docs_page() -> Response[str]:
+    return Response(200, "text/html; charset=utf-8", docs.page(app), headers={"Content-Security-Policy": docs.POLICY})
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one request of an HTTP API (payload format 2.0)."""
+    started = time.perf_counter()
+    line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
+    try:
+        response = _answered(event, context, line)
+    except Exception as error:  # noqa: BLE001  the one place where every error becomes an answer
+        kind, response = problems.as_problem(error, line["request_id"])
+        line["problem"] = kind.slug
+        if kind.status == 500:
+            line["fault"] = problems.traced(error)
+    response["headers"] = {**PRIVATE, **response["headers"]}
+    line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
+    (log.error if "fault" in line else log.info)("request", extra=line)
+    return response
+
+
+def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
+    asked = APIGatewayProxyEventV2(event)
+    route = app.find(asked.http_method, asked.path)
+    line["route"] = route.key
+    caller = None if route.key in PUBLIC else caller_of(event)
+    line["customer_id"] = caller and caller.id
+    app.context["caller"] = caller
+    return app.resolve(guard.guarded(event), context)
+
+
+def _request_id(event: dict[str, Any], context: Any) -> str:
+    """As the HTTP API's own log has it; the function's, where the event is not one of an HTTP API."""
+    return str((event.get("requestContext") or {}).get("requestId") or context.aws_request_id)

@@ -1,0 +1,218 @@
+"""Asks the API's Lambda as an HTTP API does: real events (payload format 2.0), their real answers."""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import boto3
+
+from functions.api.handler import handler
+from functions.shop import customers
+from functions.shop.shop import Caller, Shop
+from local.engine import REGION
+
+JSON = {"content-type": "application/json"}
+HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+WEBHOOK_SECRETS = {"current": "whsec_current", "previous": "whsec_previous"}
+
+
+@dataclass(frozen=True)
+class Token:
+    """What the authorizer found in a token. `bearer`: the token itself, where Cognito is asked about it."""
+
+    sub: str
+    groups: tuple[str, ...] = ()
+    token_use: str = "access"
+    bearer: str = "a.b.c"
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """As an HTTP API hands claims over: every one a string."""
+        groups = {"cognito:groups": f"[{' '.join(self.groups)}]"} if self.groups else {}
+        return {
+            **groups,
+            "auth_time": "1795255200",
+            "client_id": "client",
+            "exp": "1795258800",
+            "iss": f"https://cognito-idp.{REGION}.amazonaws.com/{REGION}_pool",
+            "scope": "aws.cognito.signin.user.admin",
+            "sub": self.sub,
+            "token_use": self.token_use,
+        }
+
+
+ANN, BOB = Token("ann"), Token("bob")
+STAFF = Token("staff-1", ("staff",))
+WAREHOUSE = Token("warehouse-1", ("warehouse",))
+
+
+def event(
+    method: str,
+    path: str,
+    *,
+    token: Token | None = None,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    query: str = "",
+) -> dict[str, Any]:
+    """The event of a request; bytes come as base64, as API Gateway sends what is not text."""
+    joined: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        joined[name] = f"{joined[name]},{value}" if name in joined else value
+    authorizer = {"authorizer": {"jwt": {"claims": token.claims, "scopes": None}}} if token else {}
+    bearer = {"authorization": f"Bearer {token.bearer}"} if token else {}
+    return {
+        "version": "2.0",
+        "routeKey": f"{method} /{{proxy+}}",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"accept": "*/*", "host": "api.example.com", "user-agent": "curl/8", **bearer, **(headers or {})},
+        **({"queryStringParameters": joined} if joined else {}),
+        "pathParameters": {"proxy": path.lstrip("/")},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "api",
+            **authorizer,
+            "domainName": "api.example.com",
+            "domainPrefix": "api",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+                "userAgent": "curl/8",
+            },
+            "requestId": "request-1",
+            "routeKey": f"{method} /{{proxy+}}",
+            "stage": "$default",
+            "time": "21/Nov/2026:09:30:00 +0000",
+            "timeEpoch": 1795253400000,
+        },
+        **({} if body is None else {"body": base64.b64encode(body).decode() if isinstance(body, bytes) else body}),
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+
+
+@dataclass(frozen=True)
+class Answered:
+    """`headers` by their names in lower case; `said`: the body, parsed."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def said(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def problem(self) -> str:
+        """The slug of the problem that it is."""
+        assert self.headers["content-type"] == "application/problem+json", self.text
+        assert self.said["status"] == self.status
+        assert self.said["title"]
+        assert self.said["detail"]
+        assert self.said["instance"] == "request-1"
+        return str(self.said["type"]).removeprefix("/docs#")
+
+    @property
+    def wrong(self) -> dict[str, str]:
+        """Of a malformed request: why, by field."""
+        assert self.problem == "malformed"
+        return {one["field"]: one["why"] for one in self.said["errors"]}
+
+
+class Context:
+    """What Lambda hands a function beside the event."""
+
+    aws_request_id = "invocation-1"
+
+
+def answer_to(raw: Mapping[str, Any]) -> Answered:
+    """What the Lambda answers to an event."""
+    response = handler(dict(raw), Context())
+    text = response["body"]
+    if response.get("isBase64Encoded"):
+        text = base64.b64decode(text).decode()
+    return Answered(response["statusCode"], {k.lower(): v for k, v in response["headers"].items()}, text)
+
+
+@dataclass(frozen=True)
+class Api:
+    """The API on a table of its own."""
+
+    shop: Shop
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        token: Token | None = None,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        **query: Any,
+    ) -> Answered:
+        """Send a request; a `body` goes as JSON, a `key` as the Idempotency-Key."""
+        headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
+        text = None if body is None else json.dumps(body)
+        asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
+        return answer_to(event(method, path, token=token, body=text, headers=headers, query=asked))
+
+    def place(self, key: str = "key-1", token: Token = ANN, **quantities: int) -> Answered:
+        """Order these products, two mugs if nothing is said."""
+        return self.ask("POST", "/orders", token, new_order(**quantities), key=key)
+
+    def register(self, token: Token, email: str = "") -> None:
+        """Make them a customer."""
+        customers.register(self.shop, Caller(token.sub), email or f"{token.sub}@example.com", token.sub.capitalize())
+
+    @contextmanager
+    def requests(self) -> Iterator[list[str]]:
+        """The requests that are sent to the table meanwhile."""
+        sent: list[str] = []
+        events = self.shop.table.client.meta.events
+        note = lambda model, **_: sent.append(model.name)  # noqa: E731  it must be the same object twice
+        events.register("before-call.dynamodb", note)
+        try:
+            yield sent
+        finally:
+            events.unregister("before-call.dynamodb", note)
+
+    def contents(self) -> list[Any]:
+        """Every image in the table."""
+        found = self.shop.table.client.scan(TableName=self.shop.table.name, ConsistentRead=True)["Items"]
+        return sorted(found, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
+
+
+def new_order(**quantities: int) -> dict[str, Any]:
+    """The body of an order."""
+    wanted = quantities or {"mug": 2}
+    return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME}
+
+
+def signed_up(email: str, verified: bool) -> Token:
+    """A user of the identity provider, who has signed in."""
+    cognito = boto3.client("cognito-idp", region_name=REGION)
+    pool = cognito.create_user_pool(PoolName="shop", UsernameAttributes=["email"])["UserPool"]["Id"]
+    flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]
+    client = cognito.create_user_pool_client(UserPoolId=pool, ClientName="page", ExplicitAuthFlows=flows)
+    client_id = client["UserPoolClient"]["ClientId"]
+    attributes: Any = [
+        {"Name": "email", "Value": email},
+        {"Name": "email_verified", "Value": "true" if verified else "false"},
+    ]
+    user = cognito.admin_create_user(UserPoolId=pool, Username=email, UserAttributes=attributes)["User"]
+    cognito.admin_set_user_password(UserPoolId=pool, Username=email, Password="Of-a-test-1", Permanent=True)
+    signed_in = cognito.admin_initiate_auth(
+        UserPoolId=pool,
+        ClientId=client_id,
+        AuthFlow="ADMIN_USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": email, "PASSWORD": "Of-a-test-1"},
+    )
+    sub = next(one["Value"] for one in user["Attributes"] if one["Name"] == "sub")
+    return Token(sub, bearer=signed_in["AuthenticationResult"]["AccessToken"])

@@ -1,0 +1,89 @@
+"""A table of books and loans: the store knows no noun of the shop, so its tests do not either."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from functions.dynamodb.images import entity
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.patterns import Get, Query
+
+SHARDS = 3
+START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+@entity
+class Book:
+    book_id: str
+    title: str
+    created_at: Instant
+    copies: int = 1
+    shelf: str | None = None
+    version: int = 1
+
+
+@entity
+class LostBook:
+    book_id: str
+    created_at: Instant
+    version: int
+
+
+@entity
+class Loan:
+    book_id: str
+    loan_id: str
+    at: Instant
+    ttl: int
+    desk: str = "d1"
+    shard: str = "0"
+    note: str = ""
+
+
+@entity
+class Title:
+    """What a list of books shows."""
+
+    book_id: str
+    title: str
+
+
+BOOK = Row(Book, "BOOK#{book_id} / BOOK", gsi1="SHELF#{shelf} / {created_at}#{book_id}")
+LOST = Row(LostBook, "BOOK#{book_id} / BOOK", replaces=BOOK)
+LOAN = Row(
+    Loan,
+    "BOOK#{book_id} / LOAN#{at}#{loan_id}",
+    gsi1="LOAN#{loan_id} / LOAN",
+    gsi3="DESK#{desk}#{shard} / {at}#{loan_id}",
+    kind="log",
+    unique=("loan_id",),
+)
+ROWS: dict[str, Row[Any]] = {row.type: row for row in (BOOK, LOST, LOAN)}
+
+BY_ID = Get[Book | LostBook](id="1", question="book by id", rows=(BOOK, LOST))
+TITLE_OF = Get[Title](id="2", question="title of a book", rows=(BOOK,), view=Title)
+ON_SHELF = Query[Book](id="3", question="books on a shelf, newest first", rows=(BOOK,), index="gsi1")
+LOANS = Query[Loan](id="6", question="loans of a book, newest first", rows=(LOAN,), consistent=True)
+LOANS_OLDEST = Query[Loan](id="7", question="loans of a book", rows=(LOAN,), newest_first=False)
+AT_DESK = Query[Loan](id="4", question="loans at a desk, newest first", rows=(LOAN,), index="gsi3", shards=SHARDS)
+AT_DESK_OLDEST = Query[Loan](
+    id="5", question="loans at a desk", rows=(LOAN,), index="gsi3", shards=SHARDS, newest_first=False
+)
+LOAN_BY_ID = Query[Loan](id="8", question="loan by id", rows=(LOAN,), index="gsi1")
+WHOLE = Query[Any](id="9", question="a book and its loans", rows=(BOOK, LOST, LOAN), whole=True, newest_first=False)
+WHOLE_BACK = Query[Any](id="10", question="a book and its loans, backwards", rows=(BOOK, LOST, LOAN), whole=True)
+LOAN_OF = Get[Loan](id="11", question="a loan of a book", rows=(LOAN,))
+
+
+def moment(seconds: float) -> Instant:
+    """So many seconds after the start."""
+    return instant(START + timedelta(seconds=seconds))
+
+
+def book(book_id: str = "b1", **changed: Any) -> Book:
+    values: dict[str, Any] = {"title": "Emma", "created_at": moment(0)}
+    return Book(book_id=book_id, **values | changed)
+
+
+def loan(loan_id: str = "l1", **changed: Any) -> Loan:
+    values: dict[str, Any] = {"book_id": "b1", "at": moment(0), "ttl": int(START.timestamp()) + 3600}
+    return Loan(loan_id=loan_id, **values | changed)

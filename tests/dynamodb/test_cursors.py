@@ -1,0 +1,53 @@
+"""Cursors: opaque, and good only for who got them and what they asked."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.dynamodb.cursors import InvalidCursor, seal, unseal
+
+SECRET = b"secret of the tests"
+BOUND = st.lists(st.text(max_size=5), max_size=3)
+
+
+@given(st.text(min_size=1, max_size=30), BOUND)
+def test_a_cursor_gives_back_the_position_it_was_made_of(after: str, bound: list[str]) -> None:
+    cursor = seal(SECRET, after, *bound)
+    assert unseal(SECRET, cursor, *bound) == after
+    assert cursor.isascii()
+    assert not set(cursor) & set("+/=&?# "), "it stands in a URL as it is"
+
+
+@given(st.text(min_size=1, max_size=30), BOUND, BOUND)
+def test_a_cursor_is_refused_for_another_caller_or_question(after: str, bound: list[str], other: list[str]) -> None:
+    if bound != other:
+        with pytest.raises(InvalidCursor):
+            unseal(SECRET, seal(SECRET, after, *bound), *other)
+
+
+@given(st.text(min_size=1, max_size=30), st.data())
+def test_a_cursor_whose_position_or_signature_was_touched_is_refused(after: str, data: st.DataObject) -> None:
+    cursor = seal(SECRET, after, "ann", "orders")
+    raw = bytearray(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(InvalidCursor):
+        unseal(SECRET, base64.urlsafe_b64encode(raw).decode().rstrip("="), "ann", "orders")
+
+
+def test_a_cursor_of_another_secret_is_refused() -> None:
+    with pytest.raises(InvalidCursor):
+        unseal(b"another", seal(SECRET, "ORDER#1", "ann"), "ann")
+
+
+@given(st.text(max_size=60))
+def test_any_other_text_is_refused_and_raises_nothing_else(text: str) -> None:
+    with pytest.raises(InvalidCursor):
+        unseal(SECRET, text, "ann")
+
+
+@pytest.mark.parametrize("text", ["", "a", "=", "é", "\ud800", "a" * 100, "ab==", "-_-_"])
+def test_what_a_caller_may_try_is_refused(text: str) -> None:
+    with pytest.raises(InvalidCursor):
+        unseal(SECRET, text, "ann")

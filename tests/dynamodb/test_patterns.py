@@ -1,0 +1,151 @@
+"""Access patterns: what is refused when one is declared, and the exact range of keys each asks for."""
+
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.images import entity
+from functions.dynamodb.keys import BadKey, Instant, Row
+from functions.dynamodb.patterns import LAST, Get, Query, crossed, hidden
+from tests.dynamodb.library import (
+    AT_DESK,
+    BOOK,
+    LOAN,
+    LOANS,
+    LOST,
+    ON_SHELF,
+    TITLE_OF,
+    WHOLE,
+    Book,
+    Loan,
+    Title,
+    moment,
+)
+
+
+@entity
+class Visit:
+    visit_id: str
+    book_id: str
+    shard: str
+    at: Instant
+    created_at: Instant
+    hour: str
+    version: int = 1
+
+
+BY_ITSELF = "VISIT#{visit_id} / VISIT"
+
+
+@pytest.mark.parametrize(
+    ("row", "pattern", "why"),
+    [
+        (Row(Visit, BY_ITSELF, gsi1="BOOK#{book_id} / {at}#{hour}"), {"index": "gsi1"}, r"add \['visit_id'\]"),
+        (Row(Visit, "SHARD#{shard} / {hour}"), {"shards": 3}, r"add \['shard'\]"),
+        (Row(Visit, BY_ITSELF), {"index": "gsi1"}, "not of one partition"),
+        (Row(Visit, BY_ITSELF, gsi1="HOUR#{hour} / {visit_id}"), {"index": "gsi1", "consistent": True}, "consistently"),
+    ],
+    ids=["two visits of a book in one hour", "one hour in several shards", "not in the index", "a consistent index"],
+)
+def test_a_query_declared_wrong_is_refused_when_it_is_imported(
+    row: Row[Any], pattern: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(TypeError, match=why):
+        Query[Visit](id="X", question="", rows=(row,), **pattern)
+
+
+def test_a_query_over_two_partitions_is_refused() -> None:
+    elsewhere = Row(Visit, "VISITS#{book_id} / {at}#{visit_id}")
+    with pytest.raises(TypeError, match="not of one partition"):
+        Query[Any](id="X", question="", rows=(LOAN, elsewhere))
+
+
+@pytest.mark.parametrize(
+    ("main", "is_read_too"),
+    [
+        ("BOOK#{book_id} / CARD#{visit_id}", True),
+        ("BOOK#{book_id} / LOAN#CARD#{visit_id}", True),
+        ("BOOK#{book_id} / {visit_id}", True),
+        ("BOOK#{visit_id} / CARD", True),
+        ("BOOK#{book_id} / AUTHOR#{visit_id}", False),
+        ("BOOK#{book_id} / REVIEW#{visit_id}", False),
+        ("SHELF#{book_id} / CARD#{visit_id}", False),
+    ],
+)
+def test_a_row_that_sorts_between_those_of_a_query_is_found(main: str, is_read_too: bool) -> None:
+    query = Query[Any](id="X", question="from book to loans", rows=(BOOK, LOST, LOAN))
+    rows = (BOOK, LOST, LOAN, Row(Visit, main))
+    assert crossed(query, rows) == (["Visit"] if is_read_too else [])
+
+
+@pytest.mark.parametrize("main", ["BOOK#{book_id} / LOAN#CARD#{visit_id}", "BOOK#{book_id} / {visit_id}"])
+def test_a_row_with_the_same_beginning_as_the_only_one_of_a_query_is_found(main: str) -> None:
+    assert crossed(LOANS, (LOAN, Row(Visit, main))) == ["Visit"]
+
+
+def test_a_query_of_the_whole_partition_reads_whatever_lies_there() -> None:
+    assert crossed(WHOLE, (BOOK, LOAN, Row(Visit, "BOOK#{book_id} / CARD#{visit_id}"))) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "projected", "expected"),
+    [
+        (ON_SHELF, None, []),
+        (ON_SHELF, (*Book.__annotations__, "type"), []),
+        (ON_SHELF, (*(set(Book.__annotations__) - {"copies", "shelf"}), "type"), ["copies", "shelf"]),
+        (ON_SHELF, tuple(Book.__annotations__), ["type"]),
+        (Query[Title](id="X", question="", rows=(BOOK,), index="gsi1", view=Title), ("book_id", "title", "type"), []),
+        (Query[Title](id="X", question="", rows=(BOOK,), index="gsi1", view=Title), ("book_id", "type"), ["title"]),
+        (Query[Title](id="X", question="", rows=(LOAN,), index="gsi1", view=Title), None, ["title"]),
+        (Query[Loan](id="X", question="", rows=(LOAN,), index="gsi1"), (*Loan.__annotations__, "type"), []),
+        (TITLE_OF, None, []),
+        (Get[Title](id="X", question="", rows=(BOOK, LOST), view=Title), None, ["title"]),
+        (WHOLE, (), []),
+    ],
+)
+def test_what_a_pattern_would_show_but_its_index_does_not_hold_is_found(
+    pattern: Any, projected: tuple[str, ...] | None, expected: list[str]
+) -> None:
+    assert hidden(pattern, {"GSI1": projected}) == expected
+
+
+def test_an_index_without_the_ttl_of_what_expires_cannot_hide_it() -> None:
+    @entity
+    class Shown:
+        book_id: str
+
+    query = Query[Shown](id="X", question="", rows=(LOAN,), index="gsi1", view=Shown)
+    assert hidden(query, {"GSI1": ("book_id", "type")}) == ["ttl"]
+
+
+def test_a_range_is_half_open_and_stays_in_its_rows() -> None:
+    known = {"book_id": "b1"}
+    assert LOANS.bounds(known) == ("LOAN#", "LOAN#" + LAST)
+    low, high = LOANS.bounds(known, moment(0), moment(60))
+    first = LOAN.key(book_id="b1", at=moment(0), loan_id="a")["SK"]["S"]
+    last = LOAN.key(book_id="b1", at=moment(59.999), loan_id="zzz")["SK"]["S"]
+    beyond = LOAN.key(book_id="b1", at=moment(60), loan_id="!")["SK"]["S"]
+    before = LOAN.key(book_id="b1", at=moment(-0.001), loan_id="zzz")["SK"]["S"]
+    assert before < low <= first < last < high < beyond
+
+
+def test_what_the_asker_knows_of_the_sort_key_narrows_the_range() -> None:
+    low, high = LOANS.bounds({"book_id": "b1", "at": moment(0)})
+    assert (low, high) == (f"LOAN#{moment(0)}#", f"LOAN#{moment(0)}#" + LAST)
+
+
+def test_a_range_over_several_types_is_refused() -> None:
+    query = Query[Any](id="X", question="", rows=(BOOK, LOST, LOAN))
+    with pytest.raises(TypeError, match="takes no range"):
+        query.bounds({}, since=moment(0))
+
+
+def test_what_the_asker_knows_cannot_forge_a_key() -> None:
+    with pytest.raises(BadKey):
+        LOANS.bounds({"at": "2026#"})
+
+
+def test_the_asker_never_needs_to_know_the_shard() -> None:
+    assert AT_DESK.known == ("desk",)
+    assert TITLE_OF.known == ("book_id",)
+    assert LOANS.known == ("book_id",)

@@ -1,0 +1,132 @@
+"""A batch's records and their fates, against a model as simple as the rule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.dynamodb.streams import Batch, Permanent, item_of
+
+Fate = Literal["applied", "parked", "retried", "parking fails"]
+FATES: tuple[Fate, ...] = ("applied", "parked", "retried", "parking fails")
+
+
+def record(number: int, item: str) -> dict[str, Any]:
+    keys = {"PK": {"S": item}, "SK": {"S": "ITEM"}}
+    return {"eventID": f"e{number}", "dynamodb": {"Keys": keys, "SequenceNumber": str(number)}}
+
+
+@dataclass
+class Run:
+    """A batch run over records whose fates are known."""
+
+    fates: Mapping[str, Fate]
+    applied: list[str] = field(default_factory=list)
+    parked: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    def act(self, record: Mapping[str, Any]) -> None:
+        number = record["dynamodb"]["SequenceNumber"]
+        match self.fates[number]:
+            case "retried":
+                raise RuntimeError("may heal")
+            case "parked" | "parking fails":
+                raise Permanent("never heals")
+        self.applied.append(number)
+
+    def park(self, record: Mapping[str, Any], reason: str) -> None:
+        number = record["dynamodb"]["SequenceNumber"]
+        if self.fates[number] == "parking fails":
+            raise ConnectionError("the store is away")
+        self.parked.append((number, reason))
+
+    def failed(self, error: Exception, record: Mapping[str, Any]) -> None:
+        self.failures.append((record["dynamodb"]["SequenceNumber"], type(error).__name__))
+
+    def __call__(self, records: list[dict[str, Any]]) -> list[str]:
+        batch = Batch(records, self.park, self.failed)
+        for each in batch.waiting():
+            batch.apply(each, self.act)
+        return [failure["itemIdentifier"] for failure in batch.response()["batchItemFailures"]]
+
+
+BATCHES = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(FATES)), max_size=12)
+
+
+@given(BATCHES, st.integers(1, 10**21))
+def test_every_record_has_one_fate_and_an_items_later_ones_wait(batch: list[tuple[str, Fate]], first: int) -> None:
+    numbers = [str(first + 7 * index) for index in range(len(batch))]  # numbers of growing length, too
+    items = [item for item, _ in batch]
+    fates = {number: fate for number, (_, fate) in zip(numbers, batch, strict=True)}
+    applied: list[str] = []
+    parked: list[str] = []
+    retried: list[str] = []
+    for number, item in zip(numbers, items, strict=True):
+        held = any(items[numbers.index(earlier)] == item for earlier in retried)
+        if held or fates[number] in ("retried", "parking fails"):
+            retried.append(number)
+        elif fates[number] == "parked":
+            parked.append(number)
+        else:
+            applied.append(number)
+    run = Run(fates)
+    assert run([record(int(number), item) for number, item in zip(numbers, items, strict=True)]) == retried
+    assert (run.applied, [number for number, _ in run.parked]) == (applied, parked)
+
+
+def test_a_failed_record_holds_back_later_records_of_its_item_and_no_others() -> None:
+    run = Run({"1": "retried", "2": "applied", "3": "applied", "4": "applied"})
+    assert run([record(1, "a"), record(2, "b"), record(3, "a"), record(4, "c")]) == ["1", "3"]
+    assert run.applied == ["2", "4"]
+
+
+def test_what_can_never_succeed_is_parked_with_its_reason_and_nobody_waits() -> None:
+    run = Run({"1": "parked", "2": "applied"})
+    assert run([record(1, "a"), record(2, "a")]) == []
+    assert run.parked == [("1", "Permanent: never heals")]
+    assert run.failures == [("1", "Permanent")]
+    assert run.applied == ["2"]
+
+
+def test_a_record_that_cannot_be_parked_is_retried_and_holds_back_its_item() -> None:
+    run = Run({"1": "parking fails", "2": "applied"})
+    assert run([record(1, "a"), record(2, "a")]) == ["1", "2"]
+    assert run.failures == [("1", "Permanent"), ("1", "ConnectionError")]
+    assert run.applied == []
+
+
+def test_the_answer_starts_with_the_lowest_sequence_number_compared_as_a_number() -> None:
+    batch = Batch([], lambda *_: None, lambda *_: None)
+    for number in (1000, 999, 2):
+        batch.retry(record(number, f"item {number}"), RuntimeError())
+    assert batch.response() == {"batchItemFailures": [{"itemIdentifier": n} for n in ("2", "999", "1000")]}
+
+
+def test_an_empty_batch_has_no_failures() -> None:
+    assert Run({})([]) == []
+
+
+def test_an_item_is_its_whole_key() -> None:
+    one, two = record(1, "a"), record(2, "a")
+    two["dynamodb"]["Keys"]["SK"] = {"S": "OTHER"}
+    assert item_of(one) != item_of(two)
+    assert item_of(one) == item_of({"dynamodb": {"Keys": dict(reversed(one["dynamodb"]["Keys"].items()))}})
+
+
+@pytest.mark.parametrize("poison", [{}, {"dynamodb": {}}, {"dynamodb": {"SequenceNumber": "5"}}, {"dynamodb": None}])
+def test_a_record_that_is_none_is_parked_and_does_not_stop_the_others(poison: dict[str, Any]) -> None:
+    parked: list[Any] = []
+    applied: list[Any] = []
+    batch = Batch([poison, record(6, "a")], lambda record, reason: parked.append(record), lambda *_: None)
+
+    def act(record: Mapping[str, Any]) -> None:
+        if record is poison:
+            raise Permanent("not a record")
+        applied.append(record["dynamodb"]["SequenceNumber"])
+
+    for each in batch.waiting():
+        batch.apply(each, act)
+    assert (parked, applied, batch.response()) == ([poison], ["6"], {"batchItemFailures": []})

@@ -1,0 +1,158 @@
+"""Writes as data: the exact request of each, every condition included, and the error of its refusal."""
+
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.writes import (
+    Changed,
+    absent,
+    adjust,
+    change,
+    delete_older,
+    put,
+    put_newer,
+    put_over,
+    turn,
+    unchanged,
+)
+from tests.dynamodb.library import BOOK, LOAN, LOST, LostBook, book, loan, moment
+
+KEY = {"PK": {"S": "BOOK#b1"}, "SK": {"S": "BOOK"}}
+
+
+class Refused(Exception):
+    def __init__(self, found: Any) -> None:
+        super().__init__("refused")
+        self.found = found
+
+
+def test_put_writes_an_item_that_is_not_there_yet() -> None:
+    write = put(BOOK, book(), refused=Refused)
+    image = BOOK.write(book())
+    assert (write.kind, write.row, write.wanted) == ("Put", BOOK, image)
+    assert write.request == {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
+    refusal = write.refused(book())
+    assert isinstance(refusal, Refused)
+    assert refusal.found == book()
+
+
+def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
+    write = put_newer(BOOK, book(version=3))
+    assert (write.kind, write.wanted) == ("Put", BOOK.write(book(version=3)))
+    assert write.request == {
+        "Item": BOOK.write(book(version=3)),
+        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":version": {"N": "3"}},
+    }
+
+
+def test_put_over_takes_the_place_of_what_somebody_held() -> None:
+    write = put_over(BOOK, book(title="Persuasion"), "title", "Emma")
+    assert write.request == {
+        "Item": BOOK.write(book(title="Persuasion")),
+        "ConditionExpression": "#holder = :held_by",
+        "ExpressionAttributeNames": {"#holder": "title"},
+        "ExpressionAttributeValues": {":held_by": {"S": "Emma"}},
+    }
+
+
+def test_change_sends_only_what_differs_its_index_keys_and_the_version_that_was_read() -> None:
+    write = change(BOOK, book(shelf="A", copies=1), book(shelf=None, copies=2, version=2))
+    assert write.kind == "Update"
+    assert write.request == {
+        "Key": KEY,
+        "UpdateExpression": "SET #0 = :0, #1 = :1 REMOVE #2, #3, #4",
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {
+            "#0": "copies",
+            "#1": "version",
+            "#2": "shelf",
+            "#3": "GSI1PK",
+            "#4": "GSI1SK",
+            "#version": "version",
+        },
+        "ExpressionAttributeValues": {":0": {"N": "2"}, ":1": {"N": "2"}, ":read": {"N": "1"}},
+    }
+    assert write.wanted == {"copies": {"N": "2"}, "version": {"N": "2"}}
+
+
+@pytest.mark.parametrize("version", [1, 3, 0])
+def test_a_change_that_does_not_raise_the_version_by_one_is_a_mistake_of_the_program(version: int) -> None:
+    with pytest.raises(ValueError, match="raises the version by one"):
+        change(BOOK, book(), book(title="Persuasion", version=version))
+
+
+def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
+    stub = LostBook(book_id="b1", created_at=moment(0), version=5)
+    assert turn(BOOK, book(version=4), LOST, stub).request == {
+        "Item": LOST.write(stub),
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": {"N": "4"}},
+    }
+
+
+def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> None:
+    write = adjust(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, refused=Refused)
+    assert (write.kind, write.wanted) == ("Update", None)
+    assert write.request == {
+        "Key": KEY,
+        "UpdateExpression": "SET #version = #version + :one, #0 = #0 + :0",
+        "ConditionExpression": "attribute_exists(PK) AND #least0 >= :least0",
+        "ExpressionAttributeNames": {"#version": "version", "#0": "copies", "#least0": "copies"},
+        "ExpressionAttributeValues": {":one": {"N": "1"}, ":0": {"N": "-2"}, ":least0": {"N": "2"}},
+    }
+
+
+def test_unchanged_and_absent_write_nothing_and_check() -> None:
+    assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
+        "ConditionCheck",
+        {
+            "Key": KEY,
+            "ConditionExpression": "#version = :read",
+            "ExpressionAttributeNames": {"#version": "version"},
+            "ExpressionAttributeValues": {":read": {"N": "4"}},
+        },
+    )
+    check = absent(BOOK, KEY, refused=Refused)
+    assert (check.kind, check.request) == (
+        "ConditionCheck",
+        {"Key": KEY, "ConditionExpression": "attribute_not_exists(PK)"},
+    )
+
+
+def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
+    write = delete_older(BOOK, book(version=3))
+    assert write.kind == "Delete"
+    assert write.request == {
+        "Key": KEY,
+        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":version": {"N": "3"}},
+    }
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        put(BOOK, book()),
+        put_newer(BOOK, book()),
+        put_over(BOOK, book(), "title", "Emma"),
+        change(BOOK, book(), book(version=2)),
+        turn(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2)),
+        unchanged(BOOK, book()),
+        delete_older(BOOK, book()),
+    ],
+    ids=["put", "put_newer", "put_over", "change", "turn", "unchanged", "delete_older"],
+)
+def test_a_refusal_that_nobody_named_says_that_the_item_changed(write: Any) -> None:
+    refusal = write.refused(None)
+    assert isinstance(refusal, Changed)
+    assert (refusal.row, dict(refusal.key)) == (write.row, KEY)
+
+
+def test_a_log_entry_has_no_version_and_is_put_all_the_same() -> None:
+    assert put(LOAN, loan()).request["Item"] == LOAN.write(loan())
+    assert "version" not in LOAN.write(loan())

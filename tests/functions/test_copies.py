@@ -1,0 +1,234 @@
+"""The copies' reader on a real stream's records: what it writes, in which order, and what a redelivery changes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from functions import copies, environment
+from functions.model import changes
+from functions.model.table import BY_TYPE
+from functions.shop import orders
+from local.clock import expire_until
+from tests.functions.faults import counted, refusing
+from tests.shopfloor import ANN, Shopfloor
+
+Record = dict[str, Any]
+DERIVED = {row.type for row in BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")}
+WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
+
+
+def handle(*records: Record) -> dict[str, Any]:
+    return copies.handler({"Records": list(records)}, None)
+
+
+def again(*records: Record) -> dict[str, Any]:
+    """The answer that asks for these records again."""
+    return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record in records]}
+
+
+def type_of(record: Record) -> str:
+    image = record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"]
+    return str(image["type"]["S"])
+
+
+def of_order(records: Sequence[Record], order_id: str) -> list[Record]:
+    """The order's own records, in order."""
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
+    return [record for record in records if record["dynamodb"]["Keys"] == key]
+
+
+def copied(floor: Shopfloor, order_id: str) -> dict[str, list[dict[str, Any]]]:
+    """The copies of an order in its own and its customer's partition, by type."""
+    images = [*floor.partition(f"ORDER#{order_id}"), *floor.partition(f"CUSTOMER#{ANN.id}")]
+    mine = [image for image in images if image.get("order_id", {}).get("S") == order_id]
+    return {type: [image for image in mine if image["type"]["S"] == type] for type in sorted(DERIVED)}
+
+
+def summary(floor: Shopfloor, order_id: str) -> tuple[str, int]:
+    (image,) = copied(floor, order_id)["OrderSummary"]
+    return image["status"]["S"], int(image["version"]["N"])
+
+
+def live_out(floor: Shopfloor, order_id: str, payment: str) -> None:
+    floor.pay(order_id, f"evt_{payment}", f"pi_{payment}")
+    floor.settle()
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle()
+
+
+@pytest.fixture
+def told(floor: Shopfloor) -> list[Record]:
+    """Every record of three orders: one delivered and archived, one cancelled and archived, one with the warehouse."""
+    floor.open_shop(available=20)
+    first, second = floor.place("one", mug=2, pot=1), floor.place("two", mug=1)
+    live_out(floor, first, "1")
+    orders.cancel_order(floor.shop, ANN, second)
+    floor.settle()
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.settle()
+    third = floor.place("three", pot=3)
+    floor.pay(third, "evt_3", "pi_3")
+    floor.settle()
+    return list(floor.seen)
+
+
+@pytest.fixture
+def copies_made_by(
+    floor: Shopfloor, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
+    """All that lies in an empty table once the reader was handed these batches, one after the other."""
+
+    def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
+        table = new_table()
+        monkeypatch.setenv("TABLE_NAME", table)
+        environment.current.cache_clear()
+        for batch in batches:
+            assert handle(*batch) == again()
+        images = floor.shop.table.client.scan(TableName=table, ConsistentRead=True)["Items"]
+        return sorted(images, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
+
+    return made
+
+
+# what one record makes ------------------------------------------------------------------------------------------------
+def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=2, pot=1)
+    floor.pay(order_id)
+    (placed, paid) = of_order(floor.records(), order_id)
+    assert handle(paid) == again()
+    made = copied(floor, order_id)
+    assert [(image["product_id"]["S"], image["quantity"]["N"]) for image in made["OrderLine"]] == [
+        ("mug", "2"),
+        ("pot", "1"),
+    ]
+    assert [image["items"]["N"] for image in made["OrderSummary"]] == ["3"]
+    assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
+
+
+def test_lines_count_as_sales_only_once_the_order_is_paid(floor: Shopfloor) -> None:
+    floor.open_shop()
+    paid, cancelled = floor.place("one", mug=2), floor.place("two", mug=3)
+    floor.settle()
+    assert (copied(floor, paid)["OrderLine"], copied(floor, cancelled)["OrderLine"]) == ([], [])
+    floor.pay(paid)
+    orders.cancel_order(floor.shop, ANN, cancelled)
+    floor.settle()
+    assert len(copied(floor, paid)["OrderLine"]) == 1
+    assert copied(floor, cancelled)["OrderLine"] == []
+
+
+def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=2, pot=1)
+    floor.pay(order_id)
+    floor.settle()
+    floor.ship(order_id)
+    (shipped,) = of_order(floor.records(), order_id)
+    with counted("dynamodb", "PutItem") as puts:
+        handle(shipped)
+    assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary", "TimelineEvent"]
+
+
+def test_f15_records_of_what_is_derived_make_no_write(floor: Shopfloor, told: list[Record]) -> None:
+    derived = [record for record in told if type_of(record) in DERIVED]
+    assert {type_of(record) for record in derived} == {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+    with ExitStack() as watching:
+        calls = [watching.enter_context(counted("dynamodb", write)) for write in WRITES]
+        assert handle(*derived) == again()
+    assert calls == [[] for _ in WRITES]
+    assert floor.records() == []
+
+
+# order and failure ----------------------------------------------------------------------------------------------------
+def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(floor: Shopfloor) -> None:
+    floor.open_shop()
+    ill, well = floor.place("one", mug=1), floor.place("two", mug=1)
+    orders.cancel_order(floor.shop, ANN, ill)
+    floor.pay(well)
+    records = floor.records()
+    batch = [record for record in records if record in of_order(records, ill) + of_order(records, well)]
+    assert [record in of_order(records, ill) for record in batch] == [True, False, True, False]
+    with refusing("dynamodb", "PutItem", "InternalServerError", times=1):
+        assert handle(*batch) == again(batch[0], batch[2])
+    assert all(found == [] for found in copied(floor, ill).values()), "its second record has to wait for its first"
+    assert summary(floor, well) == ("PAID", 2)
+    assert handle(*batch) == again()
+    assert summary(floor, ill) == ("CANCELLED", 2)
+    assert [image["event"]["S"] for image in copied(floor, ill)["TimelineEvent"]] == ["OrderPlaced", "OrderCancelled"]
+
+
+def test_f8_the_summary_follows_every_status(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.settle()
+    seen = [summary(floor, order_id)]
+    for step in (lambda: floor.pay(order_id), lambda: floor.ship(order_id), lambda: floor.deliver(order_id)):
+        step()
+        floor.settle()
+        seen.append(summary(floor, order_id))
+    assert seen == [("PENDING", 1), ("FULFILLING", 3), ("SHIPPED", 4), ("DELIVERED", 5)]
+
+
+def test_f8_an_older_version_never_overwrites_a_newer_one(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle()
+    for record in reversed(of_order(floor.seen, order_id)):
+        assert handle(record) == again()
+        assert summary(floor, order_id) == ("DELIVERED", 5)
+    assert len(copied(floor, order_id)["TimelineEvent"]) == 5
+
+
+# redelivery -----------------------------------------------------------------------------------------------------------
+def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iterator[Sequence[Record]]:
+    """As Lambda delivers: on to a stop, back to where the checkpoint was, and in the end through to the last."""
+    position = 0
+    for stop, back in stops:
+        end = max(position, stop % (len(told) + 1))
+        yield told[position:end]
+        position = back % (end + 1)
+    yield told[position:]
+
+
+def test_whatever_is_delivered_again_the_copies_end_the_same(
+    told: list[Record], copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]
+) -> None:
+    right = copies_made_by([told])
+    assert {image["type"]["S"] for image in right} == DERIVED, "archived and open orders have left their copies"
+    assert copies_made_by([told, told]) == right
+    assert copies_made_by([[record] for record in told]) == right
+    positions = some.integers(0, len(told))
+
+    @settings(max_examples=20, deadline=None)
+    @given(some.lists(some.tuples(positions, positions), min_size=1, max_size=4))
+    def any_redelivery(stops: list[tuple[int, int]]) -> None:
+        assert copies_made_by(list(batches_of(told, stops))) == right
+
+    any_redelivery()
+
+
+def test_copies_that_came_back_after_the_archive_swept_them_are_swept_again(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    live_out(floor, order_id, "1")
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.settle()
+    at_rest = floor.partition(f"ORDER#{order_id}")
+    assert [image["type"]["S"] for image in at_rest] == ["Invoice", "ArchivedOrder"]
+    records = of_order(floor.seen, order_id)
+    assert changes.read(records[-1]).name == "OrderArchived"  # type: ignore[union-attr]
+    handle(*records[:-1])
+    assert len(floor.partition(f"ORDER#{order_id}")) > len(at_rest), "the redelivered records brought copies back"
+    handle(*records[-1:])
+    assert floor.partition(f"ORDER#{order_id}") == at_rest

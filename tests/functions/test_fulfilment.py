@@ -1,0 +1,160 @@
+"""The reaction to a paid order: one invoice with the next number and one shipment, whatever happens on the way."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import fulfilment, relay
+from functions.notifications import handler as notifications
+from functions.shop import orders
+from local.clock import expire_until
+from tests.functions.faults import counted, dying, meanwhile, refusing
+from tests.shopfloor import STAFF, Shopfloor
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def paid(floor: Shopfloor) -> str:
+    """A paid order whose event waits in the queues."""
+    floor.open_shop(available=100)
+    order_id = floor.place(mug=2, pot=1)
+    floor.pay(order_id)
+    relay.handler({"Records": floor.records()}, None)
+    return order_id
+
+
+def handle(*messages: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = fulfilment.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def of_type(floor: Shopfloor, order_id: str, type: str) -> list[dict[str, Any]]:
+    return [image for image in floor.partition(f"ORDER#{order_id}") if image["type"]["S"] == type]
+
+
+def is_fulfilled_once(floor: Shopfloor, order_id: str, number: int = 1) -> None:
+    (invoice,) = of_type(floor, order_id, "Invoice")
+    (shipment,) = of_type(floor, order_id, "Shipment")
+    assert invoice["invoice_id"]["S"] == f"{invoice['issued_at']['S'][:4]}-{number:08}"
+    assert {id: part["N"] for id, part in shipment["quantities"]["M"].items()} == {"mug": "2", "pot": "1"}
+    order = orders.order_by_id(floor.shop, STAFF, order_id)
+    assert (order.status, order.version) == ("FULFILLING", 3)
+
+
+def test_a_paid_order_gets_its_invoice_and_its_shipment(floor: Shopfloor, paid: str) -> None:
+    assert handle(*floor.waiting("fulfilment")) == []
+    is_fulfilled_once(floor, paid)
+
+
+def test_a_message_that_comes_again_changes_nothing(floor: Shopfloor, paid: str) -> None:
+    (message,) = floor.waiting("fulfilment")
+    assert handle(message, message) == []
+    before = floor.partition(f"ORDER#{paid}")
+    with counted("dynamodb", "TransactWriteItems") as writes:
+        assert handle(message, {**message, "messageId": "another delivery"}) == []
+    assert writes == []
+    assert floor.partition(f"ORDER#{paid}") == before
+    is_fulfilled_once(floor, paid)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
+    floor: Shopfloor, paid: str, call: int, when: Any
+) -> None:
+    (message,) = floor.waiting("fulfilment")
+    with dying("dynamodb", "TransactWriteItems", when, call):
+        handle(message)
+    assert handle(message) == []
+    is_fulfilled_once(floor, paid)
+
+
+def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(floor: Shopfloor, paid: str) -> None:
+    other = floor.place("two", mug=2, pot=1)
+    floor.pay(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.records()}, None)
+    first, second = floor.waiting("fulfilment")
+    with refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        assert handle(first, second) == [first["messageId"]]
+    is_fulfilled_once(floor, other)
+    assert handle(first) == []
+    is_fulfilled_once(floor, paid, number=2)
+
+
+def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(floor: Shopfloor) -> None:
+    floor.open_shop(available=100)
+    placed = [floor.place(f"key-{number}", mug=2, pot=1) for number in range(8)]
+    for order_id in placed:
+        floor.pay(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    relay.handler({"Records": floor.records()}, None)
+    messages = floor.waiting("fulfilment")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(handle, messages))
+    assert answers == [[]] * 8
+    issued = sorted(of_type(floor, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in placed)
+    assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
+
+
+def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(floor: Shopfloor, paid: str) -> None:
+    other = floor.place("two", mug=2, pot=1)
+    floor.pay(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.records()}, None)
+    slow, fast = floor.waiting("fulfilment")
+    with meanwhile("dynamodb", "TransactWriteItems", lambda: handle(fast)):
+        assert handle(slow) == []
+    is_fulfilled_once(floor, other, number=1)
+    is_fulfilled_once(floor, paid, number=2)
+
+
+def test_two_workers_with_the_same_message_have_one_effect(floor: Shopfloor, paid: str) -> None:
+    (message,) = floor.waiting("fulfilment")
+    with meanwhile("dynamodb", "TransactWriteItems", lambda: handle(message)):
+        assert handle(message) == []
+    is_fulfilled_once(floor, paid)
+
+
+def test_the_invoice_names_the_payments_as_of_its_issue(floor: Shopfloor, paid: str) -> None:
+    handle(*floor.waiting("fulfilment"))
+    (invoice,) = of_type(floor, paid, "Invoice")
+    (payment,) = invoice["payments"]["L"]
+    assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}}
+
+
+def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(
+    floor: Shopfloor, paid: str
+) -> None:
+    bills, mails = floor.waiting("fulfilment"), floor.waiting("notifications")
+    with refusing("dynamodb", "TransactWriteItems", "InternalServerError"):
+        assert handle(*bills) == [message["messageId"] for message in bills]
+        assert notifications.handler({"Records": mails}, None) == {"batchItemFailures": []}
+    assert len(floor.mails()) == 2
+    assert of_type(floor, paid, "Invoice") == []
+    with refusing("sesv2", "SendEmail", "TooManyRequestsException"):
+        assert handle(*bills) == []
+    is_fulfilled_once(floor, paid)
+
+
+def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_delivered_twice(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=2, pot=1)
+    floor.pay(order_id)
+    floor.settle(times=2)
+    is_fulfilled_once(floor, order_id)
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle(times=2)
+    subjects = [mail.subject for mail in floor.mails()]
+    assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
+    asked = [json.loads(message["body"])["detail"]["id"] for message in floor.waiting("warehouse")]
+    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse is told twice, and knows it by the event's id"
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.settle(times=2)
+    assert [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]
+    assert [name for name in floor.objects("archive") if name.startswith("orders/")] == [f"orders/{order_id}/6.json"]

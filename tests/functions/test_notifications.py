@@ -1,0 +1,180 @@
+"""The reaction that tells customers: who is told of what, and that a mail goes out once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import relay
+from functions.notifications import handler as notifications
+from functions.shop import customers, orders
+from functions.shop.notifications import CLAIM_SECONDS, notifications_of_order
+from tests.functions.faults import counted, dying, meanwhile, refusing
+from tests.shopfloor import ANN, Shopfloor
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def order_id(floor: Shopfloor) -> str:
+    """An order just placed, whose event waits in the queue."""
+    floor.open_shop()
+    return floor.place(mug=1)
+
+
+def messages(floor: Shopfloor) -> list[Message]:
+    relay.handler({"Records": floor.records()}, None)
+    return floor.waiting("notifications")
+
+
+def handle(*batch: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = notifications.handler({"Records": list(batch)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def claims_run_out(floor: Shopfloor) -> None:
+    floor.ahead += timedelta(seconds=CLAIM_SECONDS + 1)
+
+
+def known(floor: Shopfloor, order_id: str) -> list[tuple[str, str]]:
+    """What the customer was told of the order, as the table knows it."""
+    found = notifications_of_order(floor.shop, ANN, order_id, 10, None).items
+    return [(one.event, one.status) for one in found]
+
+
+# who is told ----------------------------------------------------------------------------------------------------------
+def test_a_mail_goes_to_the_customer_from_the_shop(floor: Shopfloor, order_id: str) -> None:
+    assert handle(*messages(floor)) == []
+    (mail,) = floor.mails()
+    assert (mail.source, mail.destinations["ToAddresses"]) == ("shop@example.com", ["ann@example.com"])
+    assert mail.subject == f"We have your order {order_id[:8].upper()}"
+    assert known(floor, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_a_customer_who_wants_no_mail_gets_none(floor: Shopfloor, order_id: str) -> None:
+    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"email": False})
+    assert handle(*messages(floor)) == []
+    assert (floor.mails(), known(floor, order_id)) == ([], [])
+    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"email": True})
+    orders.cancel_order(floor.shop, ANN, order_id)
+    assert handle(*messages(floor)) == []
+    assert known(floor, order_id) == [("OrderCancelled", "SENT")]
+
+
+def test_a_choice_about_other_channels_leaves_mails_alone(floor: Shopfloor, order_id: str) -> None:
+    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"sms": True})
+    handle(*messages(floor))
+    assert len(floor.mails()) == 1
+
+
+def test_nobody_is_told_of_an_order_that_is_archived_by_now(floor: Shopfloor, order_id: str) -> None:
+    late = messages(floor)
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
+    floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
+    assert handle(*late) == []
+    assert floor.mails() == []
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_a_message_that_comes_again_sends_no_second_mail(floor: Shopfloor, order_id: str) -> None:
+    (message,) = messages(floor)
+    assert handle(message, message) == []
+    claims_run_out(floor)
+    with counted("sesv2", "SendEmail") as sent:
+        assert handle(message) == []
+    assert (len(floor.mails()), sent) == (1, [])
+
+
+@pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException", "InternalServiceError"])
+def test_while_the_provider_fails_the_message_comes_again_and_in_the_end_one_mail_is_sent(
+    floor: Shopfloor, order_id: str, error: str
+) -> None:
+    (message,) = messages(floor)
+    with refusing("sesv2", "SendEmail", error, times=2):
+        assert handle(message) == [message["messageId"]]
+        claims_run_out(floor)
+        assert handle(message) == [message["messageId"]]
+    assert handle(message) == [message["messageId"]], "the last sender's claim still holds: it may be sending"
+    claims_run_out(floor)
+    assert handle(message) == []
+    assert handle(message) == []
+    assert len(floor.mails()) == 1
+    assert known(floor, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_a_mail_that_fails_does_not_hold_back_the_others(floor: Shopfloor, order_id: str) -> None:
+    floor.place("two", mug=1)
+    first, second = messages(floor)
+    with refusing("sesv2", "SendEmail", "TooManyRequestsException", times=1):
+        assert handle(first, second) == [first["messageId"]]
+    assert len(floor.mails()) == 1
+
+
+CRASHES = (  # service, operation, which call of it
+    ("dynamodb", "BatchGetItem", 1),
+    ("dynamodb", "PutItem", 1),
+    ("sesv2", "SendEmail", 1),
+    ("dynamodb", "PutItem", 2),
+)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("service", "operation", "call"), CRASHES)
+def test_a_second_mail_is_sent_only_if_the_sender_dies_between_sending_and_marking(
+    floor: Shopfloor, order_id: str, service: str, operation: str, call: int, when: Any
+) -> None:
+    (message,) = messages(floor)
+    with dying(service, operation, when, call):
+        handle(message)
+    between = (operation, call, when) in {("SendEmail", 1, "after"), ("PutItem", 2, "before")}
+    assert len(floor.mails()) == (1 if between or (operation, call, when) == ("PutItem", 2, "after") else 0)
+    claimed = (operation, call, when) not in {
+        ("BatchGetItem", 1, "before"),
+        ("BatchGetItem", 1, "after"),
+        ("PutItem", 1, "before"),
+        ("PutItem", 2, "after"),
+    }
+    assert handle(message) == ([message["messageId"]] if claimed else [])
+    claims_run_out(floor)
+    for _ in range(3):
+        assert handle(message) == []
+    assert len(floor.mails()) == (2 if between else 1)
+    assert known(floor, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_two_senders_with_the_same_message_send_one_mail(floor: Shopfloor, order_id: str) -> None:
+    (message,) = messages(floor)
+    answers = []
+    with meanwhile("sesv2", "SendEmail", lambda: answers.append(handle(message))):
+        assert handle(message) == []
+    assert answers == [[message["messageId"]]], "the second finds it claimed, and comes back"
+    assert handle(message) == []
+    assert len(floor.mails()) == 1
+
+
+def test_of_two_who_take_over_a_dead_senders_claim_one_sends(floor: Shopfloor, order_id: str) -> None:
+    (message,) = messages(floor)
+    with dying("sesv2", "SendEmail", "before"):
+        handle(message)
+    claims_run_out(floor)
+    taking_over = []
+
+    def act() -> None:
+        taking_over.append(handle(message))
+
+    with meanwhile("dynamodb", "PutItem", lambda: None), meanwhile("dynamodb", "BatchGetItem", act):
+        assert handle(message) == []
+    assert taking_over == [[]]
+    assert len(floor.mails()) == 1
+
+
+# what never succeeds --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("error", ["BadRequestException", "MessageRejected"])
+def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
+    floor: Shopfloor, order_id: str, error: str
+) -> None:
+    (message,) = messages(floor)
+    with refusing("sesv2", "SendEmail", error):
+        assert handle(message) == []
+    assert len(floor.objects("failures")) == 1

@@ -1,0 +1,151 @@
+"""What can never be handled is put aside at once, whole, with the reason; where even that fails it is sent again."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from functions import copies, relay, wiring
+from functions.model.events import received
+from tests.functions.faults import refusing
+from tests.shopfloor import READERS, WORKERS, Shopfloor
+
+Record = dict[str, Any]
+
+
+def spoiled(record: Record, how: str) -> Record:
+    """A record that this code cannot handle, however often it comes."""
+    bad = copy.deepcopy(record)
+    image = bad["dynamodb"]["NewImage"]
+    match how:
+        case "an attribute is missing":
+            del image["customer_id"]
+        case "an attribute has another type":
+            image["version"] = {"S": "one"}
+        case "its type is not known":
+            image["type"] = {"S": "Parcel"}
+        case "its schema is newer":
+            image["schema"] = {"N": "2"}
+    return bad
+
+
+WAYS = (
+    "an attribute is missing",
+    "an attribute has another type",
+    "its type is not known",
+    "its schema is newer",
+)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("reader", READERS)
+def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
+    floor: Shopfloor, reader: str, how: str
+) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.place("two", mug=1)
+    floor.pay(order_id)
+    placed, other, paid = [
+        record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
+    bad = spoiled(placed, how)
+    assert READERS[reader].handler({"Records": [bad, other, paid]}, None) == {"batchItemFailures": []}
+    ((name, body),) = floor.objects("failures").items()
+    kept = json.loads(body)
+    assert name.startswith(f"parked/{reader}/")
+    assert (kept["reader"], kept["record"]) == (reader, bad)
+    assert kept["reason"].startswith("UnknownSchema" if how == "its schema is newer" else "NotReadable")
+    if reader == "copies":
+        summaries = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
+        assert sorted(image["status"]["S"] for image in summaries) == ["PAID", "PENDING"]
+    else:
+        told = [received(json.loads(message["body"])["detail"]) for message in floor.waiting("notifications")]
+        assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
+
+
+def test_a_record_that_comes_again_is_parked_once(floor: Shopfloor) -> None:
+    floor.open_shop()
+    record = spoiled(floor.records()[0], "its type is not known")
+    for _ in range(2):
+        copies.handler({"Records": [record]}, None)
+    assert len(floor.objects("failures")) == 1
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
+    floor: Shopfloor, reader: str
+) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.place("two", mug=1)
+    floor.pay(order_id)
+    placed, other, paid = [
+        record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
+    batch = [spoiled(placed, "its type is not known"), other, paid]
+    with refusing("s3", "PutObject", "SlowDown"):
+        answer = READERS[reader].handler({"Records": batch}, None)
+    waiting = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+    assert waiting == [record["dynamodb"]["SequenceNumber"] for record in (placed, paid)]
+    assert READERS[reader].handler({"Records": batch}, None) == {"batchItemFailures": []}
+    assert len(floor.objects("failures")) == 1
+
+
+# messages -------------------------------------------------------------------------------------------------------------
+def message(body: Any, id: str = "bad") -> dict[str, Any]:
+    return {"messageId": id, "body": body if isinstance(body, str) else json.dumps(body)}
+
+
+EVENT = {"id": "e1", "type": "OrderPaid", "schema": 1, "time": "2026-11-21T09:30:00.000Z", "version": 2, "data": {}}
+BAD_MESSAGES = {
+    "no JSON": "{",
+    "no event": {"hello": "world"},
+    "a text": '"detail"',
+    "a detail that is no object": {"detail": ["OrderPaid"]},
+    "no type": {"detail": {}},
+    "an unknown type": {"detail": EVENT | {"type": "OrderEaten"}},
+    "a newer schema": {"detail": EVENT | {"schema": 2}},
+    "data is missing": {"detail": EVENT},
+    "data is no object": {"detail": EVENT | {"data": "all"}},
+}
+
+
+@pytest.mark.parametrize("body", BAD_MESSAGES.values(), ids=BAD_MESSAGES)
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
+    floor: Shopfloor, worker: str, body: Any
+) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    relay.handler({"Records": floor.records()}, None)
+    bad = message(body)
+    batch = [bad, *floor.waiting(worker)]
+    assert WORKERS[worker].handler({"Records": batch}, None) == {"batchItemFailures": []}
+    ((name, kept),) = floor.objects("failures").items()
+    assert name.startswith(f"parked/{worker}/")
+    assert json.loads(kept)["record"] == bad
+    if worker != "archive":
+        done = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
+        assert "Invoice" in done if worker == "fulfilment" else len(floor.mails()) == 2
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_message_that_cannot_even_be_parked_is_sent_again(floor: Shopfloor, worker: str) -> None:
+    with refusing("s3", "PutObject", "SlowDown"):
+        answer = WORKERS[worker].handler({"Records": [message("{")]}, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
+
+
+def test_what_is_parked_is_named_by_what_it_is_and_says_why(floor: Shopfloor) -> None:
+    park = wiring.parking("failures", "copies")
+    park({"eventID": "1"}, "NotReadable: total")
+    park({"eventID": "1"}, "NotReadable: total")
+    park({"eventID": "2"}, "NotReadable: total")
+    parked = floor.objects("failures")
+    assert len(parked) == 2
+    assert [json.loads(body) for body in parked.values() if b'"1"' in body] == [
+        {"reader": "copies", "reason": "NotReadable: total", "record": {"eventID": "1"}}
+    ]

@@ -1,0 +1,31 @@
+"""What remembers outlives what can come again."""
+
+import pytest
+
+from functions.model import lives
+
+
+def test_the_lives_as_they_are_hold() -> None:
+    lives.check()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"effect_days": 58}, "effects are remembered for 58 d, but what they guard can come again for 58 d"),
+        ({"command_days": 30}, "commands are remembered for 30 d"),
+        ({"notification_days": 30}, "notifications are remembered for 30 d"),
+        ({"failure_days": 90}, "effects are remembered for 90 d, but what they guard can come again for 118 d"),
+        ({"bus_archive_days": 365}, "effects are remembered for 90 d"),
+        ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),
+        ({"dlq_days": 15}, "SQS allows 14"),
+    ],
+)
+def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        lives.check(**wrong)
+
+
+def test_every_wrong_life_is_named() -> None:
+    with pytest.raises(ValueError, match=r"effects .*; commands "):
+        lives.check(effect_days=1, command_days=1)

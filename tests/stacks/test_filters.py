@@ -1,0 +1,90 @@
+"""What each of the two readers is called for: the template's own patterns, asked about every kind of record."""
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+from functions.model import derived
+from functions.model.changes import KINDS
+from functions.model.events import EVENTS
+from functions.model.table import ROWS
+from local.mappings import Filters
+from stacks import filters
+from tests.stacks.conftest import Template
+
+BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+DERIVED = {row.type for row in ROWS if row.kind != "primary"}
+
+Kind = tuple[str, str, bool]  # type of item, what happened, by DynamoDB's own expiry
+
+
+def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
+    """A stream record of an item of this type, as far as a filter looks."""
+    image = {"type": {"S": item_type}, "version": {"N": "2"}}
+    images = {"INSERT": ["NewImage"], "MODIFY": ["OldImage", "NewImage"], "REMOVE": ["OldImage"]}[on]
+    return {
+        "eventName": on,
+        "dynamodb": {"Keys": {"PK": {"S": "x"}, "SK": {"S": "y"}}, **dict.fromkeys(images, image)},
+        **({"userIdentity": BY_TTL} if expired else {}),
+    }
+
+
+def let_through(template: Template, reader: str) -> set[Kind]:
+    """The kinds of record that a reader's mapping accepts, of all that there can be."""
+    patterns = [it["Pattern"] for it in template.mapping(reader)["FilterCriteria"]["Filters"]]
+    accept = Filters(tuple(patterns)).accept
+    return {kind for kind in all_kinds() if accept(record(*kind))}
+
+
+def all_kinds() -> Iterator[Kind]:
+    for row, on, expired in product(ROWS, ("INSERT", "MODIFY", "REMOVE"), (False, True)):
+        if on == "REMOVE" or not expired:
+            yield row.type, on, expired
+
+
+@pytest.mark.parametrize("reader", ["copies", "relay"])
+def test_f15_nothing_derived_calls_a_reader_again(dev: Template, reader: str) -> None:
+    written = {kind for kind in let_through(dev, reader) if kind[1] != "REMOVE"}
+    assert written, "a filter that lets nothing through would pass, too"
+    assert not [kind for kind in written if kind[0] in DERIVED]
+
+
+def test_copies_see_what_they_are_made_of_and_nothing_else(dev: Template) -> None:
+    sources = [row.type for row in derived.SOURCES]
+    assert let_through(dev, "copies") == {(name, on, False) for name in sources for on in ("INSERT", "MODIFY")}
+
+
+def test_relay_sees_what_has_an_event_and_nothing_else(dev: Template) -> None:
+    told = {(event.of, event.name) for event in EVENTS}
+    wanted = {(kind.row.type, kind.on, kind.expired) for kind in KINDS if (kind.row, kind.name) in told}
+    assert let_through(dev, "relay") == wanted
+
+
+def test_relay_never_sees_the_removal_of_an_orders_children(dev: Template) -> None:
+    removals = {kind for kind in let_through(dev, "relay") if kind[1] == "REMOVE"}
+    assert removals == {("Expiry", "REMOVE", True), ("Activity", "REMOVE", True)}
+
+
+def test_relay_tells_an_expiry_from_a_persons_delete(dev: Template) -> None:
+    patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
+    by_a_person = record("Expiry", "REMOVE") | {"userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}}
+    assert Filters(patterns).accept(record("Expiry", "REMOVE", expired=True))
+    assert not Filters(patterns).accept(by_a_person)
+    assert not Filters(patterns).accept(record("Expiry", "REMOVE"))
+
+
+@pytest.mark.parametrize("patterns", [filters.of_copies(), filters.of_relay()], ids=["copies", "relay"])
+def test_a_mapping_takes_5_patterns_of_4096_characters(patterns: list[str]) -> None:
+    assert 1 <= len(patterns) <= 5
+    assert max(map(len, patterns)) <= 4096
+    assert all(json.loads(pattern)["eventName"] for pattern in patterns)
+
+
+def test_a_copy_of_a_copy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = derived.SNAPSHOTS[0].into
+    monkeypatch.setattr(derived, "SOURCES", (*derived.SOURCES, copy))
+    with pytest.raises(ValueError, match=f"derived from .*{copy.type}"):
+        filters.of_copies()

@@ -1,0 +1,164 @@
+"""What each function may do: named actions on named resources, and all that its code asks for as orders are worked."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+
+from functions import lapse, wiring
+from functions.model.entities import ArchivedOrder
+from functions.shop import orders, shipments
+from local.clock import expire_until
+from stacks.stage import STAGES
+from tests.shopfloor import ANN, READERS, WAREHOUSE, WORKERS, Shopfloor
+from tests.stacks.conftest import Template, listed
+
+MODULES = ["api.handler", "copies", "relay", "fulfilment", "notifications.handler", "archive", "lapse"]
+WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+
+
+# as it is written -----------------------------------------------------------------------------------------------------
+def test_every_function_has_a_role_of_its_own(dev: Template) -> None:
+    roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
+    assert len(set(roles)) == len(roles) == len(MODULES)
+    assert set(roles) == set(dev.all("AWS::IAM::Role")), "and there is no role for anything else"
+    for role in dev.properties("AWS::IAM::Role").values():
+        assert role.keys() <= {"AssumeRolePolicyDocument"}, "no managed policies"
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert all(len(policy["Roles"]) == 1 for policy in dev.properties("AWS::IAM::Policy").values())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_action_is_named(dev: Template, module: str) -> None:
+    assert not [action for action in allowed(dev, module) if "*" in action]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_function_may_scan(dev: Template, module: str) -> None:
+    assert {"dynamodb:Scan", "dynamodb:PartiQLSelect"}.isdisjoint(allowed(dev, module))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Template, module: str) -> None:
+    for statement in dev.statements(module):
+        assert statement["Effect"] == "Allow"
+        for resource in listed(statement["Resource"]):
+            if resource == "*":
+                assert set(listed(statement["Action"])) == WITHOUT_RESOURCES
+            elif isinstance(resource, dict) and "Fn::Join" in resource:
+                end = resource["Fn::Join"][1][-1]
+                folders = ("/parked/*", "/aws/lambda/*", "/orders/*", "/activity/*", "/stream/*")
+                assert "*" not in str(end) or end in folders
+            else:
+                assert resource.keys() & {"Ref", "Fn::GetAtt"}
+
+
+def test_nobody_may_delete_or_list_what_is_archived(dev: Template) -> None:
+    (bucket,) = [id for id in dev.all("AWS::S3::Bucket") if id.startswith("Archived")]
+    for module in MODULES:
+        for statement in dev.statements(module):
+            if bucket in str(statement["Resource"]):
+                assert module == "archive"
+                assert set(listed(statement["Action"])) == {"s3:PutObject", "s3:GetObject"}
+
+
+def test_mails_are_sent_as_the_shops_sender_and_by_notifications_alone(dev: Template) -> None:
+    may = {module: allowed(dev, module).get("ses:SendEmail") for module in MODULES}
+    assert [module for module, resources in may.items() if resources] == ["notifications.handler"]
+    ends = [resource["Fn::Join"][1][-1] for resource in may["notifications.handler"] or []]
+    assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
+
+
+# as it is used --------------------------------------------------------------------------------------------------------
+Asked = tuple[str, str]  # an action, and on what: the end of its resource's name
+TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
+
+
+def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked]:
+    """What IAM is asked for when a client makes this call."""
+    if operation == "TransactWriteItems":
+        for item in params["TransactItems"]:
+            yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
+    elif service == "s3":
+        yield f"s3:{operation}", f"/{params['Key']}"
+    elif service == "email":
+        yield f"ses:{operation}", f":identity/{params['FromEmailAddress']}"
+    else:
+        yield f"{service}:{operation}", f"/index/{params['IndexName']}" if "IndexName" in params else ""
+
+
+@pytest.fixture
+def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
+    """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
+    monkeypatch.setenv("SENDER", STAGES["dev"].sender)
+    wiring.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
+    asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
+    working = ["api.handler"]
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        asked[working[-1]].update(asks(model.service_model.endpoint_prefix, model.name, params))
+
+    def noted(module: str, handler: Any) -> Any:
+        def handle(*arguments: Any) -> Any:
+            working.append(module)
+            try:
+                return handler(*arguments)
+            finally:
+                working.pop()
+
+        return handle
+
+    for name, module in {**READERS, **WORKERS, "lapse": lapse}.items():
+        called = "notifications.handler" if name == "notifications" else name
+        monkeypatch.setattr(module, "handler", noted(called, module.handler))
+    for service in ("dynamodb", "events", "s3", "sesv2"):
+        wiring.client(service).meta.events.register("provide-client-params", note)
+    return asked
+
+
+def test_every_function_may_do_what_it_does_when_orders_are_worked(
+    dev: Template, floor: Shopfloor, asked: dict[str, set[Asked]]
+) -> None:
+    shop = floor.shop
+    floor.open_shop(available=10)
+    sold, cancelled = floor.place("sold", mug=2, pot=1), floor.place("cancelled")
+    floor.place("lapsed")
+    floor.settle()
+    floor.pay(sold)
+    orders.cancel_order(shop, ANN, cancelled)
+    floor.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
+    floor.settle()
+    shipments.dispatch(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
+    floor.settle()
+    floor.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
+    floor.settle()
+    expire_until(floor.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
+    floor.settle()
+    assert isinstance(orders.order_by_id(shop, ANN, sold), ArchivedOrder)
+    for reader in READERS.values():
+        reader.handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
+    for worker in WORKERS.values():
+        worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
+
+    for module in MODULES:
+        assert asked[module], f"{module} had nothing to do"
+        for action, on in sorted(asked[module]):
+            ends = [_end(resource) for resource in allowed(dev, module).get(action, [])]
+            assert any(fnmatch(on, end) for end in ends), f"{module} may not {action} on {on or 'the table'}: {ends}"
+
+
+def allowed(template: Template, module: str) -> dict[str, list[Any]]:
+    """What a function may do, and on what."""
+    may: dict[str, list[Any]] = {}
+    for statement in template.statements(module):
+        for action in listed(statement["Action"]):
+            may.setdefault(action, []).extend(listed(statement["Resource"]))
+    return may
+
+
+def _end(resource: Any) -> str:
+    """What follows the name of a resource of the stack, such as /index/GSI1; nothing where it is the whole resource."""
+    return str(resource["Fn::Join"][1][-1]) if "Fn::Join" in resource else ""

@@ -1,0 +1,71 @@
+"""The settings of a deployment: chosen by context, one by one where wanted, and refused with a sentence."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from stacks import PROJECT
+from stacks.stage import STAGES, BadSetting, Stage, read
+
+
+def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
+    assert read({}.get) == STAGES["dev"]
+    assert read({"stage": "prod"}.get) == STAGES["prod"]
+
+
+def test_dev_lets_go_and_prod_protects() -> None:
+    assert [(stage.name, stage.protect) for stage in STAGES.values()] == [("dev", False), ("prod", True)]
+
+
+def test_any_setting_can_be_set_by_text_as_the_command_line_gives_it() -> None:
+    context = {"payment_window_minutes": "5", "sender": "a@b.example", "cors_origins": "https://a.example, http://b:80"}
+    stage = read(context.get)
+    assert (stage.payment_window_minutes, stage.sender) == (5, "a@b.example")
+    assert stage.cors_origins == ("https://a.example", "http://b:80")
+
+
+def test_any_setting_can_be_set_by_what_json_knows() -> None:
+    stage = read({"return_window_days": 0, "cors_origins": ["https://a.example"]}.get)
+    assert (stage.return_window_days, stage.cors_origins) == (0, ("https://a.example",))
+
+
+def test_what_a_stage_protects_cannot_be_set_away() -> None:
+    assert read({"stage": "prod", "protect": "false"}.get).protect
+
+
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        ({"stage": "unknown"}, "stage is 'unknown': it must be one of dev, prod"),
+        ({"stage": True}, "stage is True: it must be one of dev, prod"),
+        ({"retention_days": "soon"}, "retention_days is 'soon': it must be a whole number"),
+        ({"retention_days": "-1"}, "retention_days is '-1': it must be a whole number"),
+        ({"retention_days": "1.5"}, "retention_days is '1.5': it must be a whole number"),
+        ({"retention_days": True}, "retention_days is True: it must be a whole number"),
+        ({"retention_days": "0"}, "retention_days is 0: it must be from 1 to 3650"),
+        ({"parallelization": "11"}, "parallelization is 11: it must be from 1 to 10"),
+        ({"log_retention_days": "15"}, "log_retention_days is 15: CloudWatch Logs allows 1, 3, 5"),
+        ({"sender": "the shop"}, "sender is 'the shop': it must be an e-mail address"),
+        ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': it must be a name"),
+        ({"cors_origins": "https://a.example/page"}, "cors_origins has 'https://a.example/page': it must be like"),
+        ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_a_sentence_that_names_it(context: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadSetting, match=sentence):
+        read(context.get)
+
+
+def test_a_stage_made_in_code_is_checked_too() -> None:
+    with pytest.raises(BadSetting, match="burst_requests"):
+        Stage(name="mine", protect=False, burst_requests=0)
+
+
+def test_a_wrong_setting_ends_the_synth_with_its_sentence_and_no_traceback() -> None:
+    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"stage": "unknown", "laptop": true}'}
+    command = [sys.executable, str(PROJECT / "app.py")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.strip()) == (1, "stage is 'unknown': it must be one of dev, prod.")

@@ -1,0 +1,332 @@
+"""The synthesized template: what is there, how it is set, how long things live, and what a stage changes."""
+
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk import aws_s3 as s3
+
+from functions import environment
+from functions.model import lives
+from functions.model.reactions import REACTIONS
+from functions.model.table import create_table_request
+from stacks import PROJECT
+from stacks.acknowledged import guard
+from tests.stacks.conftest import Template
+
+DAY = 24 * 60 * 60
+LAMBDAS = {
+    "api.handler": environment.Api,
+    "copies": environment.Copies,
+    "relay": environment.Relay,
+    "fulfilment": environment.Fulfilment,
+    "notifications.handler": environment.Notifications,
+    "archive": environment.Archive,
+    "lapse": environment.Lapse,
+}
+HOLDING_DATA = (
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::S3::Bucket",
+    "AWS::KMS::Key",
+    "AWS::SecretsManager::Secret",
+    "AWS::Cognito::UserPool",
+    "AWS::SQS::Queue",
+    "AWS::Logs::LogGroup",
+)
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+def test_the_table_has_the_keys_and_indexes_of_the_model(dev: Template) -> None:
+    table, model = dev.only("AWS::DynamoDB::GlobalTable"), create_table_request("any")
+    assert table["KeySchema"] == model["KeySchema"]
+    by_name = sorted(model["AttributeDefinitions"], key=lambda attribute: attribute["AttributeName"])
+    assert sorted(table["AttributeDefinitions"], key=lambda attribute: attribute["AttributeName"]) == by_name
+    assert table["GlobalSecondaryIndexes"] == model["GlobalSecondaryIndexes"]
+    assert table["BillingMode"] == model["BillingMode"]
+    assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+def test_items_of_the_table_expire_at_their_ttl(dev: Template) -> None:
+    ttl = dev.only("AWS::DynamoDB::GlobalTable")["TimeToLiveSpecification"]
+    assert ttl == {"AttributeName": "ttl", "Enabled": True}
+
+
+def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_key(dev: Template) -> None:
+    table = dev.only("AWS::DynamoDB::GlobalTable")
+    (key,) = dev.all("AWS::KMS::Key")
+    (replica,) = table["Replicas"]
+    assert replica["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+    assert replica["SSESpecification"] == {"KMSMasterKeyId": {"Fn::GetAtt": [key, "Arn"]}}
+    assert dev.only("AWS::KMS::Key")["EnableKeyRotation"] is True
+
+
+# the stream's readers -------------------------------------------------------------------------------------------------
+def test_f29_two_functions_read_the_stream_and_no_more(dev: Template) -> None:
+    mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
+    readers = [it["FunctionName"]["Ref"] for it in mappings if "StreamArn" in it["EventSourceArn"]["Fn::GetAtt"]]
+    assert sorted(readers) == sorted([dev.function("copies"), dev.function("relay")])
+
+
+@pytest.mark.parametrize(("reader", "batch_size"), [("copies", 50), ("relay", 100)])
+def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(dev: Template, reader: str, batch_size: int) -> None:
+    (table,) = dev.all("AWS::DynamoDB::GlobalTable")
+    failures = _bucket(dev, "Failures")
+    mapping = {name: value for name, value in dev.mapping(reader).items() if name not in ("FilterCriteria", "Tags")}
+    assert mapping == {
+        "FunctionName": {"Ref": dev.function(reader)},
+        "EventSourceArn": {"Fn::GetAtt": [table, "StreamArn"]},
+        "StartingPosition": "TRIM_HORIZON",
+        "BatchSize": batch_size,
+        "MaximumBatchingWindowInSeconds": 0,
+        "ParallelizationFactor": 1,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "BisectBatchOnFunctionError": True,
+        "MaximumRetryAttempts": 10,
+        "MaximumRecordAgeInSeconds": 6 * 60 * 60,
+        "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": [failures, "Arn"]}}},
+    }
+
+
+# the reactions --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("reaction", REACTIONS, ids=lambda reaction: reaction.name)
+def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: Template, reaction: Any) -> None:
+    rules = dev.properties("AWS::Events::Rule").values()
+    (rule,) = [it for it in rules if it["Description"].startswith(f"{reaction.name}: ")]
+    assert rule["EventPattern"] == {"source": ["orderstream"], "detail-type": list(reaction.on)}
+    assert rule["EventBusName"] == {"Ref": next(iter(dev.all("AWS::Events::EventBus")))}
+    (target,) = rule["Targets"]
+    queue = dev.properties("AWS::SQS::Queue")[target["Arn"]["Fn::GetAtt"][0]]
+    assert target["DeadLetterConfig"]["Arn"] == queue["RedrivePolicy"]["deadLetterTargetArn"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
+    assert queue["SqsManagedSseEnabled"] is True
+
+
+@pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)
+def test_a_function_works_a_reactions_queue_as_the_model_says(dev: Template, reaction: Any) -> None:
+    module = next(name for name in LAMBDAS if name.partition(".")[0] == reaction.function)
+    mapping = dev.mapping(module)
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["BatchSize"] == reaction.batch_size
+    assert mapping["MaximumBatchingWindowInSeconds"] == reaction.window_seconds
+    assert mapping.get("ScalingConfig", {}).get("MaximumConcurrency") == reaction.concurrency
+    queue = dev.properties("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
+    function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + reaction.window_seconds
+
+
+def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Template) -> None:
+    queues = dev.properties("AWS::SQS::Queue")
+    dead_letters = {id for id in queues if "DeadLetters" in id}
+    for id in queues.keys() - dead_letters:
+        assert queues[id]["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0] in dead_letters
+    assert all("RedrivePolicy" not in queues[id] for id in dead_letters)
+
+
+def test_lapse_is_called_every_minute_and_a_failed_run_is_kept(dev: Template) -> None:
+    (rule,) = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
+    (target,) = rule["Targets"]
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert target["Arn"] == {"Fn::GetAtt": [dev.function("lapse"), "Arn"]}
+    kept = dev.only("AWS::Lambda::EventInvokeConfig")["DestinationConfig"]["OnFailure"]["Destination"]
+    assert target["DeadLetterConfig"]["Arn"] == kept
+    assert "Input" not in target, "the handler reads the time of the event itself"
+
+
+# how long things last -------------------------------------------------------------------------------------------------
+def test_queues_last_4_days_and_dead_letter_queues_14(dev: Template) -> None:
+    for id, queue in dev.properties("AWS::SQS::Queue").items():
+        days = queue["MessageRetentionPeriod"] / DAY
+        assert days == (14 if "DeadLetters" in id else 4)
+
+
+def test_the_failure_store_and_the_bus_archive_last_30_days(dev: Template) -> None:
+    (rule,) = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Failures")]["LifecycleConfiguration"]["Rules"]
+    assert (rule["ExpirationInDays"], rule["Status"]) == (30, "Enabled")
+    assert dev.only("AWS::Events::Archive")["RetentionDays"] == 30
+
+
+def test_effects_and_commands_are_remembered_for_90_days() -> None:
+    assert (lives.EFFECT_DAYS, lives.COMMAND_DAYS) == (90, 90)
+
+
+# the functions --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("module", LAMBDAS)
+def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: Template, module: str) -> None:
+    function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
+    assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
+    assert function["TracingConfig"] == {"Mode": "Active"}
+    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+    group = function["LoggingConfig"]["LogGroup"]["Ref"]
+    assert dev.properties("AWS::Logs::LogGroup")[group]["RetentionInDays"] == 14
+    others = [it for it in dev.properties("AWS::Lambda::Function").values() if it is not function]
+    assert group not in [it["LoggingConfig"]["LogGroup"]["Ref"] for it in others]
+
+
+@pytest.mark.parametrize(("module", "cls"), LAMBDAS.items())
+def test_a_function_is_told_what_its_environment_reads(dev: Template, module: str, cls: Any) -> None:
+    variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
+    assert variables.keys() == {field.name.upper() for field in fields(cls)}
+    assert environment.read(cls, {name: "1" if isinstance(it, dict) else it for name, it in variables.items()})
+
+
+def test_the_functions_are_the_lambda_modules(dev: Template) -> None:
+    handlers = {it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()}
+    assert handlers == {f"functions.{module}.handler" for module in LAMBDAS}
+    for module in LAMBDAS:
+        source = PROJECT / "functions" / f"{module.replace('.', '/')}.py"
+        assert "\ndef handler(" in source.read_text()
+
+
+# the way in -----------------------------------------------------------------------------------------------------------
+def test_every_route_but_the_public_ones_asks_for_a_token(dev: Template) -> None:
+    routes = dev.properties("AWS::ApiGatewayV2::Route").values()
+    public = {it["RouteKey"] for it in routes if it.get("AuthorizationType") != "JWT"}
+    assert public == {
+        "GET /docs",
+        "GET /openapi.json",
+        "GET /products/{product_id}",
+        "GET /products/{product_id}/stock",
+        "POST /payments/events",
+    }
+    guarded = {it["RouteKey"] for it in routes} - public
+    assert guarded == {f"{method} /{{proxy+}}" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+
+
+def test_tokens_are_those_of_the_shops_own_client(dev: Template) -> None:
+    (pool,), (client,) = dev.all("AWS::Cognito::UserPool"), dev.all("AWS::Cognito::UserPoolClient")
+    token = dev.only("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
+    assert token["Audience"] == [{"Ref": client}]
+    assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]
+
+
+def test_the_api_function_alone_answers_requests(dev: Template) -> None:
+    integration = dev.only("AWS::ApiGatewayV2::Integration")
+    assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api.handler"), "Arn"]}
+
+
+def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups(dev: Template) -> None:
+    pool, client = dev.only("AWS::Cognito::UserPool"), dev.only("AWS::Cognito::UserPoolClient")
+    assert (pool["UsernameAttributes"], pool["AutoVerifiedAttributes"]) == (["email"], ["email"])
+    assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
+    assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
+    assert {"ALLOW_USER_PASSWORD_AUTH", "ALLOW_USER_SRP_AUTH"} <= set(client["ExplicitAuthFlows"])
+    assert client["PreventUserExistenceErrors"] == "ENABLED"
+    groups = {it["GroupName"] for it in dev.properties("AWS::Cognito::UserPoolGroup").values()}
+    assert groups == {"staff", "warehouse"}
+
+
+def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: Template) -> None:
+    stage = dev.only("AWS::ApiGatewayV2::Stage")
+    log = stage["AccessLogSettings"]["Format"]
+    assert "$context.requestId" in log
+    assert not [word for word in ("sourceIp", "userAgent", "claims", ".path", "principalId") if word in log]
+    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == 50
+
+
+# what is kept ---------------------------------------------------------------------------------------------------------
+def test_buckets_are_private_encrypted_and_answer_https_only(dev: Template) -> None:
+    (key,) = dev.all("AWS::KMS::Key")
+    buckets = dev.properties("AWS::S3::Bucket")
+    assert len(buckets) == 2
+    for bucket in buckets.values():
+        assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] == {"Fn::GetAtt": [key, "Arn"]}
+    for policy in dev.properties("AWS::S3::BucketPolicy").values():
+        denied = [it["Condition"] for it in policy["PolicyDocument"]["Statement"] if it["Effect"] == "Deny"]
+        assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+
+
+def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: Template) -> None:
+    bucket = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Archived")]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    (move,) = [it for it in bucket["LifecycleConfiguration"]["Rules"] if "Transitions" in it]
+    assert move["Transitions"] == [{"StorageClass": "GLACIER_IR", "TransitionInDays": 90}]
+    assert move["ObjectSizeGreaterThan"] == 128 * 1024
+    assert not [it for it in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in it]
+
+
+def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Template) -> None:
+    made = {id: it["GenerateSecretString"] for id, it in dev.properties("AWS::SecretsManager::Secret").items()}
+    (webhook,) = [it for id, it in made.items() if "Webhook" in id]
+    (pepper,) = [it for id, it in made.items() if "Pepper" in id]
+    assert (webhook["SecretStringTemplate"], webhook["GenerateStringKey"]) == ('{"previous": ""}', "current")
+    assert "SecretStringTemplate" not in pepper
+    assert not dev.all("AWS::SecretsManager::RotationSchedule")
+
+
+@pytest.mark.parametrize(("stage", "fate"), [("dev", "Delete"), ("prod", "Retain")])
+def test_dev_lets_go_of_its_data_and_prod_retains_it(templates: dict[str, Template], stage: str, fate: str) -> None:
+    for resource_type in HOLDING_DATA:
+        resources = templates[stage].all(resource_type)
+        assert resources
+        for id, resource in resources.items():
+            assert resource.get("DeletionPolicy", "Delete") == fate, id
+            assert resource.get("UpdateReplacePolicy", "Delete") == fate, id
+
+
+def test_prod_cannot_be_deleted_by_mistake(dev: Template, prod: Template) -> None:
+    for template, protected in ((dev, False), (prod, True)):
+        assert template.only("AWS::DynamoDB::GlobalTable")["Replicas"][0]["DeletionProtectionEnabled"] is protected
+        pool = template.only("AWS::Cognito::UserPool")
+        assert pool["DeletionProtection"] == ("ACTIVE" if protected else "INACTIVE")
+
+
+def test_stages_differ_in_settings_alone(dev: Template, prod: Template) -> None:
+    one, other = (sorted(it["Type"] for it in template.body["Resources"].values()) for template in (dev, prod))
+    assert one == other
+    assert prod.mapping("copies")["ParallelizationFactor"] == 4
+
+
+# the whole ------------------------------------------------------------------------------------------------------------
+def test_the_stack_tells_where_everything_is(dev: Template) -> None:
+    functions = {f"{module.partition('.')[0].capitalize()}Function" for module in LAMBDAS}
+    assert dev.body["Outputs"].keys() == functions | {
+        "ApiUrl",
+        "UserPoolId",
+        "UserPoolClientId",
+        "TableName",
+        "BusName",
+        "FailuresBucket",
+        "ArchiveBucket",
+        "WarehouseQueueUrl",
+        "PepperSecret",
+        "WebhookSecret",
+    }
+
+
+def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: Template) -> None:
+    # A custom resource would bring a Lambda of the CDK's along, with rights of its own, and break the laptop's run.
+    assert not [
+        it for it in dev.body["Resources"].values() if it["Type"].startswith(("Custom::", "AWS::CloudFormation"))
+    ]
+
+
+def test_a_finding_of_cdk_nag_fails_the_synth() -> None:
+    app = App()
+    s3.Bucket(Stack(app, "stack"), "Bare")
+    guard(app)
+    with pytest.raises(RuntimeError, match=r"AwsSolutions-S10"):
+        app.synth()
+
+
+def test_cfn_lint_finds_no_errors(dev: Template, prod: Template) -> None:
+    command = [
+        str(Path(sys.executable).with_name("cfn-lint")),
+        "--non-zero-exit-code",
+        "error",
+        str(dev.file),
+        str(prod.file),
+    ]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def _bucket(template: Template, construct: str) -> str:
+    (id,) = [id for id in template.all("AWS::S3::Bucket") if id.startswith(construct)]
+    return id
