@@ -43,7 +43,6 @@ from local.mappings.settings import INFINITE
 POLL_SECONDS = 0.05
 LAPTOP = Switches(retention_seconds=None)
 """A laptop sleeps for days: its stream keeps everything, and no record is too old (see docs/local.md)."""
-AWAY = {"TooManyRequestsException", "ResourceNotFoundException", "ServiceException", "ResourceConflictException"}
 
 
 @dataclass
@@ -158,8 +157,12 @@ class Poller(threading.Thread):
             outcomes = list(self._workers.map(self._do, actions))
             for action, outcome in zip(actions, outcomes, strict=True):
                 self._mapping.result(action, outcome, time.time())
+            self._note()
             if self._stopping.is_set():
-                break
+                return
+        self._note()
+
+    def _note(self) -> None:
         position = self._mapping.checkpoint()
         if position != self._noted:
             self._checkpoints.note(self._name, self._stream_arn, position)
@@ -172,18 +175,18 @@ class Poller(threading.Thread):
         started = time.monotonic()
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in AWAY:
-                raise
-            return NotInvoked(error.response["Error"]["Code"])
-        except BotoCoreError as error:
+        except (ClientError, BotoCoreError, OSError) as error:  # the function is away, or too busy: not its failure
             return NotInvoked(type(error).__name__)
-        payload = json.loads(answer["Payload"].read() or b"null")
+        raw = answer["Payload"].read() or b"null"
         milliseconds = (time.monotonic() - started) * 1000
         if "FunctionError" in answer:
-            self._tell(f"{self.function} failed: {payload.get('errorType')}: {payload.get('errorMessage')}", milliseconds)
-            return Failed(str(payload.get("errorType")))
-        if payload and payload.get("batchItemFailures"):
+            self._tell(f"{self.function} failed: {raw.decode(errors='replace')[:200]}", milliseconds)
+            return Failed(answer["FunctionError"])
+        try:
+            payload = json.loads(raw)
+        except ValueError:
+            return Returned(raw)
+        if isinstance(payload, dict) and payload.get("batchItemFailures"):
             self._tell(f"{self.function}: {len(payload['batchItemFailures'])} records come again", milliseconds)
         return Returned(payload)
 

@@ -7,9 +7,10 @@ separated by commas. What makes no sense is refused at synth, with a sentence th
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import RemovalPolicy
+if TYPE_CHECKING:
+    from aws_cdk import RemovalPolicy
 
 LOG_RETENTION_DAYS = (
     1,
@@ -71,8 +72,10 @@ class Stage:
     burst_requests: int = _number(100, 1, 5_000)
 
     @property
-    def removal(self) -> RemovalPolicy:
+    def removal(self) -> "RemovalPolicy":
         """What becomes of a resource with data when the stack lets go of it."""
+        from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings need not start the CDK's Node
+
         return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY
 
     def __post_init__(self) -> None:
@@ -122,7 +125,9 @@ def read(context: Callable[[str], object]) -> Stage:
     stage = STAGES[name]
     own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
     changed = {
-        setting: _value(setting, given, getattr(stage, setting)) for setting in own if (given := context(setting))
+        setting: _value(setting, given, getattr(stage, setting))
+        for setting in own
+        if (given := context(setting)) is not None
     }
     return replace(stage, **changed)
 

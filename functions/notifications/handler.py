@@ -2,13 +2,19 @@
 
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from functions import wiring
+from functions.dynamodb.streams import Permanent
 from functions.environment import Notifications, current
 from functions.model.events import Received
-from functions.notifications.mails import written
+from functions.notifications.mails import Mail, written
 from functions.queues import Messages
 from functions.shop.notifications import claim, letter, mark_sent
 from functions.shop.shop import Shop
+
+NEVER_TAKEN = {"BadRequestException", "MessageRejected"}
+"""Refusals of a mail that would come again for ever (SES API v2 reference, SendEmail)."""
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
@@ -31,18 +37,8 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
     if mine is None:
         return
     mail = written(told.name, about.customer, about.order, environment.shop_name)
-    answer = wiring.client("sesv2").send_email(
-        FromEmailAddress=environment.sender,
-        Destination={"ToAddresses": [about.customer.email]},
-        Content={
-            "Simple": {
-                "Subject": {"Data": mail.subject},
-                "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
-            }
-        },
-        EmailTags=[{"Name": "effect", "Value": told.id}],
-    )
-    mark_sent(shop, mine, answer["MessageId"])
+    message_id = _send(environment.sender, about.customer.email, mail, told.id)
+    mark_sent(shop, mine, message_id)
     wiring.log.info(
         "mailed",
         extra={
@@ -52,3 +48,25 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
             "lag_ms": wiring.lag_ms(shop, told.at),
         },
     )
+
+
+def _send(sender: str, to: str, mail: Mail, effect_id: str) -> str:
+    """Hand a mail to the provider; its id there. Raises Permanent where the provider will never take it."""
+    content = {
+        "Simple": {
+            "Subject": {"Data": mail.subject},
+            "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
+        }
+    }
+    try:
+        answer = wiring.client("sesv2").send_email(
+            FromEmailAddress=sender,
+            Destination={"ToAddresses": [to]},
+            Content=content,
+            EmailTags=[{"Name": "effect", "Value": effect_id}],
+        )
+    except ClientError as error:
+        if (code := error.response["Error"]["Code"]) in NEVER_TAKEN:
+            raise Permanent(code) from error
+        raise
+    return str(answer["MessageId"])

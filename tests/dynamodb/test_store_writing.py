@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.store import HEALS, Busy, Table
+from functions.dynamodb.store import HEALS, Busy, Impossible, Table
+from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import (
     Changed,
     Refusal,
+    Write,
     absent,
     adjust,
     change,
@@ -96,7 +98,7 @@ def test_a_refusal_is_told_of_the_item_of_another_row_that_took_the_place(librar
         assert refusal.value.found == stub
 
 
-HOLDS = {
+HOLDS: dict[str, Write[Any]] = {
     "change": change(BOOK, book(), book(title="new", version=2)),
     "put_newer over an older one": put_newer(BOOK, book(version=2)),
     "put_newer where there is none": put_newer(BOOK, book("b2")),
@@ -106,7 +108,7 @@ HOLDS = {
     "delete_older of an older one": delete_older(BOOK, book(version=2)),
     "delete_older where there is none": delete_older(BOOK, book("b2")),
 }
-HOLDS_NOT = {
+HOLDS_NOT: dict[str, Write[Any]] = {
     "put where there is one": put(BOOK, book(title="new")),
     "change of another version": change(BOOK, book(version=2), book(title="new", version=3)),
     "put_newer over one as new": put_newer(BOOK, book(title="new")),
@@ -204,7 +206,7 @@ def test_conflicts_that_outlast_the_budget_end_as_busy_after_growing_pauses_with
 ) -> None:
     library.random = lambda: fraction
     library.budget_seconds = 2.0
-    wire.next("TransactWriteItems", *[cancelled(CONFLICT)] * 100)
+    wire.next("TransactWriteItems", *[cancelled(CONFLICT, "None")] * 100)
     with pytest.raises(Busy) as busy:
         library.write(put(BOOK, book()), put(LOAN, loan()))
     assert busy.value.retry_after_seconds >= 1
@@ -228,14 +230,27 @@ def test_a_refusal_beside_a_conflict_is_not_tried_again(library: Table, wire: Wi
     assert (refusal.value.name, refusal.value.found, clock.slept) == ("book", book(), [])
 
 
-@pytest.mark.parametrize(
-    "reply", [cancelled("ValidationError", "None"), refused("ValidationException")], ids=["one write", "the request"]
-)
-def test_what_does_not_heal_is_raised_at_once(library: Table, wire: Wire, clock: Clock, reply: Any) -> None:
-    wire.next("TransactWriteItems", reply)
-    with pytest.raises(ClientError):
-        library.write(put(BOOK, book()), put(LOAN, loan()))
-    wire.next("PutItem", refused("ValidationException"))
+def test_a_write_that_dynamodb_will_never_take_is_impossible_and_not_tried_again(
+    library: Table, wire: Wire, clock: Clock
+) -> None:
+    huge = book("b2", title="x" * 500_000)
+    with pytest.raises(Impossible):
+        library.write(put(BOOK, huge))
+    with pytest.raises(Impossible):
+        library.write(put(LOAN, loan()), put(BOOK, huge))
+    wire.next("TransactWriteItems", cancelled("None", "ValidationError"))
+    with pytest.raises(Impossible):
+        library.write(put(LOAN, loan()), put(BOOK, book()))
+    assert clock.slept == []
+    assert issubclass(Impossible, Permanent)
+
+
+def test_any_other_error_is_raised_at_once(library: Table, wire: Wire, clock: Clock) -> None:
+    wire.next("TransactWriteItems", refused("ResourceNotFoundException"), cancelled("AccessDenied", "None"))
+    wire.next("PutItem", refused("ResourceNotFoundException"))
+    for _ in range(2):
+        with pytest.raises(ClientError):
+            library.write(put(BOOK, book()), put(LOAN, loan()))
     with pytest.raises(ClientError):
         library.write(put(BOOK, book()))
     assert clock.slept == []

@@ -44,15 +44,15 @@ def refusing(service: str, operation: str, code: str, message: str = "no", times
 
 
 @contextmanager
-def meanwhile(service: str, operation: str, act: Callable[[], object]) -> Iterator[None]:
-    """Something else happens just before the next call of the operation."""
-    left = iter(range(1))
+def meanwhile(service: str, operation: str, act: Callable[[], object], call: int = 1) -> Iterator[None]:
+    """Something else happens just before this call of the operation."""
+    calls = iter(range(1, 1000))
 
-    def first(**_: Any) -> None:
-        if next(left, None) is not None:
+    def before(**_: Any) -> None:
+        if next(calls) == call:
             act()
 
-    with _hooked(service, "before-call", operation, first):
+    with _hooked(service, "before-call", operation, before):
         yield
 
 

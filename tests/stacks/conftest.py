@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import app  # first: it tells the CDK where its Node is
-from stacks.orders_stack import OrdersStack
 from stacks.stage import STAGES
 
 Resource = dict[str, Any]
@@ -59,6 +57,9 @@ class Template:
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
     """The template of each stage."""
+    import app  # noqa: PLC0415  it starts the CDK's Node, which only these tests need
+    from stacks.orders_stack import OrdersStack  # noqa: PLC0415
+
     both = app.build({"laptop": True}, outdir=str(tmp_path_factory.mktemp("cdk.out")))
     OrdersStack(both, "orderstream-prod", stage=STAGES["prod"], code=app.code(laptop=True))
     directory = Path(both.synth().directory)

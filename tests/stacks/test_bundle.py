@@ -60,8 +60,8 @@ def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built
         f"assert boto3.__file__.startswith({str(built)!r})\n"
         f"for name in {sorted(made)!r}: boto3.client(name, region_name='eu-central-1')\n"
     )
-    # Neither this test's packages nor its environment: -I and -S leave both out.
-    ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
+    # Neither this test's packages (-S) nor its environment (-I), and nothing written into the bundle (-B).
+    ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 
 

@@ -12,7 +12,7 @@ from stacks.stage import STAGES, BadSetting, Stage, read
 
 
 def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
-    assert read({}.get) == STAGES["dev"]
+    assert read(dict[str, Any]().get) == STAGES["dev"]
     assert read({"stage": "prod"}.get) == STAGES["prod"]
 
 
