@@ -25,6 +25,11 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code(laptop))
     if settings.protect and settings.sender.endswith(".example"):
         Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
+    if not laptop and not bundle.python_of_lambda():
+        Annotations.of(stack).add_warning_v2(
+            "orderstream:compiled",
+            f"no Python {bundle.PYTHON} here to compile the bundle with: cold starts take longer",
+        )
     guard(app)
     return app
 

@@ -124,7 +124,8 @@ class OrdersStack(Stack):
 
         sender, domain = self.stage.sender, self.stage.sender.partition("@")[2]
         mailing = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
-        notifications = self.function("notifications.handler", mailing, no_dead_letters=BY_QUEUE)
+        runs = lives.SENDER_SECONDS
+        notifications = self.function("notifications.handler", mailing, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
         notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
         notifications.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
 

@@ -5,7 +5,6 @@ on integers of thousands of digits and on deep nesting.
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -41,7 +40,7 @@ def _text(body: str, is_base64: bool) -> str:
     try:
         raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
         text = raw.decode()
-    except (binascii.Error, UnicodeError):
+    except ValueError:
         raise Malformed(("body", "is not UTF-8")) from None
     if len(raw) > MOST_BYTES:
         raise TooLarge(MOST_BYTES)

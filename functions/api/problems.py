@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.dynamodb.cursors import InvalidCursor
 from functions.dynamodb.images import Unreadable
@@ -128,9 +128,7 @@ def _logged(_: Exception) -> str:
     return "it is logged under this request's id"
 
 
-def _nowhere(_: Exception) -> str:
-    return str(NoSuchRoute())
-
+_UNREACHABLE = Kind(503, "unreachable", "No answer: try again", headers=_retry_after, detail=_try_again)
 
 # fmt: off
 PROBLEMS: Mapping[type[Exception], Kind] = {
@@ -145,7 +143,6 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     EmailNotVerified:        Kind(403, "email-not-verified", "The e-mail address is not verified"),
     errors.NotFound:         Kind(404, "not-found", "There is none", ("what",)),
     NoSuchRoute:             Kind(404, "no-such-route", "Nothing answers here"),
-    NotFoundError:           Kind(404, "no-such-route", "Nothing answers here", detail=_nowhere),
     WrongMethod:             Kind(405, "wrong-method", "Not with this method", headers=_allow),
     errors.Refused:          Kind(409, "refused", "Not as things stand"),
     errors.NotRegistered:    Kind(409, "not-registered", "You are no customer yet"),
@@ -160,7 +157,8 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as JSON"),
     errors.KeyReused:        Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
     Busy:                    Kind(503, "busy", "Too many at once: try again", headers=_retry_after),
-    HTTPClientError:         Kind(503, "unreachable", "No answer: try again", headers=_retry_after, detail=_try_again),
+    HTTPClientError:         _UNREACHABLE,
+    NotConnected:            _UNREACHABLE,
     Exception:               Kind(500, "fault", "A fault of ours", detail=_logged),
 }
 # fmt: on

@@ -43,6 +43,7 @@ class Routes(APIGatewayHttpResolver):
         self.known: list[Known] = []
         self.use(middlewares=[_only_what_is_known])
         self.exception_handler(Exception)(_let_through)
+        self.not_found(_strange_path)
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
         """Register a route as the router does, and remember it."""
@@ -71,6 +72,11 @@ class Routes(APIGatewayHttpResolver):
 def _let_through(error: Exception) -> Response[Any]:
     """Errors leave the router as they are: there is one place that answers them, and it is not in here."""
     raise error
+
+
+def _strange_path(_: Exception) -> Response[Any]:
+    """The path was found to be one of ours, so it is an id in it that the router does not take for one."""
+    raise Malformed(("path", "holds a character that no id has"))
 
 
 def _only_what_is_known(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:

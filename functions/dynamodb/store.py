@@ -37,6 +37,8 @@ HEALS = {  # cancellation and error codes of requests that may succeed when sent
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
 }
+NEVER = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
+"""The same of requests that never will; what is in neither, such as AccessDenied, a person may mend."""
 BATCH_GET_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
 
@@ -252,7 +254,7 @@ class Table:
                 code = error.response["Error"]["Code"]
                 if code in HEALS:
                     return False
-                if code == "ValidationException":
+                if code in NEVER:
                     raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "ConditionalCheckFailedException":
                     raise
@@ -275,7 +277,7 @@ class Table:
                 code = error.response["Error"]["Code"]
                 if code in HEALS:
                     return False
-                if code == "ValidationException":
+                if code in NEVER:
                     raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "TransactionCanceledException":
                     raise
@@ -283,8 +285,10 @@ class Table:
                 for write, reason in zip(writes, reasons, strict=True):
                     if reason["Code"] == "ConditionalCheckFailed":
                         raise self._refusal(write, reason.get("Item")) from None
-                if not any(reason["Code"] in HEALS for reason in reasons):
+                if any(reason["Code"] in NEVER for reason in reasons):
                     raise Impossible(error.response["Error"]["Message"]) from error
+                if not any(reason["Code"] in HEALS for reason in reasons):
+                    raise
                 return False
             return True
 

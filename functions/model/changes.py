@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant_of
 from functions.dynamodb.streams import Permanent, Record
 from functions.model import states
@@ -50,6 +50,7 @@ KINDS = (
     Kind("PaymentCaptured", t.PAYMENT, "MODIFY", to="CAPTURED"),
     Kind("PaymentFailed", t.PAYMENT, "INSERT", to="FAILED"),
     Kind("PaymentUnmatched", t.PAYMENT, "INSERT", to="UNMATCHED"),
+    Kind("PaymentUnmatched", t.PAYMENT, "MODIFY", to="UNMATCHED"),
     Kind("InvoiceIssued", t.INVOICE, "INSERT"),
     Kind("ShipmentRequested", t.SHIPMENT, "INSERT"),
     *(Kind(move.change, t.SHIPMENT, "MODIFY", to=move.after) for move in states.SHIPMENT_TRANSITIONS),
@@ -84,24 +85,31 @@ def read(record: Record) -> Change | None:
     Raises NotReadable and UnknownSchema, which no retry heals.
     """
     try:
-        old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
-        if new == old:
-            return None
-        image = old if new is None else new
-        row = _row(image)
-        if row.kind == "marker":
-            return None
-        before = None if old is None else _row(old).read(old)
-        after = None if new is None else row.read(new)
-    except (Unreadable, LookupError, TypeError, AttributeError, ValueError) as error:
+        return _read(record)
+    except Permanent:
+        raise
+    except Exception as error:  # reading does nothing but compute: what goes wrong here does so every time
         raise NotReadable(f"{type(error).__name__}: {error}") from error
+
+
+def _read(record: Record) -> Change | None:
+    old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
+    image = old if new is None else new
+    if image is None:
+        raise NotReadable("a record without images")
+    row = _row(image)
+    if new == old or row.kind == "marker":
+        return None
+    before = None if old is None else _row(old).read(old)
+    after = None if new is None else row.read(new)
     if before is not None and after is not None and before.version == after.version:
         return None
-    item = before if after is None else after
+    item: Any = before if after is None else after
     on: On = record["eventName"]
-    name = _name(row, on, getattr(item, "status", None), getattr(before, "status", None), _expired(record))
-    version = getattr(item, "version", 0)
-    return Change(_id(row, image, version, on), name, row, on, _moment(item, on), version, before, after, image)
+    expired = _expired(record)
+    name = _name(row, on, getattr(item, "status", None), getattr(before, "status", None), expired)
+    at = instant_of(item.ttl) if expired else _moment(item)
+    return Change(_id(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
 
 
 def _row(image: Image) -> Row[Any]:
@@ -125,10 +133,8 @@ def _name(row: Row[Any], on: On, status: str | None, old_status: str | None, exp
     return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
 
 
-def _moment(item: Any, on: On) -> Instant:
+def _moment(item: Any) -> Instant:
     """When it happened, as the item itself tells: a delivery's time would differ from one delivery to the next."""
-    if on == "REMOVE" and hasattr(item, "ttl"):
-        return instant_of(item.ttl)
     for name in ("updated_at", "placed_at", "issued_at", "at", "created_at"):
         if (at := getattr(item, name, None)) is not None:
             return Instant(at)
@@ -136,7 +142,6 @@ def _moment(item: Any, on: On) -> Instant:
 
 
 def _id(row: Row[Any], image: Image, version: int, on: On) -> str:
-    life = getattr(row, "since", "")
-    parts = (image["PK"]["S"], image["SK"]["S"], image.get(life, {}).get("S", ""), str(version), on)
+    parts = (image["PK"]["S"], image["SK"]["S"], image.get(row.since, {}).get("S", ""), str(version), on)
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

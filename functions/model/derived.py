@@ -84,8 +84,6 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
 
 
 def timeline(change: Change) -> Iterator[e.TimelineEvent]:
-    if change.name == "OrderArchiving":  # what the archive does to an order is no part of what it archives
-        return
     yield e.TimelineEvent(
         order_id=change.item.order_id,
         at=change.at,
@@ -97,8 +95,6 @@ def timeline(change: Change) -> Iterator[e.TimelineEvent]:
 
 
 def activity(change: Change) -> Iterator[e.Activity]:
-    if change.name == "OrderArchiving":
-        return
     ends = datetime.fromisoformat(change.at) + timedelta(days=ACTIVITY_DAYS)
     yield e.Activity(
         customer_id=change.item.customer_id,
@@ -130,7 +126,7 @@ SOURCES: tuple[Row[Any], ...] = tuple(dict.fromkeys([*(s.of for s in SNAPSHOTS),
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """All snapshots of one primary by their key, as they must be."""
+    """All snapshots of one primary by their key, as they must be; of an order that is ARCHIVING they are as before."""
     copies = ((snapshot.into, copy) for snapshot in SNAPSHOTS if snapshot.of is row for copy in snapshot.derive(item))
     return {_place(into, copy): (into, copy) for into, copy in copies}
 
@@ -151,12 +147,13 @@ class Following:
 
 def following(change: Change) -> Following:
     """Only what the change makes different: a copy that it leaves as it was costs nothing."""
+    if change.name == "OrderArchiving":  # what the archive does to an order is no part of what it archives
+        return Following((), (), ())
     before = {} if change.before is None else copies_of(t.BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
     put = tuple(pair for place, pair in after.items() if place not in before or _differ(before[place][1], pair[1]))
-    delete = tuple(
-        (into, replace(copy, version=change.version)) for place, (into, copy) in before.items() if place not in after
-    )
+    later = change.version if change.after is not None else change.version + 1  # than the newest copy of what is gone
+    delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.into, entry)
         for log in LOGS

@@ -92,7 +92,7 @@ class Stock:
 # The order and what it owns
 @entity
 class Line:
-    """One product of an order, at the price it was ordered for. `taken`: quantity by stock part, if not all of part 0."""
+    """One product of an order, at its price then. `taken`: quantity by stock part, if not all from part 0."""
 
     name: str
     price: int
@@ -118,7 +118,7 @@ class Address:
 
 @entity
 class Order:
-    """An order with its lines inside, by product: one read, one stream record. `fingerprint` tells what was asked for."""
+    """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for."""
 
     order_id: str
     customer_id: str
@@ -143,7 +143,7 @@ class Order:
 
 
 OPEN: tuple[OrderStatus, ...] = ("PENDING", "PAID", "FULFILLING", "SHIPPED")
-SOLD: tuple[OrderStatus, ...] = ("PAID", "FULFILLING", "SHIPPED", "DELIVERED", "ARCHIVING")
+SOLD: tuple[OrderStatus, ...] = ("PAID", "FULFILLING", "SHIPPED", "DELIVERED")
 
 
 @entity

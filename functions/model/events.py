@@ -145,7 +145,6 @@ def _json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-
 @dataclass(frozen=True)
 class Received:
     """An event as a consumer has it. `data` is an instance of the contract's class."""
@@ -158,9 +157,9 @@ class Received:
     image: Image | None
 
 
-def received(detail: Mapping[str, Any]) -> Received:
+def received(detail: Any) -> Received:
     """A `detail` read back. Raises UnknownSchema and NotReadable, which no retry heals."""
-    event = BY_NAME.get(str(detail.get("type")))
+    event = BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("an event of no known type")
     if detail.get("schema") != event.schema:

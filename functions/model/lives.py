@@ -11,6 +11,10 @@ COMMAND_DAYS = 90
 ACTIVITY_DAYS = 90
 NOTIFICATION_DAYS = 180
 """Of a notification, which is the claim of its own mail and so remembers it too."""
+SENDER_SECONDS = 15
+"""How long the sender of mails may run at a time."""
+CLAIM_SECONDS = 20
+"""How long a mail is its sender's: longer than that may run, so that nobody takes over from one still at it."""
 
 
 def check(
@@ -22,6 +26,8 @@ def check(
     effect_days: int = EFFECT_DAYS,
     command_days: int = COMMAND_DAYS,
     notification_days: int = NOTIFICATION_DAYS,
+    sender_seconds: int = SENDER_SECONDS,
+    claim_seconds: int = CLAIM_SECONDS,
 ) -> None:
     """Raises ValueError, with a sentence for each life that is wrong. The stack calls it at every synth.
 
@@ -39,5 +45,7 @@ def check(
     for what, days in (("effects", effect_days), ("commands", command_days), ("notifications", notification_days)):
         if days <= latest_days:
             wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
+    if claim_seconds <= sender_seconds:
+        wrong.append(f"a mail is claimed for {claim_seconds} s, but its sender may run for {sender_seconds} s")
     if wrong:
         raise ValueError("lives: " + "; ".join(wrong))

@@ -72,4 +72,7 @@ def projection(index: str) -> dict[str, Any]:
     names = PROJECTED[index]
     if names is None:
         return {"ProjectionType": "ALL"}
-    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": [name for name in names if name not in RESERVED - {"type", "schema"}]}
+    return {
+        "ProjectionType": "INCLUDE",
+        "NonKeyAttributes": [name for name in names if name not in RESERVED - {"type", "schema"}],
+    }

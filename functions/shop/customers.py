@@ -83,7 +83,7 @@ class CustomerPage:
 
 
 def page_of_customer(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerPage:
-    """A3: one query. Raises NotFound."""
+    """A3: one query. `limit` counts profile and settings too, which come first. Raises NotFound."""
     if not caller.sees(customer_id):
         raise NotFound("customer")
     page = shop.table.query(A3, customer_id=customer_id, limit=limit)

@@ -29,7 +29,7 @@ def issue_invoice(shop: Shop, effect_id: str, order_id: str) -> str | None:
         customer = shop.table.get(A1, customer_id=order.customer_id) if order else None
         if not isinstance(order, Order) or customer is None or order.status == "PENDING":
             return None
-        payments = [p for p in shop.table.query(PAYMENTS, order_id=order_id).items if p.status == "CAPTURED"]
+        payments = [p for p in shop.table.every(PAYMENTS, order_id=order_id) if p.status == "CAPTURED"]
         number, counted = _next_number(shop)
         invoice = _invoice(shop, number, order, customer, payments)
         effect = Effect(

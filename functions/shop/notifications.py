@@ -12,15 +12,12 @@ from functions.dynamodb.store import Page
 from functions.dynamodb.writes import put, put_over
 from functions.model.entities import Customer, Notification, Order, Settings
 from functions.model.errors import NotFound
-from functions.model.lives import NOTIFICATION_DAYS
+from functions.model.lives import CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.patterns import A25, A25b
 from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
 from functions.shop.customers import wants
 from functions.shop.orders import placed_by
 from functions.shop.shop import Caller, Shop
-
-CLAIM_SECONDS = 20
-"""Longer than the sender's Lambda may run, so that nobody takes over from one that is still at it."""
 
 
 @dataclass(frozen=True)
@@ -106,4 +103,3 @@ def notifications_of_order(
     """A25b: what was sent about an order, newest first. Raises NotFound."""
     placed_by(shop, caller, order_id)
     return shop.table.query(A25b, order_id=order_id, limit=limit, after=after)
-

@@ -55,6 +55,10 @@ class Wanted:
     quantity: int
     price: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.quantity < 1:
+            raise Invalid("quantity", "is less than one")
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -242,9 +246,7 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
     """
 
     def attempt() -> Order:
-        order = open_order(shop, order_id, "cancel")
-        if not caller.sees(order.customer_id):
-            raise NotFound("order")
+        order = _open(order_by_id(shop, caller, order_id), "cancel")
         return order if order.status == "CANCELLED" else _end(shop, moved(order, "cancel", shop.instant()), order)
 
     return decided_again(shop, attempt)
@@ -256,19 +258,18 @@ def _end(shop: Shop, after: Order, before: Order) -> Order:
     return after
 
 
-def lapse_unpaid(shop: Shop, placed_before: datetime) -> int:
-    """Close every order that was placed before this moment and is still not paid. Returns how many. Repeatable."""
-    return sum(
-        _lapse(shop, waiting.order_id)
-        for waiting in shop.table.every(A16b, queue="PENDING", until=instant(placed_before))
-    )
+def unpaid(shop: Shop, placed_before: datetime) -> Iterator[str]:
+    """The orders that were placed before this moment and are still not paid, as the queue shows them."""
+    waiting = shop.table.every(A16b, queue="PENDING", until=instant(placed_before))
+    return (order.order_id for order in waiting)
 
 
-def _lapse(shop: Shop, order_id: str) -> bool:
+def lapse(shop: Shop, order_id: str) -> bool:
+    """Close an unpaid order; its goods are free again. False where it was paid or ended meanwhile. Repeatable."""
     try:
         order = open_order(shop, order_id, "lapse")
         _end(shop, moved(order, "lapse", shop.instant()), order)
-    except (WrongState, NotFound, Changed):  # paid or cancelled meanwhile: the index shows what was
+    except (WrongState, NotFound, Changed):  # the index shows what was
         return False
     return True
 
@@ -287,9 +288,13 @@ def open_order(shop: Shop, order_id: str, command: str) -> Order:
     found = shop.table.get(A12, order_id=order_id)
     if found is None:
         raise NotFound("order")
-    if isinstance(found, ArchivedOrder):
+    return _open(found, command)
+
+
+def _open(order: Order | ArchivedOrder, command: str) -> Order:
+    if isinstance(order, ArchivedOrder):
         raise WrongState("order", "ARCHIVED", command)
-    return found
+    return order
 
 
 def whole_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Any]:
@@ -308,10 +313,7 @@ def placed_by(shop: Shop, caller: Caller, order_id: str) -> Placer:
 
 def lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
     """A13: by product; an archived order's lines lie in the archive. Raises NotFound, WrongState."""
-    order = order_by_id(shop, caller, order_id)
-    if isinstance(order, ArchivedOrder):
-        raise WrongState("order", "ARCHIVED", "show its lines")
-    return order.lines
+    return _open(order_by_id(shop, caller, order_id), "show its lines").lines
 
 
 def orders_of_customer(
@@ -346,5 +348,3 @@ def sales_of_product(
     """A17: sales of orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
     caller.must_be("staff")
     return shop.table.query(A17, product_id=product_id, since=since, until=until, limit=limit, after=after)
-
-

@@ -1,5 +1,6 @@
 """Shipments: asked of the warehouse with the order's state, then moved by what the warehouse says."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -52,7 +53,7 @@ def dispatch(
     def attempt() -> Shipment:
         before = _shipment(shop, order_id, shipment_id)
         told = replace(before, carrier=carrier, tracking_number=tracking_number)
-        if before.status == "DISPATCHED" and told == before:
+        if before.status != "REQUESTED" and told == before:
             return before
         now = shop.instant()
         after = moved_shipment(told, "dispatch", now)
@@ -88,21 +89,22 @@ def _deliver(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
     return after
 
 
-def assume_delivered(shop: Shop, shipped_before: datetime) -> int:
-    """Take orders that were shipped before this moment, and that nobody spoke of since, as delivered. Returns how many.
+def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
+    """The orders that were shipped before this moment and that nobody spoke of since, as the queue shows them.
 
-    The queue is in order of placing, so it shows some that were shipped later: these are left. Repeatable.
+    The queue is in order of placing, so it shows some that were shipped later: these are left out.
     """
     end = instant(shipped_before)
-    waiting = (found for found in shop.table.every(A16b, queue="SHIPPED", until=end) if found.updated_at < end)
-    return sum(_assume(shop, order.order_id) for order in waiting)
+    waiting = shop.table.every(A16b, queue="SHIPPED", until=end)
+    return (order.order_id for order in waiting if order.updated_at < end)
 
 
-def _assume(shop: Shop, order_id: str) -> bool:
+def assume_delivered(shop: Shop, order_id: str) -> bool:
+    """Take a shipped order as delivered. False where it was delivered or ended meanwhile. Repeatable."""
     try:
         for shipment in shop.table.query(A21, order_id=order_id, limit=100).items:
             _deliver(shop, order_id, shipment.shipment_id)
-    except (WrongState, NotFound, Changed):  # delivered meanwhile: the index shows what was
+    except (WrongState, NotFound, Changed):  # the index shows what was
         return False
     return True
 

@@ -1,10 +1,13 @@
 """Asks the API's Lambda as an HTTP API does: real events (payload format 2.0), their real answers."""
 
 import base64
+import hashlib
+import hmac
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -167,6 +170,14 @@ class Api:
         """Order these products, two mugs if nothing is said."""
         return self.ask("POST", "/orders", token, new_order(**quantities), key=key)
 
+    def pay(self, order_id: str, *, event_id: str = "evt_1", payment_id: str = "pi_1", failed: bool = False) -> None:
+        """The provider says that the order's total came, or that it did not."""
+        total = self.ask("GET", f"/orders/{order_id}", STAFF).said["total"]
+        kind = "payment_intent.payment_failed" if failed else "payment_intent.succeeded"
+        text = json.dumps(payment_event(order_id, total, kind, id=event_id, payment_id=payment_id))
+        headers = {**JSON, "stripe-signature": stripe_signature(text, self.shop.now())}
+        assert answer_to(event("POST", "/payments/events", body=text, headers=headers)).status == 200
+
     def register(self, token: Token, email: str = "") -> None:
         """Make them a customer."""
         customers.register(self.shop, Caller(token.sub), email or f"{token.sub}@example.com", token.sub.capitalize())
@@ -193,6 +204,27 @@ def new_order(**quantities: int) -> dict[str, Any]:
     """The body of an order."""
     wanted = quantities or {"mug": 2}
     return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME}
+
+
+def payment_event(
+    order_id: str, amount: int, kind: str = "payment_intent.succeeded", *, id: str = "evt_1", payment_id: str = "pi_1"
+) -> dict[str, Any]:
+    """An event of the payment provider, with some of the many fields that are theirs alone."""
+    intent = {
+        "id": payment_id,
+        "object": "payment_intent",
+        "amount": amount,
+        "currency": "eur",
+        "metadata": {"order_id": order_id},
+        "next_action": None,
+    }
+    return {"id": id, "object": "event", "api_version": "2026-09-30", "type": kind, "data": {"object": intent}}
+
+
+def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["current"]) -> str:
+    """The header with which the provider signs a body."""
+    signed = f"{int(at.timestamp())}.{body}".encode()
+    return f"t={int(at.timestamp())},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
 def signed_up(email: str, verified: bool) -> Token:

@@ -1,7 +1,9 @@
 """The API's Lambda wired to the local engine, its secrets and identity provider played in this process."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -37,6 +39,18 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         yield patch
     wiring.client.cache_clear()
     wiring.secret.cache_clear()
+
+
+@pytest.fixture
+def logged() -> Iterator[list[dict[str, Any]]]:
+    """The lines of the log, as they are written meanwhile."""
+    lines: list[dict[str, Any]] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(json.loads(wiring.log.registered_formatter.format(record)))  # type: ignore[method-assign]
+    logger = logging.getLogger(wiring.log.name)
+    logger.addHandler(handler)
+    yield lines
+    logger.removeHandler(handler)
 
 
 @pytest.fixture

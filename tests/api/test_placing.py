@@ -223,8 +223,8 @@ def test_an_order_holds_ninety_products(api: Api) -> None:
         api.ask("POST", "/products", STAFF, body)
         api.ask("POST", f"/products/p{number}/receipts", STAFF, {"quantity": 1}, key=f"r{number}")
     wanted = {f"p{number}": 1 for number in range(89)}
-    assert api.place("k", mug=1, **wanted).status == 201
-    too_many = api.place("k2", mug=1, pot=1, **wanted)
+    assert api.ask("POST", "/orders", ANN, new_order(mug=1, **wanted), key="k").status == 201
+    too_many = api.ask("POST", "/orders", ANN, new_order(mug=1, pot=1, **wanted), key="k2")
     assert list(too_many.wrong) == ["lines"]
 
 

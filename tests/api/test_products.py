@@ -135,9 +135,9 @@ def test_sales_are_shown_newest_first_and_by_half_open_ranges(api: Api) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        "", "yesterday", "2026-13-01", "2026-02-30", "20261121", "2026-W47-6", "2026-11-21T09:30", "2026-11-21 09:30:00Z",
+        "", "yesterday", "2026-13-01", "2026-02-30", "20261121", "2026-W47-6", "2026-11-21T09:30", "2026-11-21 09Z",
         "2026-11-21T09:30:00", "2026-11-21T25:00:00Z", "2026-11-21T09:30:00.0001Z", "0000-01-01", "1",
-        "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "２０２６-11-21", "2026-11-21#",
+        "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "\uff12026-11-21", "2026-11-21#",
     ],
 )  # fmt: skip
 def test_what_is_no_day_or_moment_is_malformed(api: Api, moment: str) -> None:
@@ -151,7 +151,7 @@ def test_a_range_that_ends_before_it_begins_is_malformed(api: Api) -> None:
 
 def test_a_cursor_belongs_to_its_range(api: Api) -> None:
     sold(api, "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z")
-    asked = {"limit": 1, "from_": "2026-11-01"}
+    asked: dict[str, Any] = {"limit": 1, "from_": "2026-11-01"}
     cursor = api.ask("GET", "/products/mug/sales", STAFF, **asked).said["cursor"]
     assert sales(api, **asked, cursor=cursor) == ["o0"]
     elsewhere = api.ask("GET", "/products/mug/sales", STAFF, limit=1, from_="2026-11-02", cursor=cursor)

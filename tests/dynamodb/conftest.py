@@ -1,64 +1,15 @@
 """A library's table on the local engine, behind a tapped client and under a clock that the test owns."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable
 
 import pytest
-from botocore.config import Config
 
 from functions.dynamodb.store import Table
-from local.engine import Engine
-from tests.dynamodb.library import ROWS, START
+from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
+from tests.dynamodb.library import ROWS
 from tests.dynamodb.wire import Wire
 
-
-@dataclass
-class Clock:
-    """Time that passes only when somebody sleeps. `slept`: each pause, in seconds."""
-
-    now: datetime = START
-    slept: list[float] = field(default_factory=list)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="session")
-def tapped(engine: Engine) -> Wire:
-    """A client that never tries again by itself, so that the store's own patience shows."""
-    return Wire(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
-
-
-@pytest.fixture(scope="session")
-def tapped_patient(engine: Engine) -> Wire:
-    """A client that tries again after a lost answer, as in production."""
-    return Wire(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
-
-
-@pytest.fixture
-def wire(tapped: Wire) -> Iterator[Wire]:
-    yield from _used(tapped)
-
-
-@pytest.fixture
-def patient_wire(tapped_patient: Wire) -> Iterator[Wire]:
-    yield from _used(tapped_patient)
-
-
-def _used(wire: Wire) -> Iterator[Wire]:
-    wire.clear()
-    yield wire
-    assert wire.take_waiting() == [], "an answer was made up and never needed"
+__all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """A table of books and loans: the store knows no noun of the shop, so its tests do not either."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.patterns import Get, Query
+from tests.dynamodb.fixtures import START
 
 SHARDS = 3
-START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 
 @entity

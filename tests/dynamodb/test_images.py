@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.images import Unreadable, entity, reader, writer
-from local.engine import REGION, Engine
-from local.mappings.records import lambda_record
+from local.engine import Engine
+from tests.dynamodb.stream import records
 
 Colour = NewType("Colour", str)
 
@@ -156,14 +156,7 @@ def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_tabl
     client.put_item(TableName=name, Item={**image, **key})
     assert reader(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
 
-    streams = engine.streams()
-    (stream,) = streams.list_streams(TableName=name)["Streams"]
-    (shard,) = streams.describe_stream(StreamArn=stream["StreamArn"])["StreamDescription"]["Shards"]
-    iterator = streams.get_shard_iterator(
-        StreamArn=stream["StreamArn"], ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
-    )
-    (record,) = streams.get_records(ShardIterator=iterator["ShardIterator"])["Records"]
-    as_event = lambda_record(record, region=REGION, stream_arn=stream["StreamArn"])
+    (as_event,) = records(engine, name)
     assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
     assert reader(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
 

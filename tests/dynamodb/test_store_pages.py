@@ -11,6 +11,7 @@ from functions.dynamodb.patterns import Query
 from functions.dynamodb.store import Table
 from functions.dynamodb.writes import put
 from local.engine import Engine
+from tests.dynamodb.fixtures import START
 from tests.dynamodb.library import (
     AT_DESK,
     AT_DESK_OLDEST,
@@ -19,7 +20,6 @@ from tests.dynamodb.library import (
     LOANS_OLDEST,
     ROWS,
     SHARDS,
-    START,
     Loan,
     loan,
     moment,

@@ -10,7 +10,7 @@ from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
 from functions.dynamodb.store import HEALS, Busy, Table
 from functions.dynamodb.writes import put, turn
-from tests.dynamodb.conftest import Clock
+from tests.dynamodb.fixtures import START, Clock
 from tests.dynamodb.library import (
     AT_DESK,
     BOOK,
@@ -22,7 +22,6 @@ from tests.dynamodb.library import (
     LOANS_OLDEST,
     LOST,
     ON_SHELF,
-    START,
     TITLE_OF,
     WHOLE,
     WHOLE_BACK,

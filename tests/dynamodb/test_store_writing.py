@@ -23,7 +23,7 @@ from functions.dynamodb.writes import (
     turn,
     unchanged,
 )
-from tests.dynamodb.conftest import Clock
+from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.library import BOOK, BY_ID, LOAN, LOANS, LOST, Book, LostBook, book, loan, moment
 from tests.dynamodb.wire import Wire, after, answered, cancelled, lost, refused
 

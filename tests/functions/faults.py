@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from functions import wiring
 
@@ -26,6 +27,19 @@ def dying(
             raise Killed
 
     with _hooked(service, f"{when}-call", operation, die), pytest.raises(Killed):
+        yield
+
+
+@contextmanager
+def losing_the_answer(service: str, operation: str) -> Iterator[None]:
+    """The next call of the operation happens, but nobody hears of it."""
+    left = iter(range(1))
+
+    def lose(**_: Any) -> None:
+        if next(left, None) is not None:
+            raise ReadTimeoutError(endpoint_url="https://aws")
+
+    with _hooked(service, "after-call", operation, lose):
         yield
 
 

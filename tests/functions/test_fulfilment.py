@@ -11,7 +11,7 @@ from functions import fulfilment, relay
 from functions.notifications import handler as notifications
 from functions.shop import orders
 from local.clock import expire_until
-from tests.functions.faults import counted, dying, meanwhile, refusing
+from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import STAFF, Shopfloor
 
 Message = dict[str, Any]
@@ -70,6 +70,14 @@ def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
     (message,) = floor.waiting("fulfilment")
     with dying("dynamodb", "TransactWriteItems", when, call):
         handle(message)
+    assert handle(message) == []
+    is_fulfilled_once(floor, paid)
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(floor: Shopfloor, paid: str) -> None:
+    (message,) = floor.waiting("fulfilment")
+    with losing_the_answer("dynamodb", "TransactWriteItems"):
+        assert handle(message) == [message["messageId"]]
     assert handle(message) == []
     is_fulfilled_once(floor, paid)
 

@@ -9,8 +9,9 @@ import pytest
 from functions import relay
 from functions.notifications import handler as notifications
 from functions.shop import customers, orders
-from functions.shop.notifications import CLAIM_SECONDS, notifications_of_order
-from tests.functions.faults import counted, dying, meanwhile, refusing
+from functions.model.lives import CLAIM_SECONDS
+from functions.shop.notifications import notifications_of_order
+from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import ANN, Shopfloor
 
 Message = dict[str, Any]
@@ -142,6 +143,15 @@ def test_a_second_mail_is_sent_only_if_the_sender_dies_between_sending_and_marki
         assert handle(message) == []
     assert len(floor.mails()) == (2 if between else 1)
     assert known(floor, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_an_answer_that_is_lost_counts_as_a_sender_that_died(floor: Shopfloor, order_id: str) -> None:
+    (message,) = messages(floor)
+    with losing_the_answer("sesv2", "SendEmail"):
+        assert handle(message) == [message["messageId"]]
+    claims_run_out(floor)
+    assert [handle(message), handle(message)] == [[], []]
+    assert len(floor.mails()) == 2
 
 
 def test_two_senders_with_the_same_message_send_one_mail(floor: Shopfloor, order_id: str) -> None:

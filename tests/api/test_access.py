@@ -1,0 +1,162 @@
+"""Who may ask what: every route, with no token, a wrong one, another's, and one of the wrong group."""
+
+from typing import Any
+
+import pytest
+
+from functions.api.context import PUBLIC, groups_of
+from functions.api.handler import app
+from functions.shop.invoices import issue_invoice
+from functions.shop.shipments import request_shipment
+from tests.api.asking import ANN, BOB, HOME, STAFF, WAREHOUSE, Answered, Api, Token, answer_to, event
+
+ROUTES = [route.key for route in app.known]
+BODIES: dict[str, Any] = {
+    "POST /customers": {"name": "Bob"},
+    "PATCH /customers/{customer_id}": {"name": "Bob"},
+    "PUT /customers/{customer_id}/settings/notifications": {"sms": True},
+    "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
+    "PATCH /products/{product_id}": {"price": 1},
+    "POST /products/{product_id}/receipts": {"quantity": 1},
+    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME},
+    "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
+}
+QUERIES: dict[str, dict[str, str]] = {
+    "GET /customers": {"email": "ann@example.com"},
+    "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
+}
+KEYED = {"POST /orders", "POST /products/{product_id}/receipts"}
+FOR_STAFF = {
+    "GET /customers",
+    "POST /products",
+    "PATCH /products/{product_id}",
+    "POST /products/{product_id}/receipts",
+    "GET /products/{product_id}/sales",
+    "GET /orders/{order_id}/customer",
+}
+FOR_WAREHOUSE = {
+    "GET /orders/{order_id}/parcel",
+    "POST /orders/{order_id}/shipments/{shipment_id}/dispatched",
+    "POST /orders/{order_id}/shipments/{shipment_id}/delivered",
+}
+OF_SOMEBODY = {
+    key
+    for key in ROUTES
+    if ("{customer_id}" in key or "{order_id}" in key or "{invoice_id}" in key or key == "GET /shipments")
+} - FOR_STAFF - FOR_WAREHOUSE  # fmt: skip
+
+
+@pytest.fixture
+def world(api: Api) -> dict[str, str]:
+    """An order of Ann's with everything that can be asked about: the values of paths."""
+    order_id = api.place().said["order_id"]
+    api.pay(order_id)
+    shipment = request_shipment(api.shop, order_id)
+    assert shipment is not None
+    invoice_id = issue_invoice(api.shop, "effect-1", order_id)
+    assert invoice_id is not None
+    path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
+    assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
+    return {
+        "order_id": order_id,
+        "shipment_id": shipment.shipment_id,
+        "invoice_id": invoice_id,
+        "customer_id": ANN.sub,
+        "product_id": "mug",
+    }
+
+
+def ask(api: Api, world: dict[str, str], key: str, token: Token | None) -> Answered:
+    """Ask this route, about the things there are."""
+    method, path = key.split()
+    asked_key = "key-9" if key in KEYED else None
+    return api.ask(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))
+
+
+@pytest.mark.parametrize("key", sorted(set(ROUTES) - PUBLIC))
+@pytest.mark.parametrize("token", [None, Token("ann", token_use="id"), Token("", ()), Token("a#b"), Token("me")])
+def test_a_route_that_is_not_public_needs_an_access_token(bare: Api, key: str, token: Token | None) -> None:
+    names = dict.fromkeys(("order_id", "shipment_id", "invoice_id", "customer_id", "product_id"), "x")
+    refused = ask(bare, names, key, token)
+    assert (refused.status, refused.problem) == (401, "unauthenticated")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    assert bare.contents() == []
+
+
+@pytest.mark.parametrize("key", sorted(PUBLIC))
+def test_a_public_route_needs_none(api: Api, world: dict[str, str], key: str) -> None:
+    assert key in ROUTES
+    assert ask(api, world, key, None).status in ({400} if "payments" in key else {200})
+
+
+@pytest.mark.parametrize("key", sorted(OF_SOMEBODY))
+def test_what_is_anothers_answers_like_what_there_is_not(api: Api, world: dict[str, str], key: str) -> None:
+    api.register(BOB)
+    before = api.contents()
+    anothers = ask(api, world, key, BOB)
+    nobodys = ask(api, dict.fromkeys(world, "nobody"), key, BOB)
+    assert (anothers.status, anothers.problem) == (404, "not-found")
+    if key != "GET /shipments":
+        assert anothers.said == nobodys.said
+    assert api.contents() == before
+
+
+@pytest.mark.parametrize("key", sorted(OF_SOMEBODY - {"POST /orders/{order_id}/cancel"}))
+def test_what_is_ones_own_is_shown_to_them_and_to_staff(api: Api, world: dict[str, str], key: str) -> None:
+    assert ask(api, world, key, ANN).status == 200
+    assert ask(api, world, key, STAFF).status == 200
+
+
+@pytest.mark.parametrize("key", sorted(FOR_STAFF))
+@pytest.mark.parametrize("token", [ANN, WAREHOUSE, Token("carl", ("Staff", "staff-x", "nostaff"))])
+def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], key: str, token: Token) -> None:
+    before = api.contents()
+    refused = ask(api, world, key, token)
+    assert (refused.status, refused.problem) == (403, "not-allowed")
+    assert api.contents() == before
+    assert ask(api, world, key, STAFF).status in (200, 201)
+
+
+@pytest.mark.parametrize("key", sorted(FOR_WAREHOUSE))
+def test_what_is_for_the_warehouse_is_for_no_customer(api: Api, world: dict[str, str], key: str) -> None:
+    before = api.contents()
+    refused = ask(api, world, key, ANN)
+    assert (refused.status, refused.problem) == (403, "not-allowed")
+    assert api.contents() == before
+
+
+def test_orders_of_everybody_are_for_staff(api: Api) -> None:
+    assert api.ask("GET", "/orders", ANN, status="PENDING").problem == "not-allowed"
+    assert api.ask("GET", "/orders", WAREHOUSE, status="PENDING").problem == "not-allowed"
+
+
+def test_the_warehouse_sees_no_customers_orders(api: Api, world: dict[str, str]) -> None:
+    for key in ("GET /orders/{order_id}", "GET /orders/{order_id}/whole", "GET /customers/{customer_id}"):
+        assert ask(api, world, key, WAREHOUSE).problem == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("claim", "groups"),
+    [
+        ("[staff warehouse]", {"staff", "warehouse"}),
+        ("[staff]", {"staff"}),
+        ("staff", {"staff"}),
+        ("[staff, warehouse]", {"staff", "warehouse"}),
+        (["staff", "warehouse"], {"staff", "warehouse"}),
+        ("[]", set()),
+        ("", set()),
+        (None, set()),
+        ([], set()),
+    ],
+)
+def test_groups_are_read_as_an_http_api_renders_them_and_as_a_list(claim: Any, groups: set[str]) -> None:
+    assert groups_of(claim) == groups
+
+
+@pytest.mark.parametrize(
+    "authorizer", [None, {}, {"jwt": None}, {"jwt": {}}, {"jwt": {"claims": None}}, {"lambda": {}}]
+)
+def test_an_event_without_claims_is_nobodys(bare: Api, authorizer: Any) -> None:
+    raw = event("GET", "/orders", token=ANN)
+    raw["requestContext"]["authorizer"] = authorizer
+    assert answer_to(raw).problem == "unauthenticated"

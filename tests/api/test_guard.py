@@ -1,0 +1,156 @@
+"""The guard before the router, alone: what it lets through is parsed as it was meant, and quickly refused otherwise."""
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.api.guard import LONGEST_NUMBER, MOST_BYTES, MOST_DEPTH, guarded, parsed
+from functions.api.problems import Malformed, TooLarge, WrongMediaType
+from tests.api.asking import JSON, event
+
+TEXT = st.characters(codec="utf-8", exclude_characters="\0")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**28), 10**28) | st.text(TEXT),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('abc\\"[{', max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text('xyz"\\]}', max_size=3), VALUES, max_size=4), st.booleans())
+def test_plain_json_passes_as_it_is(document: dict[str, Any], ascii_only: bool) -> None:
+    assert parsed(json.dumps(document, ensure_ascii=ascii_only)) == document
+
+
+@given(st.text())
+def test_any_text_is_parsed_or_refused_and_never_breaks_it(text: str) -> None:
+    with contextlib.suppress(Malformed):
+        assert isinstance(parsed(text), dict)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1', "is not JSON: Expecting ',' delimiter (line 1, column 8)"),
+        ('{\n  "a" 1}', "is not JSON: Expecting ':' delimiter (line 2, column 7)"),
+        ('{"a": NaN}', "is not JSON: NaN is no number"),
+        ('{"a": -Infinity}', "is not JSON: -Infinity is no number"),
+        ("[]", "must be a JSON object"),
+        ("null", "must be a JSON object"),
+        ('"a"', "must be a JSON object"),
+        ("[" * 100_000, "is nested deeper than 32"),
+        ('{"a":' * 100_000, "is nested deeper than 32"),
+        ('{"a": ' + "[" * MOST_DEPTH + "]" * MOST_DEPTH + "}", "is nested deeper than 32"),
+        ('{"a": ' + "9" * 5000 + "}", "holds a number of more than 30 digits"),
+        ('{"a": 1.' + "0" * 5000 + "}", "holds a number of more than 30 digits"),
+        ('{"a": -' + "9" * LONGEST_NUMBER + "}", "holds a number of more than 30 digits"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_said(text: str, why: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parsed(text)
+    assert refused.value.errors[0][1].startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"a": 1, "a": 1}', "a"),
+        ('{"a": {"b": 1, "c": 2, "b": 3}}', "b"),
+        (r'{"a": 1, "\u0061": 2}', "a"),
+        (r'{"a": "x\ud800"}', "a"),
+        (r'{"a": ["x", "\udfff"]}', "a.1"),
+        (r'{"a": {"b": "\u0000"}}', "a.b"),
+        (r'{"a": {"b\u0000": 1}}', "a.b\0"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(text: str, field: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parsed(text)
+    assert refused.value.errors[0][0] == field
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": ' + "[" * (MOST_DEPTH - 1) + "]" * (MOST_DEPTH - 1) + "}",
+        '{"a": "' + "[" * 1000 + '"}',
+        r'{"a": "\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}',
+        '{"a": "' + "9" * 5000 + '"}',
+        '{"a": ' + "9" * LONGEST_NUMBER + "}",
+        r'{"a": "\ud83d\ude00 \\u0000"}',
+        '{"a": {"x": 1}, "b": {"x": 1}}',
+    ],
+)
+def test_what_only_looks_dangerous_passes(text: str) -> None:
+    assert next(iter(parsed(text))) == "a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "' + '\\"' * 32_000,
+        '"' * 65_000,
+        "\\" * 65_000,
+        '{"a": "' + "\\" * 65_000,
+        "[{" * 32_000,
+        "1" * 65_000,
+        '{"' + "a" * 65_000,
+        "{" + ",".join(f'"{number}": 1' for number in range(6_000)) + "}",
+    ],
+)
+def test_no_body_that_may_come_takes_long(text: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(Malformed):
+        parsed(text)
+    assert time.process_time() - started < 0.5
+
+
+def test_a_body_is_measured_in_bytes() -> None:
+    def body(size: int) -> str:
+        return '{"a": "' + "é" * ((size - 9) // 2) + "x" * ((size - 9) % 2) + '"}'
+
+    assert len(body(MOST_BYTES).encode()) == MOST_BYTES
+    for as_bytes in (False, True):
+        largest, larger = body(MOST_BYTES), body(MOST_BYTES + 1)
+        sent = largest.encode() if as_bytes else largest
+        assert guarded(event("POST", "/orders", body=sent, headers=JSON))["body"] == largest
+        with pytest.raises(TooLarge):
+            guarded(event("POST", "/orders", body=larger.encode() if as_bytes else larger, headers=JSON))
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b'{"a": "\xe9"}', '{"a": 1}'.encode("utf-16"), b"\x1f\x8b\x08\x00"])
+def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
+    with pytest.raises(Malformed, match="UTF-8"):
+        guarded(event("POST", "/orders", body=raw, headers=JSON))
+
+
+@pytest.mark.parametrize("body", ["*", "YQ", "YQ=", "é", "YQ==YQ=="])
+def test_what_says_it_is_base64_and_is_not_is_refused(body: str) -> None:
+    raw = event("POST", "/orders", body=body, headers=JSON) | {"isBase64Encoded": True}
+    with pytest.raises(Malformed, match="UTF-8"):
+        guarded(raw)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx", "json"],
+)
+def test_a_body_that_is_not_declared_as_json_is_refused(declared: str | None) -> None:
+    headers = {} if declared is None else {"content-type": declared}
+    with pytest.raises(WrongMediaType):
+        guarded(event("POST", "/orders", body="{}", headers=headers))
+
+
+@pytest.mark.parametrize("declared", ["application/json", "application/json; charset=utf-8", "Application/JSON ;x=y"])
+def test_json_is_declared_in_several_ways(declared: str) -> None:
+    assert guarded(event("POST", "/orders", body="{}", headers={"Content-Type": declared}))["body"] == "{}"
+
+
+@pytest.mark.parametrize("body", [None, ""])
+def test_no_body_needs_no_type(body: str | None) -> None:
+    assert guarded(event("POST", "/orders/x/cancel") | {"body": body})["body"] is None

@@ -1,0 +1,211 @@
+"""Bad input through the whole Lambda: a 4xx problem that names what is wrong, and nothing is written."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.api.asking import ANN, HOME, JSON, STAFF, Api, Token, answer_to, event, new_order
+
+KEY = {"idempotency-key": "key-1"}
+LINE = {"product_id": "mug", "quantity": 1}
+
+
+def changed(field: str, value: Any) -> dict[str, Any]:
+    """An order in which one field, by its path, is something else."""
+    body = copy.deepcopy(new_order())
+    *way, last = field.split(".")
+    inside: Any = body
+    for step in way:
+        inside = inside[int(step) if step.isdigit() else step]
+    inside[last] = value
+    return body
+
+
+def missing(field: str) -> dict[str, Any]:
+    body = changed(field, None)
+    inside: Any = body
+    *way, last = field.split(".")
+    for step in way:
+        inside = inside[int(step) if step.isdigit() else step]
+    del inside[last]
+    return body
+
+
+WRONG: dict[str, list[Any]] = {
+    "lines.0.quantity": [0, -1, 10_001, 10**25, 1.0, 1.5, "1", None, True, [], {}, 1e400],
+    "lines.0.product_id": ["", "a#b", "#", "mug\n", " mug", "mug ", "x/y", "x" * 65, 5, None],
+    "lines.0.price": [-1, 12.5, "1", 10**10],
+    "lines": [[], None, "mug", {}, [LINE] * 91, [LINE, LINE]],
+    "address": [None, "Elm Row", [], [HOME]],
+    "address.name": ["", " ", "x" * 201, "a\x00", "a\x1b[2J", 5],
+    "address.street": ["", "x" * 201, "a\nb", None],
+    "address.postcode": ["x" * 21, None, 1010],
+    "address.city": ["", "x" * 101],
+    "address.country": ["", "at", "AUT", "UK", "XX", "ZZ", "\u0410T", 40, None],
+    **{key: [1] for key in ["note", "lines.0.name", "address.planet", "address.__class__"]},
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_a_field_that_is_wrong_is_named(api: Api, field: str, value: Any) -> None:
+    before = api.contents()
+    refused = answer_to(
+        event("POST", "/orders", token=ANN, body=json.dumps(changed(field, value)), headers={**JSON, **KEY})
+    )
+    assert refused.status == 400
+    assert all(name == field or name.startswith(f"{field}.") or name == "body" for name in refused.wrong), refused.wrong
+    assert api.contents() == before
+
+
+@pytest.mark.parametrize(
+    "field", ["lines", "lines.0.product_id", "lines.0.quantity", "address", "address.name", "address.country"]
+)
+def test_a_field_that_is_missing_is_named(api: Api, field: str) -> None:
+    refused = api.ask("POST", "/orders", ANN, missing(field), key="k")
+    assert refused.wrong == {field: "is required"}
+
+
+TEXT = json.dumps(new_order())
+HOSTILE_BODIES: dict[str, str | bytes] = {
+    "nothing": "",
+    "white space": "  \n",
+    "not JSON": "{",
+    "a list of one good order": f"[{TEXT}]",
+    "null": "null",
+    "a number": "5",
+    "a text": json.dumps(TEXT),
+    "two documents": TEXT + TEXT,
+    "a byte order mark": "\ufeff" + TEXT,
+    "single quotes": TEXT.replace('"', "'"),
+    "a trailing comma": TEXT[:-1] + ",}",
+    "a comment": "/* */" + TEXT,
+    "a field twice": TEXT[:-1] + f', "lines": {json.dumps([LINE])}}}',
+    "a field twice, inside": TEXT.replace('"quantity": 2', '"quantity": 2, "quantity": 3'),
+    "NaN": TEXT.replace(": 2", ": NaN"),
+    "Infinity": TEXT.replace(": 2", ": Infinity"),
+    "a number of 5,000 digits": TEXT.replace(": 2", ": " + "2" * 5000),
+    "a number of 5,000 digits behind the point": TEXT.replace(": 2", ": 2." + "0" * 5000),
+    "deep nesting": "[" * 60_000,
+    "deep nesting inside": TEXT.replace(": 2", ": " + "[" * 30_000 + "]" * 30_000),
+    "half a character": TEXT.replace("Wien", r"\ud800"),
+    "NUL": TEXT.replace("Wien", r"\u0000"),
+    "a raw control character": TEXT.replace("Wien", "\x01"),
+    "too much": TEXT[:-1] + " " * 66_000 + "}",
+    "ten thousand unknown fields": "{" + ",".join(f'"{number}":1' for number in range(6_000)) + "}",
+    "an unknown field with an endless name": '{"' + "x" * 60_000 + '": 1}',
+    "a very long list": json.dumps({"lines": [LINE] * 1500, "address": HOME}),
+    "not UTF-8": TEXT.replace("Wien", "Köln").encode("latin-1"),
+    "bytes": bytes(range(256)),
+    "UTF-16": TEXT.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_BODIES)
+def test_a_hostile_body_gets_a_problem_and_writes_nothing(api: Api, name: str) -> None:
+    before = api.contents()
+    body = HOSTILE_BODIES[name]
+    for path in ("/orders", "/customers", "/orders/x/cancel"):
+        if (path, name) == ("/orders/x/cancel", "nothing"):
+            continue
+        refused = answer_to(event("POST", path, token=ANN, body=body, headers={**JSON, **KEY}))
+        assert refused.status in (400, 413)
+        assert refused.problem in ("malformed", "too-large")
+        assert len(refused.text) < 6_000
+    assert api.contents() == before
+
+
+@pytest.mark.parametrize(
+    "declared", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", "image/png"]
+)
+def test_a_body_of_another_type_is_refused(api: Api, declared: str) -> None:
+    before = api.contents()
+    refused = answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers={**KEY, "content-type": declared}))
+    assert (refused.status, refused.problem) == (415, "wrong-media-type")
+    assert api.contents() == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/orders/a#b", "/orders/a%23b", "/orders/" + "x" * 65, "/orders/a b", "/orders/%00", "/orders/\x00",
+        "/orders/é", "/orders/..", "/orders/%2e%2e", "/orders/a;b", "/orders/a\nb", "/orders/-", "/orders/\ud800",
+        "/customers/a#b/orders", "/products/a#b", "/products/" + "9" * 5000, "/invoices/#",
+    ],
+)  # fmt: skip
+def test_an_id_that_could_forge_a_key_gets_a_problem(api: Api, path: str) -> None:
+    with api.requests() as sent:
+        refused = answer_to(event("GET", path, token=STAFF))
+    assert refused.status == 400
+    assert set(refused.wrong) <= {"path", "order_id", "customer_id", "product_id", "invoice_id"}
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "", "/nothing", "/orders/", "//orders", "/Orders", "/orders/x/unknown", "/customers/me/settings/passwords"],
+)
+def test_a_path_there_is_not_gets_a_problem(bare: Api, path: str) -> None:
+    refused = answer_to(event("GET", path, token=ANN))
+    assert (refused.status, refused.problem) == (404, "no-such-route")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/orders", "GET, POST"),
+        ("PUT", "/orders/x", "GET"),
+        ("HEAD", "/products/mug", "GET, PATCH"),
+        ("GET", "/payments/events", "POST"),
+        ("TRACE", "/docs", "GET"),
+        ("get", "/docs", "GET"),
+    ],
+)
+def test_a_method_that_a_path_does_not_know_gets_those_it_does(bare: Api, method: str, path: str, allowed: str) -> None:
+    refused = answer_to(event(method, path, token=ANN))
+    assert (refused.status, refused.problem, refused.headers["allow"]) == (405, "wrong-method", allowed)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=", "limit=1.5", "limit=1&limit=2", "limit=%00", "limit=1e1",
+     "limit=99999999999999999999", "cursor=x", "unknown=1", "limit[]=1", "%00=1", "=1", "status=PAID&order=upwards"],
+)  # fmt: skip
+def test_a_query_that_makes_no_sense_gets_a_problem(api: Api, query: str) -> None:
+    refused = answer_to(event("GET", "/orders", token=STAFF, query=query))
+    assert (refused.status, refused.problem) == (400, "malformed")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"version": "1.0", "httpMethod": "GET", "path": "/orders"},
+        {"Records": []},
+        {"requestContext": None},
+        {"requestContext": {"http": {}}},
+        {"requestContext": {"http": {"method": "GET"}, "stage": "$default"}},
+    ],
+)
+def test_an_event_that_is_no_request_is_a_fault_that_says_nothing(bare: Api, raw: dict[str, Any]) -> None:
+    answered = answer_to(raw)
+    assert answered.status == 500
+    assert set(answered.said) == {"type", "title", "status", "detail", "instance"}
+    assert answered.said["instance"] == "invocation-1"
+
+
+def test_headers_may_be_missing_altogether(bare: Api) -> None:
+    raw = event("GET", "/docs")
+    del raw["headers"]
+    assert answer_to(raw).status == 200
+
+
+def test_a_body_on_a_route_that_reads_none_does_no_harm(api: Api) -> None:
+    assert answer_to(event("GET", "/customers/me", token=ANN, body="[" * 50_000)).status == 200
+    assert answer_to(event("GET", "/customers/me", token=ANN, body=b"\xff")).status == 400
+
+
+def test_the_claims_of_a_token_are_no_keys(bare: Api) -> None:
+    for sub in ("a#b", "", " ", "é", "x" * 65, "a\n"):
+        assert answer_to(event("GET", "/orders", token=Token(sub))).status == 401

@@ -1,0 +1,56 @@
+"""The log: one line for each request, that tells enough to find it and nothing about a person."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.api.asking import ANN, Api, answer_to, event, new_order
+
+Lines = list[dict[str, Any]]
+
+
+def test_a_request_is_one_line(api: Api, logged: Lines) -> None:
+    api.place()
+    (line,) = logged
+    assert {name: line[name] for name in ("level", "route", "status", "request_id", "customer_id")} == {
+        "level": "INFO",
+        "route": "POST /orders",
+        "status": 201,
+        "request_id": "request-1",
+        "customer_id": ANN.sub,
+    }
+    assert 0 < line["ms"] < 10_000
+
+
+def test_a_refused_request_says_with_which_problem(api: Api, logged: Lines) -> None:
+    api.place(mug=11)
+    answer_to(event("GET", "/secret/path", token=ANN))
+    assert [(line["route"], line["status"], line["problem"]) for line in logged] == [
+        ("POST /orders", 409, "out-of-stock"),
+        ("none", 404, "no-such-route"),
+    ]
+
+
+def test_a_fault_is_a_line_of_its_own_level(api: Api, logged: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: Any) -> None:
+        raise ZeroDivisionError("1 Elm Row")
+
+    monkeypatch.setattr(api.shop.table.client, "batch_get_item", broken)
+    api.place()
+    (line,) = logged
+    assert (line["level"], line["status"], line["fault"]["error"]) == ("ERROR", 500, "ZeroDivisionError")
+    assert any("batch_get" in place for place in line["fault"]["at"])
+
+
+def test_nothing_about_a_person_is_logged(api: Api, logged: Lines) -> None:
+    body = new_order()
+    body["lines"][0]["quantity"] = "Ann Ash"
+    api.ask("POST", "/orders", ANN, body, key="k-of-ann")
+    api.place("k-of-ann")
+    api.ask("PATCH", "/customers/me", ANN, {"name": "Ann Oak\n"})
+    api.ask("GET", "/customers", ANN, email="ann@example.com")
+    text = json.dumps(logged)
+    assert len(logged) == 4
+    for secret in ("Ash", "Oak", "Elm", "Wien", "@", "Bearer", "a.b.c", "k-of-ann", "192.0.2.1"):
+        assert secret not in text

@@ -1,0 +1,155 @@
+"""The API's description, and the page that shows it."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from functions.api import customers, docs, orders, payments, products, shipments
+from functions.api.context import PUBLIC
+from functions.api.fields import COUNTRIES
+from functions.api.handler import app, handler
+from functions.api.openapi import document
+from tests.api.asking import answer_to, event
+
+UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
+DOCUMENT = document(app)
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+
+
+def test_it_is_served_without_a_token_and_may_be_kept_for_a_while() -> None:
+    served = answer_to(event("GET", "/openapi.json"))
+    assert (served.status, served.headers["content-type"]) == (200, "application/json")
+    assert served.said == DOCUMENT
+    assert served.headers["cache-control"] == "public, max-age=300"
+    assert served.said["openapi"].startswith("3.1")
+
+
+def test_it_is_served_compressed_to_who_can_read_that() -> None:
+    raw = event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+    response = handler(raw, None)
+    assert response["headers"]["Content-Encoding"] == "gzip"
+    assert len(response["body"]) < 20_000
+
+
+def test_every_route_is_described() -> None:
+    assert set(OPERATIONS) == {route.key for route in app.known} - UNDESCRIBED
+
+
+@pytest.mark.parametrize("key", OPERATIONS)
+def test_a_route_says_what_it_does_and_what_it_answers(key: str) -> None:
+    operation = OPERATIONS[key]
+    assert re.match(r"[A-Z].*\.$", operation["summary"], re.DOTALL)
+    assert len(operation["tags"]) == 1
+    assert not [name for name in operation if name.startswith("x-")]
+    good = [status for status in operation["responses"] if status.startswith("2")]
+    assert good
+    for status, answer in operation["responses"].items():
+        (media_type,) = answer["content"]
+        assert media_type == ("application/json" if status in good else "application/problem+json")
+        assert answer["content"][media_type]["schema"]
+    assert (operation.get("security") == []) == (key in PUBLIC)
+    assert ("401" in operation["responses"]) == (key not in PUBLIC)
+    assert ("413" in operation["responses"]) == ("requestBody" in operation)
+
+
+def test_operations_have_names_of_their_own() -> None:
+    names = [operation["operationId"] for operation in OPERATIONS.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_placing_an_order_lists_every_way_it_may_fail() -> None:
+    responses = OPERATIONS["POST /orders"]["responses"]
+    assert set(responses) == {"200", "201", "400", "401", "409", "413", "415", "422", "500", "503"}
+    for slug in ("not-registered", "unknown-products", "mixed-currencies", "out-of-stock", "price-changed"):
+        assert f"`{slug}`" in responses["409"]["description"]
+
+
+def test_every_reference_leads_somewhere() -> None:
+    references = set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(DOCUMENT)))
+    assert references <= set(DOCUMENT["components"]["schemas"])
+    assert "Problem" in references
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        customers.Profile,
+        customers.Choices,
+        products.NewProduct,
+        products.ProductChange,
+        products.Receipt,
+        orders.NewOrder,
+        shipments.Dispatched,
+        payments.ProviderEvent,
+    ],
+)
+def test_what_a_client_sends_has_an_example_that_is_valid(model: Any) -> None:
+    schema = DOCUMENT["components"]["schemas"][model.__name__]
+    for example in schema["examples"]:
+        assert model.model_validate(example)
+
+
+def test_every_body_is_closed_but_the_providers() -> None:
+    for key, operation in OPERATIONS.items():
+        if body := operation.get("requestBody"):
+            name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+            closed = DOCUMENT["components"]["schemas"][name].get("additionalProperties") is False
+            assert closed == (key != "POST /payments/events")
+
+
+def test_countries_are_those_of_iso_3166() -> None:
+    assert len(COUNTRIES) == 249
+    assert {"AT", "GB", "US", "SS"} <= COUNTRIES
+
+
+# the page -------------------------------------------------------------------------------------------------------------
+class Loads(HTMLParser):
+    """Everything on a page that makes a browser load or run something, or leads somewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "style", "action", "data", "background")
+            if name == "id":
+                self.ids.append(str(value))
+            if name == "href":
+                self.links.append(str(value))
+
+
+def test_the_docs_page_loads_and_runs_nothing() -> None:
+    served = answer_to(event("GET", "/docs"))
+    assert (served.status, served.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = served.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    page = Loads()
+    page.feed(served.text)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "form", "base"} & set(page.tags)
+    assert page.tags.count("style") == 1
+    assert f"<style>{docs.STYLE}</style>" in served.text
+    assert "//" not in served.text.replace("https://docs.stripe.com/api/events/object", "")
+    assert {link.removeprefix("#") for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert [link for link in page.links if not link.startswith("#")] == ["openapi.json"]
+    assert len(set(page.ids)) == len(page.ids)
+
+
+def test_the_docs_page_shows_every_route_with_a_command_to_try_it() -> None:
+    page = answer_to(event("GET", "/docs")).text
+    for key, operation in OPERATIONS.items():
+        assert f"<code>{key}</code>" in page
+        assert f"id='{operation['operationId']}'" in page
+    assert page.count("curl -X") == len(OPERATIONS)

@@ -1,0 +1,229 @@
+"""The payment provider's webhook: its signature, its events, and what comes of money that fits no order."""
+
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.problems import BadSignature
+from functions.api.signature import TOLERANCE_SECONDS, verify
+from functions.model.patterns import C2
+from tests.api.asking import (
+    ANN,
+    JSON,
+    WEBHOOK_SECRETS,
+    Answered,
+    Api,
+    answer_to,
+    event,
+    payment_event,
+    stripe_signature,
+)
+
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+BODY = '{"id": "evt_1"}'
+
+
+# the signature alone --------------------------------------------------------------------------------------------------
+def v1(*, body: str = BODY, secret: str = "new", at: datetime = NOW) -> str:  # noqa: S107  made up
+    return hmac.new(secret.encode(), f"{int(at.timestamp())}.{body}".encode(), hashlib.sha256).hexdigest()
+
+
+def header(*signatures: str, at: datetime = NOW) -> str:
+    return ",".join([f"t={int(at.timestamp())}", *(f"v1={one}" for one in signatures)])
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        header(v1()),
+        header(v1(secret="old")),
+        header(v1(secret="other"), v1()),
+        header(v1()) + ",v0=ffff",
+        header(v1()).replace(",", ", "),
+        f"v1={v1()},t={int(NOW.timestamp())}",
+    ],
+)
+def test_either_live_secret_signs(good: str) -> None:
+    verify(good, BODY, ["new", "old"], NOW)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "", "t", "t=,v1=", f"v1={v1()}", f"t={int(NOW.timestamp())}", "t=x,v1=" + v1(), f"t=-1,v1={v1()}",
+        header(v1(secret="other")), header(v1(body="{}")), header(v1().upper()), header(v1()[:-1]), header(v1() + "0"),
+        header("é" * 64), header(v1()).replace("v1=", "v0="), header(v1()) + ",t=1", f"t=٣,v1={v1()}", "=" * 900,
+        header(v1(secret="")), header(v1(at=NOW + timedelta(seconds=1))),
+    ],
+)  # fmt: skip
+def test_any_other_signature_is_refused(bad: str) -> None:
+    with pytest.raises(BadSignature):
+        verify(bad, BODY, ["new", "old"], NOW)
+
+
+def test_without_a_secret_nothing_is_signed() -> None:
+    with pytest.raises(BadSignature):
+        verify(header(v1(secret="")), BODY, [], NOW)
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_signature_is_fresh_for_five_minutes(direction: int) -> None:
+    verify(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * TOLERANCE_SECONDS))
+    with pytest.raises(BadSignature):
+        verify(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * (TOLERANCE_SECONDS + 1)))
+
+
+# the webhook ----------------------------------------------------------------------------------------------------------
+def sent(api: Api, body: Any, **signing: Any) -> Answered:
+    """Post an event as the provider does: signed, without a token, its JSON spaced in its own way."""
+    text = body if isinstance(body, str) else json.dumps(body, indent=2)
+    headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
+    return answer_to(event("POST", "/payments/events", body=text, headers=headers))
+
+
+def test_money_that_comes_for_an_order_pays_it(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    paid = sent(api, payment_event(order_id, 2500))
+    assert (paid.status, paid.said["status"], paid.said["reason"]) == (200, "CAPTURED", None)
+    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PAID"
+
+
+def test_an_event_is_taken_once_however_often_and_with_whatever_count_it_comes(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    first = sent(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})
+    before = api.contents()
+    again = sent(api, {**payment_event(order_id, 2500), "pending_webhooks": 1})
+    assert again.said == first.said
+    assert api.contents() == before
+
+
+def test_the_secret_before_still_signs_and_an_unknown_one_does_not(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    before = api.contents()
+    forged = sent(api, payment_event(order_id, 2500), secret="guessed")
+    assert (forged.status, forged.problem) == (400, "bad-signature")
+    assert api.contents() == before
+    assert sent(api, payment_event(order_id, 2500), secret=WEBHOOK_SECRETS["previous"]).status == 200
+
+
+def test_a_body_that_was_changed_on_the_way_is_refused(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    text = json.dumps(payment_event(order_id, 1))
+    headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now())}
+    changed = event("POST", "/payments/events", body=text.replace(": 1,", ": 2500,"), headers=headers)
+    assert answer_to(changed).problem == "bad-signature"
+
+
+def test_the_signature_is_of_the_bytes_also_where_they_come_as_base64(api: Api) -> None:
+    body = json.dumps({**payment_event("o", 1), "note": "Grüße"}, ensure_ascii=False)
+    headers = {**JSON, "stripe-signature": stripe_signature(body, api.shop.now())}
+    assert answer_to(event("POST", "/payments/events", body=body.encode(), headers=headers)).status == 200
+
+
+def test_an_event_that_is_too_old_is_refused(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    then = api.shop.now()
+    text = json.dumps(payment_event(order_id, 2500))
+    old = event(
+        "POST", "/payments/events", body=text, headers={**JSON, "stripe-signature": stripe_signature(text, then)}
+    )
+    api.shop.table.clock = lambda: then + timedelta(minutes=6)
+    assert answer_to(old).problem == "bad-signature"
+
+
+def test_an_unsigned_event_is_malformed(api: Api) -> None:
+    text = json.dumps(payment_event("o", 1))
+    unsigned = answer_to(event("POST", "/payments/events", body=text, headers=JSON))
+    assert list(unsigned.wrong) == ["stripe-signature"]
+
+
+def test_a_token_is_no_signature(api: Api) -> None:
+    text = json.dumps(payment_event("o", 1))
+    assert answer_to(event("POST", "/payments/events", token=ANN, body=text, headers=JSON)).status == 400
+
+
+@pytest.mark.parametrize("type_", ["charge.refunded", "payment_intent.created", "", "x"])
+def test_an_event_about_something_else_is_acknowledged_and_nothing_is_done(api: Api, type_: str) -> None:
+    before = api.contents()
+    ignored = sent(api, {"id": "evt_9", "type": type_, "data": {"object": {"id": "ch_1"}}})
+    assert (ignored.status, ignored.said) == (
+        200,
+        {"received": True, "payment_id": None, "status": None, "reason": None},
+    )
+    assert api.contents() == before
+
+
+def test_a_payment_that_failed_leaves_the_order_waiting_and_may_succeed_later(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    assert sent(api, payment_event(order_id, 2500, "payment_intent.payment_failed")).said["status"] == "FAILED"
+    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PENDING"
+    assert sent(api, payment_event(order_id, 2500, id="evt_2")).said["status"] == "CAPTURED"
+
+
+def test_what_was_received_counts_and_not_what_was_intended(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    told = payment_event(order_id, 2500)
+    told["data"]["object"]["amount_received"] = 2000
+    assert sent(api, told).said["reason"] == "the order costs 2500"
+    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PENDING"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"metadata": {"order_id": "unknown"}}, "there is no such order"),
+        ({"metadata": {"order_id": "a#b"}}, "there is no such order"),
+        ({"metadata": {"order_id": "x" * 500}}, "there is no such order"),
+        ({"metadata": {}}, "there is no such order"),
+        ({"amount": 2499}, "the order costs 2500"),
+        ({"amount": 0}, "the order costs 2500"),
+        ({"currency": "usd"}, "the order is in EUR"),
+        ({"currency": "xts"}, "the order is in EUR"),
+    ],
+)
+def test_money_that_fits_no_order_is_kept_and_a_person_must_look(
+    api: Api, change: dict[str, Any], reason: str, logged: list[dict[str, Any]]
+) -> None:
+    order_id = api.place().said["order_id"]
+    told = payment_event(order_id, 2500)
+    told["data"]["object"] |= change
+    kept = sent(api, told)
+    assert (kept.status, kept.said["status"], kept.said["reason"]) == (200, "UNMATCHED", reason)
+    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PENDING"
+    assert sent(api, told).said == kept.said
+    (warning,) = [line for line in logged if line["level"] == "WARNING"]
+    assert warning["payment_id"] == "pi_1"
+    assert api.shop.table.get(C2, order_id=warning["order_id"], payment_id="pi_1") is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"id": "pi#1"}, "data.object.id"),
+        ({"id": ""}, "data.object.id"),
+        ({"id": None}, "data.object.id"),
+        ({"amount": -1}, "data.object.amount"),
+        ({"amount": 25.0}, "data.object.amount"),
+        ({"amount": "2500"}, "data.object.amount"),
+        ({"amount": 10**13}, "data.object.amount"),
+        ({"currency": "EUR"}, "data.object.currency"),
+        ({"currency": "euro"}, "data.object.currency"),
+        ({"metadata": {"order_id": 5}}, "data.object.metadata.order_id"),
+    ],
+)
+def test_an_event_in_another_shape_is_malformed(api: Api, change: dict[str, Any], field: str) -> None:
+    told = payment_event("o", 2500)
+    told["data"]["object"] |= change
+    before = api.contents()
+    assert list(sent(api, told).wrong) == [field]
+    assert api.contents() == before
+
+
+def test_a_signed_event_that_is_no_event_is_malformed(api: Api) -> None:
+    assert set(sent(api, {}).wrong) == {"id", "type", "data"}
+    assert list(sent(api, "[]").wrong) == ["body"]
+    assert list(sent(api, '{"id": "evt#1", "type": "x", "data": {"object": {}}}').wrong) == ["id"]

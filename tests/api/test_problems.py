@@ -1,0 +1,91 @@
+"""The one table of problems: every error of the shop has its row, and no row tells more than it should."""
+
+import inspect
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from functions.api import problems
+from functions.api.docs import page
+from functions.api.handler import app
+from functions.api.problems import PROBLEMS, as_problem, kind_of, traced
+from functions.dynamodb.keys import BadKey
+from functions.model import errors
+
+ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.ShopError)]
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ERRORS if cls is not errors.ShopError])
+def test_every_error_of_the_shop_has_its_own_row(cls: type[Exception]) -> None:
+    assert cls in PROBLEMS
+
+
+def test_every_error_of_the_api_has_its_own_row() -> None:
+    own = [cls for _, cls in inspect.getmembers(problems, inspect.isclass) if cls.__module__ == problems.__name__]
+    assert {cls for cls in own if issubclass(cls, Exception)} <= set(PROBLEMS)
+
+
+def test_one_slug_says_one_thing() -> None:
+    said: dict[str, set[tuple[int, str]]] = {}
+    for kind in PROBLEMS.values():
+        said.setdefault(kind.slug, set()).add((kind.status, kind.title))
+    assert [slug for slug, meanings in said.items() if len(meanings) > 1] == []
+
+
+def test_the_docs_page_explains_every_problem_where_its_type_points() -> None:
+    for kind in PROBLEMS.values():
+        assert f"id='{kind.slug}'" in page(app)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (errors.OutOfStock({"mug": 2}), 409, {"short": {"mug": 2}, "detail": "not enough stock: 2 left of mug"}),
+        (errors.PriceChanged({"mug": 2}), 409, {"changed": {"mug": 2}}),
+        (errors.UnknownProducts(("a", "b")), 409, {"product_ids": ["a", "b"]}),
+        (errors.WrongState("order", "PAID", "pay"), 409, {"what": "order", "state": "PAID", "command": "pay"}),
+        (errors.NotFound("order"), 404, {"what": "order", "detail": "no such order"}),
+        (errors.Invalid("lines", "cost too much"), 400, {"errors": [{"field": "lines", "why": "cost too much"}]}),
+        (errors.KeyReused(), 422, {}),
+        (BadKey("carrier", "a#b"), 400, {}),
+        (ConnectTimeoutError(endpoint_url="https://secret"), 503, {}),
+        (RuntimeError("secret"), 500, {"detail": "it is logged under this request's id"}),
+    ],
+)
+def test_a_problem_carries_what_its_error_carries(error: Exception, status: int, said: dict[str, Any]) -> None:
+    kind, response = as_problem(error, "request-1")
+    document = json.loads(response["body"])
+    assert response["headers"]["Content-Type"] == "application/problem+json"
+    assert (response["statusCode"], document["status"], kind.status) == (status, status, status)
+    assert document["instance"] == "request-1"
+    assert document["type"] == f"/docs#{kind.slug}"
+    assert document | said == document
+    assert "secret" not in response["body"]
+
+
+def test_an_error_without_a_row_is_answered_as_its_nearest_base() -> None:
+    class New(errors.Refused):
+        pass
+
+    assert kind_of(New()).slug == "refused"
+    assert kind_of(RecursionError()).slug == "fault"
+
+
+def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
+    def fails(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        fails("Ann Ash")
+    except ValueError as error:
+        line = traced(error)
+    assert line["error"] == "ValueError"
+    assert line["at"][-1].endswith(" fails")
+    assert "Ann" not in json.dumps(line)
+
+
+def test_what_aws_denies_is_logged_in_its_words() -> None:
+    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no dynamodb:Query"}}, "Query")
+    assert "no dynamodb:Query" in traced(denied)["says"]

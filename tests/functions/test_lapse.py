@@ -1,0 +1,138 @@
+"""What the passing of time does to orders: by the schedule's own time, once, and only to those it is due for."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions import lapse
+from functions.shop import orders, products
+from tests.functions.faults import meanwhile, refusing
+from tests.shopfloor import ANN, STAFF, Shopfloor
+
+
+def run(floor: Shopfloor, at: datetime) -> dict[str, int]:
+    """The schedule fires."""
+    return floor.lapse(at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def status(floor: Shopfloor, order_id: str) -> str:
+    return orders.order_by_id(floor.shop, STAFF, order_id).status
+
+
+def available(floor: Shopfloor, product_id: str = "mug") -> int:
+    return sum(part.available for part in products.stock_of_product(floor.shop, product_id))
+
+
+@pytest.fixture
+def shipped(floor: Shopfloor) -> str:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    floor.ship(order_id)
+    return order_id
+
+
+# unpaid ---------------------------------------------------------------------------------------------------------------
+def test_an_order_not_paid_in_its_window_lapses_and_gives_its_goods_back(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    order_id = floor.place(mug=3)
+    assert run(floor, floor.now() + timedelta(minutes=29)) == {"lapsed": 0, "assumed_delivered": 0}
+    assert (status(floor, order_id), available(floor)) == ("PENDING", 2)
+    assert run(floor, floor.now() + timedelta(minutes=31)) == {"lapsed": 1, "assumed_delivered": 0}
+    assert (status(floor, order_id), available(floor)) == ("LAPSED", 5)
+
+
+def test_the_window_is_measured_by_the_schedules_time_not_by_when_it_runs(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    due = floor.now() + timedelta(minutes=29)
+    floor.ahead = timedelta(hours=2)
+    assert run(floor, due)["lapsed"] == 0
+    assert status(floor, order_id) == "PENDING"
+
+
+def test_an_order_lapses_once(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    floor.place(mug=3)
+    late = floor.now() + timedelta(minutes=31)
+    assert [run(floor, late)["lapsed"] for _ in range(3)] == [1, 0, 0]
+    assert available(floor) == 5
+
+
+def test_a_paid_or_cancelled_order_does_not_lapse(floor: Shopfloor) -> None:
+    floor.open_shop()
+    paid, cancelled = floor.place("one", mug=1), floor.place("two", mug=1)
+    floor.pay(paid)
+    orders.cancel_order(floor.shop, ANN, cancelled)
+    assert run(floor, floor.now() + timedelta(days=1))["lapsed"] == 0
+    assert (status(floor, paid), status(floor, cancelled)) == ("PAID", "CANCELLED")
+
+
+def test_an_order_that_is_paid_while_it_is_about_to_lapse_stays_paid(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    order_id = floor.place(mug=3)
+    with meanwhile("dynamodb", "TransactWriteItems", lambda: floor.pay(order_id)):
+        assert run(floor, floor.now() + timedelta(minutes=31))["lapsed"] == 0
+    assert (status(floor, order_id), available(floor)) == ("PAID", 2)
+
+
+def test_more_orders_than_one_page_lapse_in_one_run(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    floor.open_shop(available=100)
+    placed = [floor.place(f"key-{number}", mug=1) for number in range(30)]
+    query = type(floor.shop.table).query
+
+    def small_pages(*arguments: Any, **named: Any) -> Any:
+        return query(*arguments, **{**named, "limit": 4})
+
+    monkeypatch.setattr(type(floor.shop.table), "query", small_pages)
+    assert run(floor, floor.now() + timedelta(minutes=31))["lapsed"] == 30
+    assert {status(floor, order_id) for order_id in placed} == {"LAPSED"}
+    assert available(floor) == 100
+
+
+def test_one_order_that_fails_stops_no_other(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    placed = [floor.place(f"key-{number}", mug=1) for number in range(3)]
+    late = floor.now() + timedelta(minutes=31)
+    with refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        with pytest.raises(lapse.NotAll, match="1 orders failed"):
+            run(floor, late)
+    assert sorted(status(floor, order_id) for order_id in placed) == ["LAPSED", "LAPSED", "PENDING"]
+    assert run(floor, late)["lapsed"] == 1
+    assert available(floor) == 5
+
+
+# shipped --------------------------------------------------------------------------------------------------------------
+def test_a_shipped_order_nobody_confirmed_counts_as_delivered_in_the_end(floor: Shopfloor, shipped: str) -> None:
+    assert run(floor, floor.now() + timedelta(days=29))["assumed_delivered"] == 0
+    assert run(floor, floor.now() + timedelta(days=31)) == {"lapsed": 0, "assumed_delivered": 1}
+    assert status(floor, shipped) == "DELIVERED"
+    assert run(floor, floor.now() + timedelta(days=31))["assumed_delivered"] == 0
+
+
+def test_its_days_count_from_when_it_was_shipped_not_from_when_it_was_placed(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    floor.ahead = timedelta(days=20)
+    floor.ship(order_id)
+    assert run(floor, floor.now() + timedelta(days=29))["assumed_delivered"] == 0
+    assert run(floor, floor.now() + timedelta(days=31))["assumed_delivered"] == 1
+
+
+def test_what_is_assumed_delivered_has_its_return_window_and_retention_before_it(
+    floor: Shopfloor, shipped: str
+) -> None:
+    run(floor, floor.now() + timedelta(days=31))
+    (expiry,) = [image for image in floor.partition(f"ORDER#{shipped}") if image["type"]["S"] == "Expiry"]
+    days = (int(expiry["ttl"]["N"]) - floor.now().timestamp()) / 86400
+    assert 394 < days <= 395, "30 days to return it, then 365"
+
+
+def test_the_handler_takes_the_schedules_event_as_it_is(floor: Shopfloor) -> None:
+    floor.open_shop()
+    event = {"version": "0", "detail-type": "Scheduled Event", "time": "2026-11-21T09:30:00Z", "detail": {}}
+    assert lapse.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}

@@ -1,0 +1,125 @@
+"""What a mail looks like, as text and as HTML, and that nothing in it is taken for markup."""
+
+from html.parser import HTMLParser
+from typing import get_args
+
+import pytest
+
+from functions.dynamodb.keys import Instant
+from functions.model.entities import Address, Customer, Line, Order
+from functions.model.money import Currency
+from functions.model.reactions import REACTIONS
+from functions.notifications.mails import WORDS, Mail, written
+
+AT = Instant("2026-11-21T09:30:00.000Z")
+VOID = {"meta", "br"}
+
+
+def mail(event: str = "OrderPaid", *, name: str = "Ann Ash", product: str = "Blue mug", currency: str = "EUR") -> Mail:
+    assert currency in get_args(Currency)
+    address = Address(name=name, street="1 Elm Row", postcode="1010", city="Wien", country="AT")
+    order = Order(
+        order_id="ebz4oersmwzvd6p6iumrcaxfbq",
+        customer_id="ann",
+        status="PAID",
+        placed_at=AT,
+        updated_at=AT,
+        currency=currency,  # type: ignore[arg-type]
+        total=3750,
+        lines={"mug": Line(name=product, price=1250, quantity=2), "pot": Line(name="Pot", price=1250, quantity=1)},
+        address=address,
+        fingerprint="1:f",
+    )
+    customer = Customer(
+        customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
+    )
+    return written(event, customer, order, "Elm & Sons")
+
+
+class Reader(HTMLParser):
+    """The words a browser shows, and whether every element is closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.elements: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.elements.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "title":
+            self.words += data.split()
+
+
+def test_the_text_reads_like_a_letter() -> None:
+    assert mail().text.rstrip() == """\
+Dear Ann Ash,
+
+Thank you. Your payment has arrived; we are packing.
+
+Order EBZ4OERS
+
+  2 x Blue mug  25.00 EUR
+  1 x Pot  12.50 EUR
+
+  Total  37.50 EUR
+
+Goes to:
+  Ann Ash
+  1 Elm Row
+  1010 Wien
+  AT
+
+Elm & Sons"""
+
+
+def test_text_and_html_say_the_same() -> None:
+    one = mail()
+    shown = Reader(one.html)
+    assert shown.open == []
+    assert shown.words == one.text.replace(" x ", " × ").split()
+
+
+@pytest.mark.parametrize("event", WORDS)
+def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_own(event: str) -> None:
+    one = mail(event)
+    assert "EBZ4OERS" in one.subject
+    assert WORDS[event].opening in one.text
+    assert "{" not in one.subject + one.text + one.html.partition("<body")[2]
+
+
+def test_there_is_a_mail_for_every_event_the_reaction_waits_for() -> None:
+    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notifications"]
+    assert set(WORDS) == set(reaction.on)
+    assert len({words.subject for words in WORDS.values()}) == len(WORDS)
+
+
+def test_names_in_the_html_are_escaped() -> None:
+    plain = Reader(mail().html)
+    hostile = mail(name="<b>Ann</b> & 'Co'", product='<img src=x onerror="alert(1)">')
+    shown = Reader(hostile.html)
+    assert shown.elements == plain.elements, "no element came in with a name"
+    assert "<b>Ann</b>" in shown.words
+    assert "<img" in shown.words
+    assert "<b>Ann</b> & 'Co'" in hostile.text, "text is text"
+
+
+def test_a_template_can_be_given_nothing_to_run() -> None:
+    hostile = mail(name="{{ total }}{% for x in lines %}", product="{{ 7 * 7 }}")
+    assert "{{ total }}" in hostile.text
+    assert "{{ 7 * 7 }}" in hostile.html
+    assert "49" not in hostile.html
+
+
+def test_money_is_shown_with_the_digits_of_its_currency() -> None:
+    assert "3750 JPY" in mail(currency="JPY").text
+    assert "37.50 CHF" in mail(currency="CHF").html

@@ -1,0 +1,137 @@
+"""One item of every kind, with the people in it whom no key and no event may name."""
+
+from datetime import timedelta
+from typing import Any
+
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.model import entities as e
+from functions.model import table as t
+from tests.dynamodb.fixtures import START
+
+PERSONAL = ("Ann Ash", "ann@example.com", "1 Elm Row", "1010", "Wien")
+HOME = e.Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
+LINES = {"mug": e.Line(name="Mug", price=1250, quantity=2), "pot": e.Line(name="Pot", price=990, quantity=1)}
+TTL = 2**33
+
+
+def moment(minutes: float = 0) -> Instant:
+    return instant(START + timedelta(minutes=minutes))
+
+
+AT = moment()
+
+
+def order(**changed: Any) -> e.Order:
+    values: dict[str, Any] = {
+        "order_id": "o1",
+        "customer_id": "ann",
+        "status": "PENDING",
+        "placed_at": AT,
+        "updated_at": AT,
+        "currency": "EUR",
+        "total": 3490,
+        "lines": LINES,
+        "address": HOME,
+        "fingerprint": "1:f",
+    }
+    return e.Order(**values | changed)
+
+
+def stub(**changed: Any) -> e.ArchivedOrder:
+    values: dict[str, Any] = {
+        "order_id": "o1",
+        "customer_id": "ann",
+        "status": "DELIVERED",
+        "placed_at": AT,
+        "updated_at": AT,
+        "currency": "EUR",
+        "total": 3490,
+        "fingerprint": "1:f",
+        "object_key": "orders/o1/7.json",
+        "sha256": "00",
+        "version": 8,
+    }
+    return e.ArchivedOrder(**values | changed)
+
+
+def payment(**changed: Any) -> e.Payment:
+    values: dict[str, Any] = {"status": "CAPTURED", "amount": 3490, "currency": "EUR", "created_at": AT}
+    return e.Payment(order_id="o1", payment_id="pi_1", updated_at=AT, **values | changed)
+
+
+def shipment(**changed: Any) -> e.Shipment:
+    values: dict[str, Any] = {"status": "REQUESTED", "quantities": {"mug": 2, "pot": 1}, "updated_at": AT}
+    return e.Shipment(order_id="o1", shipment_id="o1-1", customer_id="ann", created_at=AT, **values | changed)
+
+
+SAMPLES: dict[Row[Any], Any] = {
+    t.CUSTOMER: e.Customer(
+        customer_id="ann", name="Ann Ash", email="ann@example.com", email_hash="h1", created_at=AT, updated_at=AT
+    ),
+    t.SETTINGS: e.Settings(
+        customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
+    ),
+    t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
+    t.PRODUCT: e.Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT),
+    t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
+    t.ORDER: order(),
+    t.ARCHIVED_ORDER: stub(),
+    t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
+    t.PAYMENT: payment(),
+    t.SHIPMENT: shipment(carrier="dhl", tracking_number="42"),
+    t.INVOICE: e.Invoice(
+        invoice_id="2026-00000001",
+        order_id="o1",
+        customer_id="ann",
+        name="Ann Ash",
+        address=HOME,
+        issued_at=AT,
+        currency="EUR",
+        total=3490,
+        lines=LINES,
+        payments=(e.Paid(payment_id="pi_1", amount=3490),),
+        created_at=AT,
+    ),
+    t.INVOICE_SERIES: e.InvoiceSeries(series="2026", last=1, created_at=AT),
+    t.COMMAND: e.Command(
+        caller="ann", key="k1", command="receive_stock", fingerprint="1:f", result="{}", created_at=AT, ttl=TTL
+    ),
+    t.EFFECT: e.Effect(effect_id="c1", reaction="issue_invoice", result="2026-00000001", created_at=AT, ttl=TTL),
+    t.NOTIFICATION: e.Notification(
+        customer_id="ann",
+        order_id="o1",
+        effect_id="c1",
+        at=AT,
+        event="OrderPlaced",
+        status="SENT",
+        claim="x",
+        claimed_until=TTL,
+        ttl=TTL,
+        message_id="m1",
+    ),
+    t.ORDER_SUMMARY: e.OrderSummary(
+        customer_id="ann",
+        order_id="o1",
+        placed_at=AT,
+        status="PENDING",
+        currency="EUR",
+        total=3490,
+        version=1,
+        items=3,
+    ),
+    t.ORDER_LINE: e.OrderLine(
+        order_id="o1",
+        product_id="mug",
+        customer_id="ann",
+        placed_at=AT,
+        name="Mug",
+        quantity=2,
+        price=1250,
+        currency="EUR",
+        version=2,
+    ),
+    t.TIMELINE: e.TimelineEvent(order_id="o1", at=AT, change_id="c1", event="OrderPlaced", status="PENDING", version=1),
+    t.ACTIVITY: e.Activity(
+        customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1
+    ),
+}

@@ -1,0 +1,281 @@
+"""Stream records as typed changes, read from the engine's own stream."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.keys import Row, instant_of
+from functions.dynamodb.store import Table
+from functions.dynamodb.streams import Permanent
+from functions.dynamodb.writes import change, put, turn
+from functions.model import table as t
+from functions.model.changes import KINDS, Change, Kind, NotReadable, UnknownSchema, read
+from functions.model.states import ORDER_TRANSITIONS, SHIPMENT_TRANSITIONS
+from local.engine import Engine
+from tests.dynamodb.stream import records
+from tests.model.samples import AT, SAMPLES, moment, order, payment, shipment, stub
+
+LONG_AGO = 1_700_000_000
+
+
+def changes_of(engine: Engine, table: Table) -> list[Change]:
+    found = [read(record) for record in records(engine, table.name)]
+    return [change for change in found if change is not None]
+
+
+def before_of(kind: Kind) -> Any:
+    """An item just before a change of this kind."""
+    if kind.on == "REMOVE":
+        return replace(SAMPLES[kind.row], ttl=LONG_AGO)
+    if kind.row is t.ARCHIVED_ORDER:
+        return order(status="ARCHIVING", version=7)
+    moves = {move.change: move.before[0] for move in (*ORDER_TRANSITIONS, *SHIPMENT_TRANSITIONS)}
+    made: dict[Row[Any], Callable[..., Any]] = {t.ORDER: order, t.SHIPMENT: shipment, t.PAYMENT: payment}
+    return made[kind.row](status=moves.get(kind.name, "FAILED"), version=3)
+
+
+def happen(engine: Engine, table: Table, kind: Kind) -> None:
+    """Make a change of this kind happen in the table."""
+    if kind.on == "INSERT":
+        table.write(put(kind.row, replace(SAMPLES[kind.row], **({"status": kind.to} if kind.to else {}))))
+        return
+    before = before_of(kind)
+    table.write(put(t.BY_TYPE[type(before).__name__], before))
+    if kind.on == "REMOVE":
+        assert engine.expire() >= 1
+    elif kind.row is t.ARCHIVED_ORDER:
+        table.write(turn(t.ORDER, before, t.ARCHIVED_ORDER, stub()))
+    else:
+        after = replace(before, status=kind.to, version=4, updated_at=moment(9))
+        table.write(change(kind.row, before, after))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.row.type} {kind.on} {kind.to or ''}")
+def test_every_kind_of_change_has_its_name_in_a_real_stream(engine: Engine, table: Table, kind: Kind) -> None:
+    happen(engine, table, kind)
+    last = changes_of(engine, table)[-1]
+    assert (last.name, last.row, last.on) == (kind.name, kind.row, kind.on)
+    if kind.on == "INSERT":
+        assert (last.before, last.after) == (None, last.item)
+    elif kind.on == "REMOVE":
+        assert (last.before, last.after, last.at) == (last.item, None, instant_of(LONG_AGO))
+    else:
+        assert last.before == before_of(kind)
+        assert (last.item, last.version) == (last.after, last.after.version)
+        assert kind.row is t.ARCHIVED_ORDER or last.at == moment(9)
+
+
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind != "marker"], ids=lambda row: row.type)
+def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
+    named = {(kind.on, kind.expired) for kind in KINDS if kind.row is row}
+    table.write(put(row, SAMPLES[row]))
+    table.client.delete_item(TableName=table.name, Key=row.key_of(SAMPLES[row]))
+    made, removed = changes_of(engine, table)
+    if ("INSERT", False) not in named:
+        assert made.name == f"{row.type}Created"
+    assert (removed.name, removed.before, removed.after) == (f"{row.type}Removed", SAMPLES[row], None)
+    assert (made.on, removed.on) == ("INSERT", "REMOVE")
+
+
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind == "marker"], ids=lambda row: row.type)
+def test_nobody_follows_markers(engine: Engine, table: Table, row: Row[Any]) -> None:
+    item = SAMPLES[row]
+    table.write(put(row, item))
+    table.client.put_item(TableName=table.name, Item=row.write(replace(item, ttl=item.ttl + 1)))
+    table.client.delete_item(TableName=table.name, Key=row.key_of(item))
+    assert len(records(engine, table.name)) == 3
+    assert changes_of(engine, table) == []
+
+
+# TTL and people -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("row", [t.EXPIRY, t.ACTIVITY], ids=lambda row: row.type)
+def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
+    engine: Engine, table: Table, row: Row[Any]
+) -> None:
+    item = replace(SAMPLES[row], ttl=LONG_AGO)
+    table.write(put(row, item))
+    table.client.delete_item(TableName=table.name, Key=row.key_of(item))
+    table.write(put(row, item))
+    assert engine.expire() >= 1
+    _, by_a_person, _, by_dynamodb = changes_of(engine, table)
+    assert by_a_person.name == f"{row.type}Removed"
+    assert by_dynamodb.name in ("OrderExpired", "ActivityExpired")
+    assert (by_a_person.on, by_dynamodb.on) == ("REMOVE", "REMOVE")
+    assert by_dynamodb.image == row.write(item), "what is archived is what was there"
+    assert (by_a_person.at, by_dynamodb.at) == (AT, instant_of(LONG_AGO)), "a person's delete has no ttl in it"
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        None,
+        {},
+        {"type": "Service"},
+        {"type": "Service", "principalId": "lambda.amazonaws.com"},
+        {"type": "AWSAccount", "principalId": "dynamodb.amazonaws.com"},
+    ],
+    ids=str,
+)
+def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | None) -> None:
+    record = removed(t.EXPIRY) | ({"userIdentity": identity} if identity is not None else {})
+    found = read(record)
+    assert found is not None
+    assert found.name == "ExpiryRemoved"
+
+
+# what is no change ----------------------------------------------------------------------------------------------------
+def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine, table: Table) -> None:
+    table.write(put(t.ORDER, order()))
+    table.client.update_item(
+        TableName=table.name,
+        Key={"PK": {"S": "ORDER#o1"}, "SK": {"S": "ORDER"}},
+        UpdateExpression="SET customer_name = :name, customer_version = :version",
+        ExpressionAttributeValues={":name": {"S": "Ann Oak"}, ":version": {"N": "2"}},
+    )
+    assert len(records(engine, table.name)) == 2
+    assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
+
+
+def test_a_write_that_changes_nothing_is_no_change(engine: Engine, table: Table) -> None:
+    for _ in range(2):
+        table.client.put_item(TableName=table.name, Item=t.ORDER.write(order()))
+    assert len(records(engine, table.name)) == 2, "the engine tells of it, DynamoDB does not"
+    assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
+
+
+def test_a_new_version_in_the_same_state_is_a_change_but_not_the_one_that_led_there() -> None:
+    found = read(modified(t.ORDER, order(status="PAID", version=2), order(status="PAID", version=3)))
+    assert found is not None
+    assert found.name == "OrderChanged"
+
+
+# identity -------------------------------------------------------------------------------------------------------------
+def test_the_same_change_has_the_same_id_however_often_and_wherever_it_comes() -> None:
+    record = modified(t.ORDER, order(), order(status="PAID", version=2))
+    delivered_again = {**json.loads(json.dumps(record)), "eventID": "another", "eventSourceARN": "another stream"}
+    delivered_again["dynamodb"]["SequenceNumber"] = "99"
+    assert id_of(record) == id_of(delivered_again)
+    assert len(id_of(record)) == 32
+
+
+def test_different_changes_have_different_ids() -> None:
+    paid, fulfilling = order(status="PAID", version=2), order(status="FULFILLING", version=3)
+    again = replace(SAMPLES[t.SETTINGS], created_at=moment(60))
+    all_of_them = [
+        inserted(t.ORDER, order()),
+        inserted(t.ORDER, order(order_id="o2")),
+        modified(t.ORDER, order(), paid),
+        modified(t.ORDER, paid, fulfilling),
+        removed(t.ORDER),
+        inserted(t.SETTINGS, SAMPLES[t.SETTINGS]),
+        inserted(t.SETTINGS, again),
+        removed(t.SETTINGS),
+        removed(t.EXPIRY),
+    ]
+    assert len({id_of(record) for record in all_of_them}) == len(all_of_them)
+
+
+def test_a_key_that_is_used_again_lives_another_life() -> None:
+    one = inserted(t.SETTINGS, SAMPLES[t.SETTINGS])
+    two = inserted(t.SETTINGS, replace(SAMPLES[t.SETTINGS], created_at=moment(60)))
+    assert one["dynamodb"]["Keys"] == two["dynamodb"]["Keys"]
+    assert id_of(one) != id_of(two)
+
+
+# what cannot be read --------------------------------------------------------------------------------------------------
+def inserted(row: Row[Any], item: Any) -> dict[str, Any]:
+    return recorded("INSERT", None, row.write(item))
+
+
+def modified(row: Row[Any], before: Any, after: Any) -> dict[str, Any]:
+    return recorded("MODIFY", row.write(before), row.write(after))
+
+
+def removed(row: Row[Any]) -> dict[str, Any]:
+    return recorded("REMOVE", row.write(SAMPLES[row]), None)
+
+
+def recorded(on: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[str, Any]:
+    image = new or old
+    assert image is not None
+    images = {name: image for name, image in (("OldImage", old), ("NewImage", new)) if image is not None}
+    keys = {"PK": image["PK"], "SK": image["SK"]}
+    return {"eventID": "e1", "eventName": on, "dynamodb": {"Keys": keys, "SequenceNumber": "1", **images}}
+
+
+def id_of(record: dict[str, Any]) -> str:
+    found = read(record)
+    assert found is not None
+    return found.id
+
+
+def test_an_item_of_a_newer_schema_is_not_read() -> None:
+    newer = {**t.ORDER.write(order()), "schema": {"N": "2"}}
+    for record in (recorded("INSERT", None, newer), recorded("MODIFY", newer, t.ORDER.write(order(version=2)))):
+        with pytest.raises(UnknownSchema) as refusal:
+            read(record)
+        assert isinstance(refusal.value, Permanent)
+
+
+def test_an_item_of_an_older_schema_is_read_with_the_defaults_of_today() -> None:
+    older = {**t.ORDER.write(order()), "schema": {"N": "0"}}
+    del older["version"]
+    found = read(recorded("INSERT", None, older))
+    assert found is not None
+    assert found.after == order()
+
+
+GOOD = t.ORDER.write(order())
+POISON: dict[str, Any] = {
+    "nothing": {},
+    "no images": recorded("INSERT", None, GOOD) | {"dynamodb": {"Keys": {}}},
+    "no event name": {"dynamodb": {"NewImage": GOOD}},
+    "an event name of its own": recorded("UPSERT", None, GOOD),
+    "no type": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "type"}),
+    "no schema": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "schema"}),
+    "a type nobody knows": recorded("INSERT", None, {**GOOD, "type": {"S": "Sphinx"}}),
+    "an attribute missing": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "total"}),
+    "an attribute of another type": recorded("INSERT", None, {**GOOD, "total": {"S": "3490"}}),
+    "a total with a fraction": recorded("INSERT", None, {**GOOD, "total": {"N": "34.9"}}),
+    "a ttl beyond all years": recorded("REMOVE", {**t.EXPIRY.write(SAMPLES[t.EXPIRY]), "ttl": {"N": "9" * 30}}, None)
+    | {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}},
+    "a list": [],
+    "a text": "record",
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
+def test_poison_is_not_readable_and_never_heals(poison: Any) -> None:
+    with pytest.raises(NotReadable) as refusal:
+        read(poison)
+    assert isinstance(refusal.value, Permanent)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["S", "N", "M", "x"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted({"dynamodb", "eventName", "userIdentity", *GOOD})), JSON, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_wrong_with_a_record_it_is_read_or_refused_for_good(name: str, value: Any, old: bool) -> None:
+    record = modified(t.ORDER, order(), order(status="PAID", version=2))
+    if name in record or name == "userIdentity":
+        record[name] = value
+    else:
+        record["dynamodb"]["OldImage" if old else "NewImage"][name] = value
+    try:
+        found = read(record)
+    except Permanent:
+        return
+    assert found is None or isinstance(found, Change)

@@ -1,0 +1,191 @@
+"""Copies: whatever way an order takes, following its changes ends where its last state says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.keys import Row
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import Change, read
+from functions.model.derived import LOGS, SNAPSHOTS, SOURCES, copies_of, ended_by, following
+from functions.model.states import ORDER_TRANSITIONS, OrderCommand, moved
+from tests.model.samples import LINES, PERSONAL, moment, order, stub
+
+Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
+
+
+def record(old: Any, new: Any) -> dict[str, Any]:
+    """A stream record of a primary's change."""
+    images = {
+        name: t.BY_TYPE[type(item).__name__].write(item)
+        for name, item in (("OldImage", old), ("NewImage", new))
+        if item
+    }
+    on = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
+    image = next(iter(images.values()))
+    return {"eventName": on, "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, **images}}
+
+
+def change(old: Any, new: Any) -> Change:
+    found = read(record(old, new))
+    assert found is not None
+    return found
+
+
+def follow(table: Copies, change: Change) -> None:
+    """What the copies' reader does to the table, guards included: newer ones are left, log entries are put once."""
+    todo = following(change)
+    for row, copy in todo.put:
+        place = place_of(row, copy)
+        if place not in table or table[place][1].version < copy.version:
+            table[place] = (row, copy)
+    for row, copy in todo.delete:
+        place = place_of(row, copy)
+        if place in table and table[place][1].version < copy.version:
+            del table[place]
+    for row, entry in todo.append:
+        table.setdefault(place_of(row, entry), (row, entry))
+    for place in [place for place, (row, _) in table.items() if row in ended_by(change)]:
+        del table[place]
+
+
+def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
+    key = row.key_of(item)
+    return key["PK"]["S"], key["SK"]["S"]
+
+
+def snapshots(table: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> Copies:
+    """The snapshots of a table, without their versions: a copy that needs no change keeps an older one."""
+    kinds = {snapshot.into for snapshot in SNAPSHOTS}
+    return {place: (row, replace(copy, version=0)) for place, (row, copy) in table.items() if row in kinds}
+
+
+def logged(table: Copies, row: Row[Any]) -> list[Any]:
+    return sorted((item for kind, item in table.values() if kind is row), key=lambda entry: entry.version)
+
+
+def walk(choices: list[int]) -> list[e.Order]:
+    """An order's states, from placing on: each choice is one of the commands that its state allows."""
+    lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
+    states = [order(lines=lines)]
+    for choice in choices:
+        if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
+            command = cast(OrderCommand, allowed[choice % len(allowed)].command)
+            states.append(moved(states[-1], command, moment(len(states))))
+    return states
+
+
+WALKS = st.lists(st.integers(0, 5), max_size=6).map(walk)
+
+
+@given(WALKS, st.data())
+@settings(max_examples=150, deadline=None)
+def test_f8_following_every_change_ends_where_the_last_state_says_however_often_records_come_again(
+    states: list[e.Order], data: st.DataObject
+) -> None:
+    changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
+    table: Copies = {}
+    for end in range(1, len(changes) + 1):
+        again = data.draw(st.integers(0, end - 1), label="sent again from")
+        for each in changes[again:end]:
+            follow(table, each)
+    last = [state for state in states if state.status != "ARCHIVING"][-1]
+    assert snapshots(table) == snapshots(copies_of(t.ORDER, last))
+
+    told = [each for each in changes if each.name != "OrderArchiving"]
+    timeline, activity = logged(table, t.TIMELINE), logged(table, t.ACTIVITY)
+    assert (
+        [entry.version for entry in timeline] == [entry.version for entry in activity] == list(range(1, len(told) + 1))
+    )
+    assert [(entry.event, entry.change_id, entry.at) for entry in timeline] == [(c.name, c.id, c.at) for c in told]
+    assert [entry.status for entry in timeline] == [c.after.status for c in told]
+
+
+@given(WALKS)
+def test_an_archived_order_leaves_its_summary_and_its_activity(states: list[e.Order]) -> None:
+    closed = states[-1]
+    gone = stub(status="DELIVERED", version=closed.version + 1)
+    table: Copies = {}
+    for old, new in zip([None, *states], [*states, gone], strict=False):
+        follow(table, change(old, new))
+    follow(table, change(closed, gone))
+    assert snapshots(table) == snapshots(copies_of(t.ARCHIVED_ORDER, gone))
+    ((_, summary),) = snapshots(table).values()
+    assert (summary.archived, summary.status) == (True, "DELIVERED")
+    assert logged(table, t.TIMELINE) == []
+    assert logged(table, t.ACTIVITY) != []
+
+
+@given(WALKS.map(lambda states: [state for state in states if state.status != "ARCHIVING"]))
+def test_an_order_that_a_person_deleted_leaves_no_copies(states: list[e.Order]) -> None:
+    table: Copies = {}
+    for old, new in zip([None, *states], [*states, None], strict=False):
+        follow(table, change(old, new))
+    assert snapshots(table) == {}
+
+
+def test_f7_a_paid_order_has_one_sale_for_each_product() -> None:
+    paid = order(status="PAID", version=2)
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
+    assert [(sale.product_id, sale.quantity, sale.price) for sale in sales] == [("mug", 2, 1250), ("pot", 1, 990)]
+
+
+def test_an_order_that_was_never_paid_makes_no_sales_even_on_its_way_into_the_archive() -> None:
+    for closed in ("CANCELLED", "LAPSED"):
+        before = order(status=closed, version=2)
+        todo = following(change(before, moved(before, "archive", moment(1))))
+        assert (todo.put, todo.delete, todo.append) == ((), (), ())
+
+
+def test_the_sales_of_a_delivered_order_stay_until_it_is_archived() -> None:
+    before = order(status="DELIVERED", version=5)
+    archiving = moved(before, "archive", moment(1))
+    assert following(change(before, archiving)).delete == ()
+    assert t.ORDER_LINE in ended_by(change(archiving, stub(version=7)))
+    assert ended_by(change(before, archiving)) == ()
+
+
+def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
+    before = order(status="PAID", version=2)
+    todo = following(change(before, moved(before, "fulfil", moment(1))))
+    assert [row for row, _ in todo.put] == [t.ORDER_SUMMARY]
+    assert todo.delete == ()
+    assert [row for row, _ in todo.append] == [t.TIMELINE, t.ACTIVITY]
+
+
+def test_a_summary_tells_of_its_order() -> None:
+    ((_, summary),) = copies_of(t.ORDER, order()).values()
+    assert summary == e.OrderSummary(
+        customer_id="ann",
+        order_id="o1",
+        placed_at=moment(),
+        status="PENDING",
+        currency="EUR",
+        total=3490,
+        version=1,
+        items=3,
+    )
+
+
+def test_an_activity_ends_90_days_after_it_happened() -> None:
+    todo = following(change(None, order()))
+    (activity,) = [entry for row, entry in todo.append if row is t.ACTIVITY]
+    assert activity.ttl == 1795253400 + 90 * 86400  # 2026-11-21T09:30Z
+
+
+def test_f15_no_copy_is_itself_followed() -> None:
+    copies = {snapshot.into for snapshot in SNAPSHOTS} | {log.into for log in LOGS}
+    assert not copies & set(SOURCES)
+    assert all(row.kind == "primary" for row in SOURCES)
+    assert all(row.kind in ("snapshot", "log") for row in copies)
+
+
+def test_no_copy_of_an_order_names_a_person() -> None:
+    paid = order(status="PAID", version=2)
+    todo = following(change(order(), paid))
+    assert todo.put
+    assert not [text for text in PERSONAL if text in repr((todo.put, todo.append))]

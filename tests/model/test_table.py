@@ -1,0 +1,112 @@
+"""The key table: what every kind of item is found by. Tables that were deployed are full of these keys: they stay."""
+
+import json
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+
+from functions.dynamodb.keys import ATTRIBUTES, Row, crowded
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.entities import OrderStatus
+from local.engine import Engine
+from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
+
+KEYS: dict[Row[Any], dict[str, str]] = {
+    t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE"},
+    t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
+    t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
+    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT"},
+    t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
+    t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},
+    t.ARCHIVED_ORDER: {"main": "ORDER#o1 / ORDER"},
+    t.EXPIRY: {"main": "ORDER#o1 / EXPIRY"},
+    t.PAYMENT: {"main": "ORDER#o1 / PAYMENT#pi_1"},
+    t.SHIPMENT: {"main": "ORDER#o1 / SHIPMENT#o1-1", "gsi1": "TRACKING#dhl#42 / SHIPMENT#o1#o1-1"},
+    t.INVOICE: {
+        "main": "ORDER#o1 / INVOICE#2026-00000001",
+        "gsi1": "INVOICE#2026-00000001 / INVOICE",
+        "gsi3": f"CUSTOMER#ann / INVOICE#{AT}#2026-00000001",
+    },
+    t.INVOICE_SERIES: {"main": "SERIES#2026 / SERIES"},
+    t.COMMAND: {"main": "COMMAND#ann#k1 / receive_stock"},
+    t.EFFECT: {"main": "EFFECT#c1 / issue_invoice"},
+    t.NOTIFICATION: {"main": f"CUSTOMER#ann / NOTIFICATION#{AT}#c1", "gsi1": f"ORDER#o1 / NOTIFICATION#{AT}#c1"},
+    t.ORDER_SUMMARY: {"main": f"CUSTOMER#ann / ORDER#{AT}#o1"},
+    t.ORDER_LINE: {
+        "main": "ORDER#o1 / LINE#mug",
+        "gsi1": f"CUSTOMER#ann / BOUGHT#{AT}#o1#mug",
+        "gsi3": f"PRODUCT#mug / SALE#{AT}#o1",
+    },
+    t.TIMELINE: {"main": f"ORDER#o1 / TIMELINE#{AT}#c1"},
+    t.ACTIVITY: {
+        "main": f"CUSTOMER#ann / ACTIVITY#{AT}#c1",
+        "gsi2": f"ACTIVITY#2026-11-21#{e.shard_of('c1')} / {AT}#c1",
+    },
+}
+
+
+def keys_in(image: dict[str, Any]) -> dict[str, str]:
+    found = {index: [image[name]["S"] for name in pair if name in image] for index, pair in ATTRIBUTES.items()}
+    return {index: " / ".join(halves) for index, halves in found.items() if halves}
+
+
+@pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
+def test_every_kind_of_item_lies_where_it_always_lay_and_comes_back_whole(row: Row[Any]) -> None:
+    image = row.write(SAMPLES[row])
+    assert keys_in(image) == KEYS[row]
+    assert row.read(image) == SAMPLES[row]
+
+
+@pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
+def test_no_key_names_a_person(row: Row[Any]) -> None:
+    keys = json.dumps(keys_in(row.write(SAMPLES[row])), ensure_ascii=False)
+    assert not [text for text in PERSONAL if text in keys]
+
+
+def test_no_two_rows_are_in_each_others_way() -> None:
+    assert crowded(t.ROWS) == []
+    assert {row.type for row in t.ROWS} == t.BY_TYPE.keys()
+
+
+@pytest.mark.parametrize("status", get_args(OrderStatus))
+def test_f6_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
+    image = t.ORDER.write(order(status=status))
+    queue = f"STATUS#{status}#{e.shard_of('o1')}" if status in {"PENDING", "PAID", "FULFILLING", "SHIPPED"} else None
+    assert image.get("GSI2PK", {}).get("S") == queue
+    assert ("GSI2SK" in image) == (queue is not None)
+
+
+def test_f5_two_orders_of_one_customer_at_one_instant_are_two_summaries() -> None:
+    one, two = (t.ORDER_SUMMARY.key(customer_id="ann", placed_at=AT, order_id=id) for id in ("o1", "o2"))
+    assert one != two
+
+
+def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
+    assert "GSI1PK" not in t.SHIPMENT.write(shipment())
+    assert "GSI1PK" not in t.SHIPMENT.write(shipment(carrier="dhl"))
+    assert "GSI1PK" in t.SHIPMENT.write(shipment(carrier="dhl", tracking_number="42"))
+
+
+def test_a_shard_is_for_ever_and_all_are_used() -> None:
+    assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
+    assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARDS)}
+
+
+def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table: Callable[[], str]) -> None:
+    name = new_table()
+    made = engine.dynamodb().describe_table(TableName=name)["Table"]
+    request = t.create_table_request(name)
+    assert made["KeySchema"] == request["KeySchema"]
+    indexes = {index["IndexName"]: index for index in made["GlobalSecondaryIndexes"]}
+    assert {name: (index["KeySchema"], index["Projection"]) for name, index in indexes.items()} == {
+        index["IndexName"]: (index["KeySchema"], index["Projection"]) for index in request["GlobalSecondaryIndexes"]
+    }
+    assert made["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+def test_projections_stay_within_what_dynamodb_allows() -> None:
+    included = [names for names in t.PROJECTED.values() if names is not None]
+    assert all(len(names) <= 20 for names in included), "20 of one index"
+    assert sum(map(len, included)) <= 100, "100 of all indexes of a table"
