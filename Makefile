@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop check synth deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -35,6 +35,9 @@ reset: installed ## wipe the state of the shop on this machine
 test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All passed. Next: 'make check', or 'make up' to try it by hand."
+
+laptop: installed ## run the whole shop in processes of its own: demo, burst of orders, kill -9
+	$(python) -m pytest -m laptop -s tests/laptop $(ARGS)
 
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .

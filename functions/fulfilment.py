@@ -18,9 +18,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Fulfilment)
     shop = wiring.shop(environment.table_name)
-    messages = Messages(
-        event, wiring.parking(environment.failures_bucket, "fulfilment"), wiring.failing("fulfilment")
-    )
+    messages = Messages(event, wiring.parking(environment.failures_bucket, "fulfilment"), wiring.failing("fulfilment"))
     return messages.each(lambda paid: fulfil(shop, paid)).response()
 
 

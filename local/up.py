@@ -63,9 +63,11 @@ class Running:
 
 def find(state: Path = STATE) -> Running | None:
     """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
-    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
     ready = state / READY
-    if engine is None or aws is None or not ready.exists():
+    if not ready.exists():
+        return None
+    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
+    if engine is None or aws is None:
         return None
     return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), json.loads(ready.read_text())["provider_url"])
 

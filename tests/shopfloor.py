@@ -11,10 +11,9 @@ from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 
-import boto3
 import pytest
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
 from functions import archive, copies, environment, fulfilment, lapse, relay, wiring
@@ -49,7 +48,7 @@ VARIABLES = {
 
 @dataclass
 class Shopfloor:
-    """A running shop. `seen`: every stream record so far, as Lambda hands it over. `ahead`: of our clock is the shop's."""
+    """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is."""
 
     engine: Engine
     shop: Shop
@@ -187,7 +186,7 @@ def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Itera
 
 def _outfit() -> dict[str, str]:
     """Buckets, bus, rules and queues as the stack makes them from the same declarations. Returns the queues' URLs."""
-    s3, sqs, bus, ses = (boto3.client(name, region_name=REGION) for name in ("s3", "sqs", "events", "sesv2"))
+    s3, sqs, bus, ses = map(wiring.client, ("s3", "sqs", "events", "sesv2"))
     for name in ("failures", "archive"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
     ses.create_email_identity(EmailIdentity=VARIABLES["SENDER"])

@@ -17,9 +17,10 @@ from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
 from functions.api.routes import Router
 from functions.dynamodb.store import Busy
 from functions.model.entities import Settings
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotRegistered
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
 from functions.model.patterns import A14
 from functions.shop import customers
+from functions.shop.shop import Caller
 
 router = Router()
 PageLimit = Annotated[
@@ -92,13 +93,13 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 
     The e-mail address is the one that the identity provider has verified for the bearer of the token.
     """
-    email = _verified_email(request.headers.get("authorization") or "")
+    email = _verified_email(caller, request.headers.get("authorization") or "")
     customer = customers.register(shop(), caller, email, profile.name)
     where = {"Location": f"/customers/{customer.customer_id}"}
     return Response(201, "application/json", CustomerAnswer.of(customer), headers=where)
 
 
-def _verified_email(authorization: str) -> str:
+def _verified_email(caller: Caller, authorization: str) -> str:
     """The e-mail address of whose token this is, as Cognito knows it now: an access token does not carry it.
 
     Raises EmailNotVerified, Unauthenticated (signed out or deleted since), Busy. Needs the scope
@@ -115,12 +116,14 @@ def _verified_email(authorization: str) -> str:
                 raise Busy from None
         raise
     known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
+    if known.get("sub") != caller.id:
+        raise Unauthenticated("the token is another's")
     if known.get("email_verified") != "true" or not known.get("email"):
         raise EmailNotVerified
     return str(known["email"])
 
 
-@router.get("/customers", openapi_extensions=refuses(NotAllowed))
+@router.get("/customers", openapi_extensions=refuses(NotAllowed, NotFound))
 def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
     """Find a customer by e-mail address, however it is capitalised. For staff."""
     return CustomerAnswer.of(customers.customer_by_email(shop(), caller, email))

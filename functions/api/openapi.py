@@ -111,7 +111,7 @@ def _problems(operation: dict[str, Any], route: Known) -> Iterator[Kind]:
     shape = {
         "malformed": bool(operation.get("parameters") or operation.get("requestBody")),
         "unauthenticated": route.key not in PUBLIC,
-        "not-found": "{" in route.path or route.method == "GET",
+        "not-found": "{" in route.path,
         "too-large": "requestBody" in operation,
         "wrong-media-type": "requestBody" in operation,
         "key-reused": _takes_key(operation),

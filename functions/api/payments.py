@@ -15,6 +15,7 @@ from functions.api.context import shop
 from functions.api.fields import ID, Answer
 from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
 from functions.api.routes import Router
+from functions.model.errors import KeyReused
 from functions.model.money import MOST_MINOR_UNITS
 from functions.shop import payments
 
@@ -86,7 +87,7 @@ class Received(Answer):
     reason: str | None = None
 
 
-@router.post("/payments/events", openapi_extensions=refuses(BadSignature))
+@router.post("/payments/events", openapi_extensions=refuses(BadSignature, KeyReused))
 def payment_event(
     request: Request,
     event: ProviderEvent,

@@ -9,7 +9,7 @@ from functions.api.fields import Answer, Body, Id, Keyable, Listed
 from functions.api.order_answers import AddressAnswer, LineAnswer, ShipmentAnswer, lines_shown
 from functions.api.problems import refuses
 from functions.api.routes import Router
-from functions.model.errors import NotAllowed, WrongState
+from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import shipments
 
 router = Router()
@@ -38,7 +38,7 @@ def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]
     return Listed(items=[ShipmentAnswer.of(one) for one in shipments.shipments_of_order(shop(), caller, order_id)])
 
 
-@router.get("/shipments")
+@router.get("/shipments", openapi_extensions=refuses(NotFound))
 def shipment_by_tracking(caller: SignedIn, carrier: Keyable, tracking_number: Keyable) -> ShipmentAnswer:
     """Find a shipment by its carrier and tracking number. For whose it is, the warehouse and staff."""
     return ShipmentAnswer.of(shipments.shipment_by_tracking(shop(), caller, carrier, tracking_number))

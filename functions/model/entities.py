@@ -24,7 +24,12 @@ SHARDS = 4
 
 def shard_of(id: str) -> str:
     """The shard an id belongs to, for ever: heat never moves it."""
-    return str(int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % SHARDS)
+    return str(spread(id, SHARDS))
+
+
+def spread(id: str, over: int) -> int:
+    """Which of so many an id belongs to; ids themselves do not spread, their last characters take few values."""
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % over
 
 
 # Who and what

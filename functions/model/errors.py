@@ -91,7 +91,7 @@ class PriceChanged(Refused):
 
 class WrongState(Refused):
     def __init__(self, what: str, state: str, command: str) -> None:
-        super().__init__(f"a {what} that is {state} cannot {command}")
+        super().__init__(f"cannot {command}: the {what} is {state}")
         self.what, self.state, self.command = what, state, command
 
 

@@ -17,7 +17,7 @@ REACTION = "issue_invoice"
 
 
 def issue_invoice(shop: Shop, effect_id: str, order_id: str) -> str | None:
-    """Issue the invoice of a paid order: its number, its Effect and itself in one transaction.
+    """Issue the invoice of an order that money came for: its number, its Effect and itself in one transaction.
 
     Returns its number; None where there is nothing to invoice. Repeatable: the Effect answers with the number it gave.
     """
@@ -27,9 +27,9 @@ def issue_invoice(shop: Shop, effect_id: str, order_id: str) -> str | None:
             return done.result
         order = shop.table.get(A12, order_id=order_id)
         customer = shop.table.get(A1, customer_id=order.customer_id) if order else None
-        if not isinstance(order, Order) or customer is None or order.status == "PENDING":
-            return None
         payments = [p for p in shop.table.every(PAYMENTS, order_id=order_id) if p.status == "CAPTURED"]
+        if not isinstance(order, Order) or customer is None or not payments:
+            return None
         number, counted = _next_number(shop)
         invoice = _invoice(shop, number, order, customer, payments)
         effect = Effect(

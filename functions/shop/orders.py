@@ -23,6 +23,7 @@ from functions.model.entities import (
     Product,
     QueuedOrder,
     Stock,
+    spread,
 )
 from functions.model.errors import (
     Invalid,
@@ -169,7 +170,7 @@ class Short(Exception):
 
 def _first_part(order_id: str, product: Product) -> int:
     """Where an order starts to look for goods: the same place every time, spread over the parts by order."""
-    return int.from_bytes(order_id.encode()[-4:], "big") % product.parts
+    return spread(order_id, product.parts)
 
 
 def _part(order_id: str, product: Product, quantity: int) -> dict[str, int]:

@@ -101,12 +101,14 @@ def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
     """Take a shipped order as delivered. False where it was delivered or ended meanwhile. Repeatable."""
+    shipments = shop.table.query(A21, order_id=order_id, limit=100).items
+    on_their_way = [shipment.shipment_id for shipment in shipments if shipment.status == "DISPATCHED"]
     try:
-        for shipment in shop.table.query(A21, order_id=order_id, limit=100).items:
-            _deliver(shop, order_id, shipment.shipment_id)
+        for shipment_id in on_their_way:
+            _deliver(shop, order_id, shipment_id)
     except (WrongState, NotFound, Changed):  # the index shows what was
         return False
-    return True
+    return bool(on_their_way)
 
 
 def _shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:

@@ -107,6 +107,13 @@ def test_what_is_ones_own_is_shown_to_them_and_to_staff(api: Api, world: dict[st
     assert ask(api, world, key, STAFF).status == 200
 
 
+def test_what_is_somebodys_is_kept_by_no_cache(api: Api) -> None:
+    for token in (ANN, BOB):
+        answered = api.ask("GET", "/customers/me", token)
+        assert answered.headers["cache-control"] == "no-store"
+        assert answered.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize("key", sorted(FOR_STAFF))
 @pytest.mark.parametrize("token", [ANN, WAREHOUSE, Token("carl", ("Staff", "staff-x", "nostaff"))])
 def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], key: str, token: Token) -> None:

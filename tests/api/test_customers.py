@@ -59,6 +59,13 @@ def test_a_token_that_was_revoked_since_registers_nobody(bare: Api) -> None:
     assert bare.contents() == []
 
 
+def test_nobody_registers_with_anothers_token(bare: Api) -> None:
+    carol = signed_up("carol@example.com", verified=True)
+    refused = bare.ask("POST", "/customers", Token("eve", bearer=carol.bearer), {"name": "Eve"})
+    assert (refused.status, refused.problem) == (401, "unauthenticated")
+    assert bare.contents() == []
+
+
 def test_who_is_a_customer_already_stays_as_they_are(bare: Api) -> None:
     carol = signed_up("carol@example.com", verified=True)
     bare.ask("POST", "/customers", carol, {"name": "Carol"})

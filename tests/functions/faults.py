@@ -16,9 +16,7 @@ class Killed(BaseException):
 
 
 @contextmanager
-def dying(
-    service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1
-) -> Iterator[None]:
+def dying(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
     """Die just before or just after this call of the operation (the first, the second ...); it has to come to that."""
     calls = iter(range(1, 1000))
 

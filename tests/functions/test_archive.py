@@ -290,7 +290,7 @@ def test_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Imag
 
 def test_attributes_this_code_knows_nothing_of_come_back_too(floor: Shopfloor, order_id: str) -> None:
     (payment,) = [image for image in partition(floor, order_id) if image["type"]["S"] == "Payment"]
-    strange = {
+    strange: Image = {
         "s": {"S": "Grüße 🫖"},
         "n": {"N": "0.1234567890123456789012345678901234567"},
         "b": {"B": b"\x00\xff"},

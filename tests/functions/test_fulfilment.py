@@ -33,8 +33,8 @@ def handle(*messages: Message) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def of_type(floor: Shopfloor, order_id: str, type: str) -> list[dict[str, Any]]:
-    return [image for image in floor.partition(f"ORDER#{order_id}") if image["type"]["S"] == type]
+def of_type(floor: Shopfloor, order_id: str, name: str) -> list[dict[str, Any]]:
+    return [image for image in floor.partition(f"ORDER#{order_id}") if image["type"]["S"] == name]
 
 
 def is_fulfilled_once(floor: Shopfloor, order_id: str, number: int = 1) -> None:

@@ -96,9 +96,9 @@ def test_one_order_that_fails_stops_no_other(floor: Shopfloor) -> None:
     floor.open_shop(available=5)
     placed = [floor.place(f"key-{number}", mug=1) for number in range(3)]
     late = floor.now() + timedelta(minutes=31)
-    with refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
-        with pytest.raises(lapse.NotAll, match="1 orders failed"):
-            run(floor, late)
+    refused = refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1)
+    with refused, pytest.raises(lapse.NotAll, match="1 orders failed"):
+        run(floor, late)
     assert sorted(status(floor, order_id) for order_id in placed) == ["LAPSED", "LAPSED", "PENDING"]
     assert run(floor, late)["lapsed"] == 1
     assert available(floor) == 5

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from functions import relay
+from functions.model.lives import CLAIM_SECONDS
 from functions.notifications import handler as notifications
 from functions.shop import customers, orders
-from functions.model.lives import CLAIM_SECONDS
 from functions.shop.notifications import notifications_of_order
 from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import ANN, Shopfloor

@@ -47,9 +47,7 @@ def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
     order_id = floor.place("one", mug=1)
     floor.place("two", mug=1)
     floor.pay(order_id)
-    placed, other, paid = [
-        record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
-    ]
+    placed, other, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     bad = spoiled(placed, how)
     assert READERS[reader].handler({"Records": [bad, other, paid]}, None) == {"batchItemFailures": []}
     ((name, body),) = floor.objects("failures").items()
@@ -81,9 +79,7 @@ def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_it
     order_id = floor.place("one", mug=1)
     floor.place("two", mug=1)
     floor.pay(order_id)
-    placed, other, paid = [
-        record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
-    ]
+    placed, other, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     batch = [spoiled(placed, "its type is not known"), other, paid]
     with refusing("s3", "PutObject", "SlowDown"):
         answer = READERS[reader].handler({"Records": batch}, None)

@@ -227,9 +227,7 @@ def test_f28_an_entry_that_is_refused_for_good_is_parked_and_nobody_waits_for_it
 ) -> None:
     records = ids(busy)
     placed = [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == "INSERT"]
-    bus = onto(
-        Bus(lambda entry: "MalformedDetail" if json.loads(entry["Detail"])["id"] == placed[3] else None)
-    )
+    bus = onto(Bus(lambda entry: "MalformedDetail" if json.loads(entry["Detail"])["id"] == placed[3] else None))
     assert handle(busy) == []
     assert [detail["id"] for detail in bus.taken] == [id for id in records if id != placed[3]]
     (parked,) = floor.objects("failures").values()

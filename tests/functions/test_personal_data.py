@@ -1,0 +1,132 @@
+"""Names, e-mail and street addresses: in the items and in the mails, never in a key, on the bus or in a log line."""
+
+import copy
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import relay, wiring
+from functions.dynamodb.keys import ATTRIBUTES
+from functions.model.entities import Address
+from functions.shop import customers, orders, products
+from functions.shop.shop import Caller
+from local.clock import expire_until
+from tests.functions.faults import counted, refusing
+from tests.shopfloor import READERS, STAFF, WORKERS, Shopfloor
+
+CANARY = Caller("5f0c")
+NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
+HOME = Address(name="Zeb Quillfeather", street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
+CANARIES = ("Zeb", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    return text
+
+
+def told(text: str) -> list[str]:
+    """The personal data in a text."""
+    return [canary for canary in CANARIES if canary.lower() in text.lower()]
+
+
+def place(floor: Shopfloor, key: str) -> str:
+    wanted = {"mug": orders.Wanted(1)}
+    return orders.place_order(floor.shop, CANARY, key, wanted, HOME, {"key": key}).order.order_id
+
+
+def live(floor: Shopfloor) -> None:
+    """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse."""
+    customers.register(floor.shop, CANARY, EMAIL, NAME)
+    customers.choose(floor.shop, CANARY, CANARY.id, "notifications", {"sms": True})
+    products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(floor.shop, STAFF, "first", "mug", 10)
+    delivered, cancelled = place(floor, "one"), place(floor, "two")
+    floor.pay(delivered)
+    floor.settle()
+    floor.ship(delivered)
+    floor.deliver(delivered)
+    orders.cancel_order(floor.shop, CANARY, cancelled)
+    floor.settle()
+    assert len(floor.mails()) == 6
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.settle()
+    floor.pay(place(floor, "three"), "evt_3", "pi_3")
+    floor.settle()
+
+
+@contextmanager
+def published() -> Iterator[list[str]]:
+    """What goes onto the bus."""
+    details: list[str] = []
+    with counted("events", "PutEvents") as calls:
+        yield details
+    details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
+
+
+def test_no_event_on_the_bus_tells_who_somebody_is(floor: Shopfloor) -> None:
+    with published() as details:
+        live(floor)
+    types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
+    assert {"CustomerRegistered", "OrderPlaced", "InvoiceIssued", "ShipmentDelivered", "ActivityExpired"} <= types
+    assert [told(detail) for detail in details] == [[]] * len(details)
+
+
+def test_no_key_tells_who_somebody_is(floor: Shopfloor) -> None:
+    live(floor)
+    names = {name for pair in ATTRIBUTES.values() for name in pair}
+    images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in floor.seen]
+    assert any(told(json.dumps(image)) for image in images), "the items themselves do know"
+    for image in images:
+        assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
+    for bucket in ("archive", "failures"):
+        assert told(" ".join(floor.objects(bucket))) == []
+
+
+def test_no_log_line_tells_who_somebody_is_when_all_goes_well(floor: Shopfloor, log: io.StringIO) -> None:
+    live(floor)
+    floor.lapse("2126-11-21T09:30:00Z")
+    messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
+    assert {"copied", "published", "fulfilled", "mailed", "archived", "looked"} <= messages
+    assert told(log.getvalue()) == []
+
+
+def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: Shopfloor, log: io.StringIO) -> None:
+    customers.register(floor.shop, CANARY, EMAIL, NAME)
+    products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(floor.shop, STAFF, "first", "mug", 10)
+    floor.pay(place(floor, "one"))
+    records = floor.records()
+    spoiled = copy.deepcopy(records)
+    for record in spoiled:
+        image: dict[str, Any] = record["dynamodb"]["NewImage"]
+        image |= {name: {"N": value["S"]} for name, value in image.items() if name in ("name", "email")}
+        image["version"] = {"S": f"{NAME} <{EMAIL}>"}
+        if "address" in image:
+            image["address"] = {"S": f"{HOME}"}
+    assert told(json.dumps(spoiled))
+    for reader in READERS.values():
+        reader.handler({"Records": spoiled}, None)
+    with refusing("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
+        READERS["copies"].handler({"Records": records}, None)
+    relay.handler({"Records": records}, None)
+    for name, worker in WORKERS.items():
+        batch = [*floor.waiting(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
+        with (
+            refusing("sesv2", "SendEmail", "MessageRejected", message=f"{EMAIL} is not verified"),
+            refusing("dynamodb", "TransactWriteItems", "InternalServerError", message=f"{HOME}"),
+        ):
+            worker.handler({"Records": batch}, None)
+    parked = floor.objects("failures")
+    assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert {"parked", "failed"} <= {line["message"] for line in lines}
+    assert told(log.getvalue()) == []

@@ -1,0 +1,188 @@
+"""Every access pattern is one request (one for each shard), and costs the same with 10 and with 10,000 items around it.
+
+The items around it lie in the same partitions and indexes: beside what is asked for, before and behind it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.store import Table
+from functions.model import entities as e
+from functions.model import patterns as p
+from functions.model import table as t
+from local.engine import Engine
+from tests.dynamodb.fixtures import START
+from tests.dynamodb.wire import Wire
+from tests.model.samples import AT, SAMPLES, moment, order, payment, shipment
+
+SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
+INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
+IDS_BY_SHARD = {
+    str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
+    for shard in range(e.SHARDS)
+}
+
+
+def asked_for() -> Iterator[tuple[Row[Any], Any]]:
+    """What the patterns shall find: a little more of each than a page takes."""
+    yield from ((row, item) for row, item in SAMPLES.items() if row is not t.ARCHIVED_ORDER)
+    for n in range(1, 7):
+        yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
+        yield t.ORDER_LINE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
+        yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
+        yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
+        yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
+        yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
+    for ids in IDS_BY_SHARD.values():
+        for n, id in enumerate(ids):
+            yield t.ORDER, order(order_id=id, placed_at=moment(n))
+
+
+def around() -> Iterator[tuple[Row[Any], Any]]:
+    """Neighbours of what is asked for, without end, in every partition and index that a pattern reads."""
+    for n in count():
+        before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
+        yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
+        yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
+        yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
+        yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
+        yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
+        yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
+        yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
+        yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
+        yield t.SHIPMENT, replace(shipment(), shipment_id=f"o1-9{id}")
+        yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
+
+
+@pytest.fixture(scope="module")
+def worlds(engine: Engine) -> dict[int, Table]:
+    """A table with 10 items around what is asked for, and one with 10,000; without a stream, which loads faster."""
+    client = engine.dynamodb()
+    made = {}
+    for size in (10, 10_000):
+        request = t.create_table_request(f"capacity-{size}")
+        client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})
+        made[size] = Table(client, request["TableName"], t.BY_TYPE, clock=lambda: START)
+        neighbours = around()
+        load(made[size], [*asked_for(), *(next(neighbours) for _ in range(size))])
+    return made
+
+
+def load(table: Table, items: list[tuple[Row[Any], Any]]) -> None:
+    images = [row.write(item) for row, item in items]
+    for start in range(0, len(images), 25):
+        requests = [{"PutRequest": {"Item": image}} for image in images[start : start + 25]]
+        answer = table.client.batch_write_item(RequestItems={table.name: requests})  # type: ignore[dict-item]
+        assert not answer["UnprocessedItems"]
+
+
+@dataclass
+class Ask:
+    """A question as the shop asks it: what is known, how many are found, by how many requests, for how many units.
+
+    A unit is 4 KB read; half as much where the read need not be consistent.
+    """
+
+    known: dict[str, Any]
+    finds: int
+    units: float
+    requests: int = 1
+    asked: dict[str, Any] = field(default_factory=dict)
+
+
+RANGE = {"since": AT, "until": moment(500)}
+ANN, O1, MUG = {"customer_id": "ann"}, {"order_id": "o1"}, {"product_id": "mug"}
+
+ASKED: dict[Get[Any] | Query[Any], Ask] = {
+    p.A1: Ask(ANN, 1, 1.0),
+    p.A2: Ask({"email_hash": "h1"}, 1, 1.0),
+    p.A3: Ask(ANN, 7, 0.5, asked={"limit": 7}),
+    p.A4: Ask(ANN, 1, 0.5),
+    p.A4b: Ask(ANN | {"name": "notifications"}, 1, 1.0),
+    p.A7: Ask(MUG, 1, 1.0),
+    p.A11: Ask(MUG, 7, 1.0),
+    p.A12: Ask(O1, 1, 1.0),
+    p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),
+    p.A13: Ask(O1, 1, 1.0),
+    p.A14: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.A15: Ask(O1, 1, 1.0),
+    p.A16: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
+    p.A16b: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
+    p.A17: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A19: Ask(O1, 1, 1.0, asked={"limit": 1}),
+    p.A19b: Ask({"invoice_id": "2026-00000001"}, 1, 0.5, asked={"limit": 1}),
+    p.A20: Ask(ANN, 5, 0.5, asked={"limit": 5, **RANGE}),
+    p.A21: Ask(O1, 1, 1.0, asked={"limit": 1}),
+    p.A21b: Ask({"carrier": "dhl", "tracking_number": "42"}, 1, 0.5),
+    p.A21c: Ask(O1 | {"shipment_id": "o1-1"}, 1, 1.0),
+    p.A25: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.A25b: Ask(O1, 5, 0.5, asked={"limit": 5}),
+    p.PAYMENTS: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.C1: Ask({"caller": "ann", "key": "k1", "command": "receive_stock"}, 1, 1.0),
+    p.C2: Ask(O1 | {"payment_id": "pi_1"}, 1, 1.0),
+    p.R1: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
+    p.R2: Ask({"series": "2026"}, 1, 1.0),
+}
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+@pytest.mark.parametrize("pattern", p.PATTERNS, ids=lambda pattern: pattern.id)
+def test_a_pattern_is_one_request_a_shard_and_costs_the_same_whatever_lies_around(
+    worlds: dict[int, Table], wire: Wire, pattern: Get[Any] | Query[Any], size: int
+) -> None:
+    ask = ASKED[pattern]
+    table = replace(worlds[size], client=wire.client)
+    found: list[Any]
+    if isinstance(pattern, Get):
+        found = [table.get(pattern, **ask.known)]
+    else:
+        found = list(table.query(pattern, **ask.asked, **ask.known).items)
+    assert len(found) == ask.finds
+    assert None not in found
+    assert not [item for item in found if "x0" in str(item)], "the neighbours are not asked for"
+    assert wire.operations == ["GetItem" if isinstance(pattern, Get) else "Query"] * ask.requests
+    assert wire.units == ask.units
+
+
+def test_no_pattern_scans_and_every_one_is_measured() -> None:
+    assert ASKED.keys() == set(p.PATTERNS)
+    assert len({pattern.id for pattern in p.PATTERNS}) == len(p.PATTERNS)
+    assert all(ask.known.keys() >= set(pattern.known) for pattern, ask in ASKED.items())
+
+
+def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds: dict[int, Table]) -> None:
+    found = worlds[10_000].query(p.A3, customer_id="ann", limit=5).items
+    assert [type(item).__name__ for item in found] == ["Settings", "Customer", *["OrderSummary"] * 3]
+    assert [item.order_id for item in found[2:]] == ["s6", "s5", "s4"]
+
+
+def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> None:
+    found = list(worlds[10].every(p.A12b, order_id="o1"))
+    kinds = list(dict.fromkeys(type(item).__name__ for item in found))
+    assert kinds == ["Expiry", "Invoice", "OrderLine", "Order", "Payment", "Shipment", "TimelineEvent"]
+
+
+def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, Table]) -> None:
+    table = worlds[10_000]
+    for pattern in (p.A16, p.A16b):
+        seen = list(table.every(pattern, queue="PENDING"))
+        assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + 1000
+        times = [(each.placed_at, each.order_id) for each in seen]
+        assert times == sorted(times, reverse=pattern.newest_first)
+
+
+def test_f26_what_expired_costs_nothing_to_hide_beyond_its_own_reading(
+    wire: Wire, new_table: Callable[[], str]
+) -> None:
+    table = Table(wire.client, new_table(), t.BY_TYPE, clock=lambda: START)
+    ended = [replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n), ttl=int(START.timestamp())) for n in range(3)]
+    load(table, [(t.NOTIFICATION, each) for each in (*ended, NOTIFICATION)])
+    wire.clear()
+    assert table.query(p.A25, customer_id="ann").items == (NOTIFICATION,)
+    assert (wire.operations, wire.units) == (["Query"], 0.5)

@@ -1,0 +1,116 @@
+"""Commands with a key: done once, answered the same, and remembered without the key itself."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.dynamodb.store import Busy
+from functions.dynamodb.writes import Changed, Write, change
+from functions.model.errors import KeyReused, NotFound
+from functions.model.lives import COMMAND_DAYS
+from functions.model.patterns import A7
+from functions.model.table import PRODUCT
+from functions.shop.keyed import Answer, fingerprint, once_per_key
+from functions.shop.shop import Shop, decided_again
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire
+
+RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
+
+
+def nothing() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    return [], RESULT
+
+
+def once(shop: Shop, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann") -> Answer:
+    return once_per_key(shop, caller, key, "try", body or {}, decide)
+
+
+def test_a_command_is_answered_the_same_when_it_comes_again(shop: Shop) -> None:
+    assert once(shop) == Answer(RESULT, replayed=False)
+    assert once(shop, decide=lambda: pytest.fail("it was done")) == Answer(RESULT, replayed=True)
+
+
+def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: Wire, clock: Clock) -> None:
+    once(shop)
+    item = wire.requests[-1].body["Item"]
+    assert "secret-key" not in str(item)
+    assert item["PK"]["S"].startswith("COMMAND#ann#")
+    assert int(item["ttl"]["N"]) == int((clock.now + timedelta(days=COMMAND_DAYS)).timestamp())
+
+
+def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
+    once(shop)
+    assert not once(shop, caller="bob").replayed
+    assert not once_per_key(shop, "ann", "secret-key", "another", {}, nothing).replayed
+    with pytest.raises(KeyReused):
+        once(shop, body={"x": 1})
+
+
+def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
+    def refuse() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+        raise NotFound("thing")
+
+    with pytest.raises(NotFound):
+        once(shop, decide=refuse)
+    assert not once(shop).replayed
+
+
+def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    """Decide to rename the mug; the first time, somebody else is faster."""
+    before = shop.table.get(A7, product_id="mug")
+    assert before is not None
+    seen.append(before.version)
+    after = type(before)(**{name: getattr(before, name) for name in PRODUCT.fields} | {"version": before.version + 1})
+    if len(seen) == 1:
+        shop.table.write(change(PRODUCT, before, after))
+    return [change(PRODUCT, before, after)], {"version": after.version}
+
+
+def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
+    seen: list[int] = []
+    assert once(shop, decide=lambda: rename_mug(shop, seen)).result == {"version": 3}
+    assert seen == [1, 2]
+
+
+def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: Clock) -> None:
+    def never() -> None:
+        raise Changed(PRODUCT, {})
+
+    with pytest.raises(Busy):
+        decided_again(shop, never)
+    assert 0 < sum(clock.slept) <= shop.table.budget_seconds
+
+
+def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: Clock) -> None:
+    once(shop)
+    clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
+    assert once(shop).replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
+
+
+@given(BODIES, BODIES)
+def test_two_bodies_have_one_fingerprint_only_if_they_are_the_same(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert (fingerprint(one) == fingerprint(two)) == (repr(sorted_deep(one)) == repr(sorted_deep(two)))
+    assert fingerprint(one).startswith("1:")
+
+
+def sorted_deep(value: Any) -> Any:
+    """The value with names in order; True and 1 stay two things."""
+    match value:
+        case dict():
+            return {name: sorted_deep(value[name]) for name in sorted(value)}
+        case list():
+            return [sorted_deep(each) for each in value]
+    return value

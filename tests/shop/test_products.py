@@ -1,0 +1,138 @@
+"""Products and their stock, and receipts that are counted once."""
+
+from dataclasses import replace
+
+import pytest
+
+from functions.model.errors import AlreadyExists, KeyReused, NotAllowed, NotFound
+from functions.shop import products
+from functions.shop.shop import Caller, Shop
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire, after, cancelled
+from tests.model.samples import moment
+from tests.shop.acts import ANN, STAFF, WAREHOUSE, available, sell
+
+
+def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: Wire) -> None:
+    made = products.create_product(shop, STAFF, "jug", "Blue jug", 4000, "JPY", 3)
+    assert wire.operations == ["TransactWriteItems"]
+    assert products.product(shop, "jug") == made
+    stock = products.stock_of_product(shop, "jug")
+    assert [(part.part, part.available, part.received) for part in stock] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+
+
+def test_a_product_is_made_once(shop: Shop) -> None:
+    with pytest.raises(AlreadyExists):
+        products.create_product(shop, STAFF, "mug", "Another mug", 1, "EUR", 1)
+    assert products.product(shop, "mug").name == "Blue mug"
+
+
+@pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
+def test_products_are_for_staff(shop: Shop, caller: Caller) -> None:
+    with pytest.raises(NotAllowed):
+        products.create_product(shop, caller, "jug", "Jug", 1, "EUR", 1)
+    with pytest.raises(NotAllowed):
+        products.update_product(shop, caller, "mug", "Mug", 1)
+    with pytest.raises(NotAllowed):
+        products.receive_stock(shop, caller, "k", "mug", 1)
+    assert available(shop) == [10]
+
+
+def test_what_there_is_not_is_not_found(shop: Shop) -> None:
+    with pytest.raises(NotFound):
+        products.product(shop, "jug")
+    with pytest.raises(NotFound):
+        products.stock_of_product(shop, "jug")
+    with pytest.raises(NotFound):
+        products.update_product(shop, STAFF, "jug", "Jug", None)
+    with pytest.raises(NotFound):
+        products.receive_stock(shop, STAFF, "k", "jug", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "price", "expected"),
+    [("Red mug", None, ("Red mug", 1250)), (None, 999, ("Blue mug", 999)), ("Red mug", 0, ("Red mug", 0))],
+)
+def test_what_is_not_given_stays(
+    shop: Shop, clock: Clock, name: str | None, price: int | None, expected: tuple[str, int]
+) -> None:
+    before = products.product(shop, "mug")
+    clock.sleep(60)
+    changed = products.update_product(shop, STAFF, "mug", name, price)
+    assert changed == replace(before, name=expected[0], price=expected[1], version=2, updated_at=moment(1))
+    assert products.product(shop, "mug") == changed
+
+
+def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: Wire) -> None:
+    assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250).version == 1
+    assert wire.operations == ["GetItem"]
+
+
+def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("UpdateItem", after(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
+    changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
+    assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
+
+
+# receipts -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("quantity", "shares"), [(1, [1, 0, 0, 0]), (4, [1, 1, 1, 1]), (10, [3, 3, 2, 2]), (401, [101, 100, 100, 100])]
+)
+def test_goods_are_spread_evenly_over_the_parts(shop: Shop, quantity: int, shares: list[int]) -> None:
+    sell(shop, "jug", 0, parts=4)
+    answer = products.receive_stock(shop, STAFF, "k", "jug", quantity)
+    assert (answer.result, answer.replayed) == ({"product_id": "jug", "quantity": quantity}, False)
+    stock = products.stock_of_product(shop, "jug")
+    assert [part.available for part in stock] == [part.received for part in stock] == shares
+    assert [part.version for part in stock] == [2 if share else 1 for share in shares]
+
+
+def test_a_receipt_that_is_sent_again_is_counted_once(shop: Shop) -> None:
+    first = products.receive_stock(shop, STAFF, "k", "mug", 5)
+    again = products.receive_stock(shop, STAFF, "k", "mug", 5)
+    assert (first.result, first.replayed) == (again.result, not again.replayed)
+    assert available(shop) == [15]
+
+
+def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: Shop) -> None:
+    products.receive_stock(shop, STAFF, "k", "mug", 5)
+    with pytest.raises(KeyReused):
+        products.receive_stock(shop, STAFF, "k", "mug", 6)
+    with pytest.raises(KeyReused):
+        products.receive_stock(shop, STAFF, "k", "pot", 5)
+    products.receive_stock(shop, replace(STAFF, id="staff-2"), "k", "mug", 6)
+    assert available(shop) == [21]
+
+
+def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: Shop) -> None:
+    with pytest.raises(NotFound):
+        products.receive_stock(shop, STAFF, "k", "jug", 5)
+    sell(shop, "jug", 0)
+    products.receive_stock(shop, STAFF, "k", "jug", 5)
+    assert available(shop, "jug") == [5]
+
+
+def test_two_receipts_at_once_both_count(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "other", "mug", 7)))
+    products.receive_stock(shop, STAFF, "k", "mug", 5)
+    assert available(shop) == [22]
+
+
+def test_one_receipt_sent_twice_at_once_is_counted_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "k", "mug", 5)))
+    answer = products.receive_stock(shop, STAFF, "k", "mug", 5)
+    assert answer.replayed
+    assert available(shop) == [15]
+
+
+def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "k", "mug", 7)))
+    with pytest.raises(KeyReused):
+        products.receive_stock(shop, STAFF, "k", "mug", 5)
+    assert available(shop) == [17]
+
+
+def test_a_receipt_among_conflicts_is_counted_once(shop: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict")] * 4)
+    products.receive_stock(shop, STAFF, "k", "mug", 5)
+    assert available(shop) == [15]

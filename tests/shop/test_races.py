@@ -1,0 +1,206 @@
+"""Many at once: nothing is sold twice, nothing is lost, whatever comes between a read and its write."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.store import Busy, Table
+from functions.model.entities import Order
+from functions.model.errors import OutOfStock, Refused
+from functions.model.table import BY_TYPE
+from functions.shop import orders, products
+from functions.shop.orders import REPLANS, Placed
+from functions.shop.shop import Shop
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire, after
+from tests.shop.acts import ANN, BOB, STAFF, available, bring_to, open_shop, order_from, order_now, pay, place, sell
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def test_two_carts_for_the_last_one_and_one_gets_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+    sell(shop, "jug", 1)
+    wire.next("TransactWriteItems", after(lambda: order_from(rival, BOB, "k", jug=1)))
+    with pytest.raises(OutOfStock) as refusal:
+        order_from(shop, ANN, "k", mug=1, jug=1)
+    assert refusal.value.short == {"jug": 0}
+    assert (available(shop, "jug"), available(shop)) == ([0], [10])
+
+
+def test_five_left_and_twelve_threads_and_five_get_one(shop: Shop) -> None:
+    sell(shop, "jug", 5)
+
+    def try_it(number: int) -> Placed | Exception:
+        try:
+            return order_from(shop, ANN, f"k{number}", jug=1)
+        except OutOfStock as refusal:
+            return refusal
+
+    with ThreadPoolExecutor(6) as pool:
+        outcomes = list(pool.map(try_it, range(12)))
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, OutOfStock)]
+    assert len(refusals) == 7
+    assert {refusal.short["jug"] for refusal in refusals} == {0}
+    assert available(shop, "jug") == [0]
+    assert len(list(orders.unpaid(shop, shop.now().replace(year=2027)))) == 5
+
+
+def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: Wire) -> None:
+    theirs: list[Placed] = []
+    wire.next("TransactWriteItems", after(lambda: theirs.append(order_from(rival, ANN, "k", mug=2))))
+    mine = order_from(shop, ANN, "k", mug=2)
+    assert (mine.replayed, mine.order) == (True, theirs[0].order)
+    assert available(shop) == [8]
+
+
+def test_one_placement_by_eight_threads_is_one_order(shop: Shop) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        placed = list(pool.map(lambda _: order_from(shop, ANN, "k", mug=2), range(8)))
+    assert len({each.order.order_id for each in placed}) == 1
+    assert [each.replayed for each in placed].count(False) == 1
+    assert available(shop) == [8]
+
+
+def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
+    shop: Shop, rival: Shop, wire: Wire
+) -> None:
+    sell(shop, "vase", 40, parts=4)
+    wire.next("TransactWriteItems", *[after(lambda: order_from(rival, BOB, "k", vase=8))])
+    order = place(shop, vase=25)
+    assert sum(order.lines["vase"].parts.values()) == 25
+    assert sum(available(shop, "vase")) == 40 - 25 - 8
+
+
+def test_parts_that_empty_faster_than_they_are_planned_end_as_busy_and_take_nothing(
+    shop: Shop, rival: Shop, wire: Wire
+) -> None:
+    sell(shop, "vase", 400, parts=4)
+    keys = count()
+
+    def take_from_every_part() -> None:
+        for part in available(rival, "vase"):
+            order_from(rival, BOB, f"k{next(keys)}", vase=part - 1)
+            products.receive_stock(rival, STAFF, f"r{next(keys)}", "vase", 4 * part)
+
+    wire.next("TransactWriteItems", *[after(take_from_every_part)] * REPLANS)
+    before = sum(available(shop, "vase"))
+    with pytest.raises((Busy, OutOfStock)):
+        order_from(shop, ANN, "k", vase=before)
+    wire.take_waiting()
+    held = sum(orders_of(shop, "vase"))
+    assert sum(available(shop, "vase")) + held == sum(part.received for part in products.stock_of_product(shop, "vase"))
+
+
+def orders_of(shop: Shop, product_id: str) -> list[int]:
+    """How many of a product each order holds that has not given them back."""
+    found = [order_now(shop, id) for id in orders.unpaid(shop, shop.now().replace(year=2027))]
+    return [order.lines[product_id].quantity for order in found if product_id in order.lines]
+
+
+def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop) -> None:
+    sell(shop, "vase", 40, parts=4)
+    shop.table.budget_seconds = 3600  # the clock runs for all of the threads that wait
+
+    def try_it(number: int) -> int:
+        try:
+            return place(shop, f"k{number}", vase=7).lines["vase"].quantity
+        except (OutOfStock, Busy):
+            return 0
+
+    with ThreadPoolExecutor(6) as pool:
+        sold = sum(pool.map(try_it, range(12)))
+    assert sold <= 40
+    assert sum(available(shop, "vase")) == 40 - sold
+    assert min(available(shop, "vase")) >= 0
+    assert sold == sum(orders_of(shop, "vase"))
+
+
+# conservation ---------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+    """One shop for all examples; each sells products of its own."""
+    clock = Clock()
+    table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    made = Shop(table=table, new_id=str, pepper=b"pepper")
+    open_shop(made)
+    return made
+
+
+EXAMPLES = count()
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["place", "place", "cancel", "pay", "lapse", "receive", "again"]), st.integers(1, 9)),
+    max_size=14,
+)
+
+
+@given(STEPS, st.integers(1, 4), st.integers(0, 20))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_goods_are_neither_made_nor_lost(fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int) -> None:
+    shop, example = fresh, next(EXAMPLES)
+    product_id = f"p{example}"
+    sell(shop, product_id, stock, parts=parts)
+    placed: dict[str, Order] = {}
+    received = stock
+    for number, (step, choice) in enumerate(steps):
+        key = f"{example}-{number}"
+        picked = list(placed.values())[choice % len(placed)] if placed else None
+        try:
+            if step == "place":
+                placed[key] = place(shop, key, **{product_id: choice})
+            elif step == "receive":
+                products.receive_stock(shop, STAFF, key, product_id, choice)
+                received += choice
+            elif picked and step == "again":
+                again = next(key for key, order in placed.items() if order is picked)
+                assert order_from(shop, ANN, again, **{product_id: picked.lines[product_id].quantity}).replayed
+            elif picked and step == "cancel":
+                orders.cancel_order(shop, ANN, picked.order_id)
+            elif picked and step == "pay":
+                pay(shop, picked) if order_now(shop, picked.order_id).status == "PENDING" else None
+            elif picked and step == "lapse":
+                orders.lapse(shop, picked.order_id)
+        except Refused:
+            continue
+        now = [order_now(shop, order.order_id) for order in placed.values()]
+        held = sum(o.lines[product_id].quantity for o in now if o.status not in ("CANCELLED", "LAPSED"))
+        left = available(shop, product_id)
+        assert sum(left) + held == received
+        assert min(left) >= 0
+
+
+def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = place(shop, mug=3)
+    wire.next("TransactWriteItems", after(lambda: orders.lapse(rival, order.order_id)))
+    with pytest.raises(Refused):
+        orders.cancel_order(shop, ANN, order.order_id)
+    assert available(shop) == [10]
+
+
+def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = place(shop, mug=3)
+    wire.next("TransactWriteItems", after(lambda: orders.cancel_order(rival, ANN, order.order_id)))
+    assert orders.cancel_order(shop, ANN, order.order_id).version == 2
+    assert available(shop) == [10]
+
+
+def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
+    order = place(shop)
+    shop.table.client.update_item(
+        TableName=shop.table.name,
+        Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}},
+        UpdateExpression="SET customer_name = :name",
+        ExpressionAttributeValues={":name": {"S": "Ann Oak"}},
+    )
+    paid = bring_to(shop, order, "PAID")
+    assert paid == replace(order, status="PAID", version=2)
+    found: Any = shop.table.client.get_item(
+        TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
+    )["Item"]
+    assert found["customer_name"] == {"S": "Ann Oak"}

@@ -1,0 +1,213 @@
+"""Shipments: asked of the warehouse with the order's state, moved by what the warehouse says, assumed in the end."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.model.entities import Expiry, Order, Shipment
+from functions.model.errors import NotAllowed, NotFound, WrongState
+from functions.model.patterns import A12b
+from functions.shop import shipments
+from functions.shop.shop import Caller, Shop
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire, after
+from tests.model.samples import moment
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, available, bring_to, order_now, place, tell
+
+
+def parcel_of(shop: Shop, order_id: str) -> Shipment:
+    (shipment,) = shipments.shipments_of_order(shop, STAFF, order_id)
+    return shipment
+
+
+def dispatch(shop: Shop, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
+    return shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
+
+
+def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire: Wire, clock: Clock) -> None:
+    order = bring_to(shop, place(shop, mug=2, pot=1), "PAID")
+    clock.sleep(60)
+    wire.clear()
+    shipment = shipments.request_shipment(shop, order.order_id)
+    assert wire.operations == ["GetItem", "TransactWriteItems"]
+    assert shipment == parcel_of(shop, order.order_id)
+    assert shipment == Shipment(
+        order_id=order.order_id,
+        shipment_id=f"{order.order_id}-1",
+        customer_id="ann",
+        status="REQUESTED",
+        quantities={"mug": 2, "pot": 1},
+        created_at=moment(1),
+        updated_at=moment(1),
+    )
+    assert order_now(shop, order.order_id) == replace(order, status="FULFILLING", version=3, updated_at=moment(1))
+
+
+@pytest.mark.parametrize(
+    "status", ["PENDING", "CANCELLED", "LAPSED", "FULFILLING", "SHIPPED", "DELIVERED", "ARCHIVING"]
+)
+def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: str) -> None:
+    before = bring_to(shop, place(shop), status)
+    assert shipments.request_shipment(shop, before.order_id) is None
+    assert order_now(shop, before.order_id) == before
+
+
+def test_what_is_archived_or_never_was_does_not_go_to_the_warehouse(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "CANCELLED")
+    archive(shop, order.order_id, to_stub=True)
+    assert shipments.request_shipment(shop, order.order_id) is None
+    assert shipments.request_shipment(shop, "none") is None
+
+
+def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    wire.next("TransactWriteItems", after(lambda: shipments.request_shipment(rival, order.order_id)))
+    assert shipments.request_shipment(shop, order.order_id) is None
+    assert parcel_of(shop, order.order_id).version == 1
+    assert order_now(shop, order.order_id).version == 3
+
+
+def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Shop, wire: Wire, clock: Clock) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    before = parcel_of(shop, order.order_id)
+    clock.sleep(60)
+    wire.clear()
+    sent = dispatch(shop, order)
+    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
+    assert sent == replace(
+        before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
+    )
+    assert order_now(shop, order.order_id) == replace(order, status="SHIPPED", version=4, updated_at=moment(1))
+    for caller in (ANN, STAFF, WAREHOUSE):
+        assert shipments.shipment_by_tracking(shop, caller, "dhl", "42") == sent
+    for carrier, number, caller in (("dhl", "43", ANN), ("ups", "42", ANN), ("dhl", "42", BOB)):
+        with pytest.raises(NotFound):
+            shipments.shipment_by_tracking(shop, caller, carrier, number)
+
+
+def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: Shop, wire: Wire, clock: Clock) -> None:
+    order = bring_to(shop, place(shop), "SHIPPED")
+    clock.sleep(60)
+    wire.clear()
+    arrived = shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
+    assert (arrived.status, arrived.version, arrived.updated_at) == ("DELIVERED", 3, moment(1))
+    assert order_now(shop, order.order_id) == replace(order, status="DELIVERED", version=5, updated_at=moment(1))
+    (expiry,) = [item for item in shop.table.every(A12b, order_id=order.order_id) if isinstance(item, Expiry)]
+    assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
+    assert list(shipments.unconfirmed(shop, clock.now + timedelta(days=99))) == []
+
+
+def test_what_the_warehouse_says_again_changes_nothing(shop: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    sent = dispatch(shop, order)
+    assert dispatch(shop, order) == sent
+    arrived = shipments.deliver(shop, WAREHOUSE, order.order_id, sent.shipment_id)
+    assert shipments.deliver(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
+    assert dispatch(shop, order) == arrived, "late, but it is what was said"
+    assert order_now(shop, order.order_id).version == 5
+    assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, requested, sent, arrived"
+
+
+@pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
+@pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
+def test_f8_a_parcel_is_not_sent_a_second_time_another_way(shop: Shop, status: str, carrier: str, number: str) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    dispatch(shop, order)
+    if status == "DELIVERED":
+        shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    with pytest.raises(WrongState) as refusal:
+        dispatch(shop, order, carrier, number)
+    assert (refusal.value.what, refusal.value.command) == ("shipment", "dispatch")
+    assert parcel_of(shop, order.order_id).tracking_number == "42"
+
+
+def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    with pytest.raises(WrongState) as refusal:
+        shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    assert refusal.value.state == "REQUESTED"
+    assert order_now(shop, order.order_id) == order
+
+
+def test_what_there_is_not_is_not_found(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    for order_id, shipment_id in ((order.order_id, "other"), ("none", f"{order.order_id}-1")):
+        with pytest.raises(NotFound):
+            shipments.dispatch(shop, WAREHOUSE, order_id, shipment_id, "dhl", "42")
+        with pytest.raises(NotFound):
+            shipments.deliver(shop, WAREHOUSE, order_id, shipment_id)
+    with pytest.raises(NotFound):
+        shipments.parcel(shop, WAREHOUSE, "none")
+
+
+@pytest.mark.parametrize("caller", [ANN, BOB, Caller("eve", frozenset({"customers"}))], ids=lambda caller: caller.id)
+def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    acts: list[Any] = [
+        lambda: shipments.dispatch(shop, caller, order.order_id, f"{order.order_id}-1", "dhl", "42"),
+        lambda: shipments.deliver(shop, caller, order.order_id, f"{order.order_id}-1"),
+        lambda: shipments.parcel(shop, caller, order.order_id),
+    ]
+    for act in acts:
+        with pytest.raises(NotAllowed):
+            act()
+    assert order_now(shop, order.order_id) == order
+
+
+def test_parcels_are_seen_by_whose_they_are_staff_and_the_warehouse(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    for caller in (ANN, STAFF, WAREHOUSE):
+        assert len(shipments.shipments_of_order(shop, caller, order.order_id)) == 1
+    with pytest.raises(NotFound):
+        shipments.shipments_of_order(shop, BOB, order.order_id)
+
+
+def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "DELIVERED")
+    assert shipments.parcel(shop, WAREHOUSE, order.order_id).address == order.address
+    archive(shop, order.order_id, to_stub=True)
+    with pytest.raises(NotFound):
+        shipments.parcel(shop, WAREHOUSE, order.order_id)
+
+
+# assumed ------------------------------------------------------------------------------------------------------------
+def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, clock: Clock) -> None:
+    early = bring_to(shop, place(shop, "early"), "SHIPPED")
+    clock.sleep(60)
+    late = bring_to(shop, place(shop, "late"), "FULFILLING")
+    clock.sleep(60)
+    dispatch(shop, late, number="43")
+    in_between = clock.now - timedelta(seconds=30)
+    assert list(shipments.unconfirmed(shop, in_between)) == [early.order_id], "placed long ago, but shipped just now"
+    assert shipments.assume_delivered(shop, early.order_id)
+    assert order_now(shop, early.order_id).status == "DELIVERED"
+    assert not shipments.assume_delivered(shop, early.order_id), "it was delivered meanwhile"
+    assert order_now(shop, early.order_id).version == 5
+    assert list(shipments.unconfirmed(shop, clock.now + timedelta(days=1))) == [late.order_id]
+
+
+@pytest.mark.parametrize("status", ["PENDING", "FULFILLING", "DELIVERED", "CANCELLED"])
+def test_what_is_not_on_its_way_is_not_assumed_delivered(shop: Shop, status: str) -> None:
+    before = bring_to(shop, place(shop), status)
+    assert not shipments.assume_delivered(shop, before.order_id)
+    assert order_now(shop, before.order_id) == before
+    assert not shipments.assume_delivered(shop, "none")
+
+
+def test_an_order_that_is_confirmed_just_then_is_delivered_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "SHIPPED")
+    parcel = f"{order.order_id}-1"
+    wire.next("TransactWriteItems", after(lambda: shipments.deliver(rival, WAREHOUSE, order.order_id, parcel)))
+    assert not shipments.assume_delivered(shop, order.order_id)
+    assert order_now(shop, order.order_id).version == 5
+
+
+def test_a_late_payment_while_a_parcel_is_sent_loses_neither(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    wire.next("TransactWriteItems", after(lambda: tell(rival, order, event_id="evt_9", payment_id="pi_9")))
+    assert dispatch(shop, order).status == "DISPATCHED"
+    assert order_now(shop, order.order_id).status == "SHIPPED"
+    assert available(shop) == [8]
