@@ -29,7 +29,9 @@ class Api:
 
     url: str
     token: Callable[[], str] | None = None
-    pool: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(maxsize=16, retries=False, timeout=30))
+    pool: urllib3.PoolManager = field(
+        default_factory=lambda: urllib3.PoolManager(maxsize=16, retries=False, timeout=30)
+    )
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
         """Send a request and take whatever comes back."""

@@ -1,4 +1,4 @@
-"""Tells what happens in the shop as it happens, a line each: what the functions log, and what the laptop's parts say."""
+"""Tells what happens in the shop as it happens, a line each: what the functions log, what the laptop's parts say."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ Everything done is noted in a file, so that a poller that was killed goes on beh
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 import uuid
@@ -61,7 +60,7 @@ class Checkpoints:
             everything = self._all() | {f"{name} {stream_arn}": dict(position)}
             new = self.file.with_suffix(".new")
             new.write_text(json.dumps(everything, indent=1))
-            os.replace(new, self.file)
+            new.replace(self.file)
 
     def _all(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.file.read_text()) if self.file.exists() else {}

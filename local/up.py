@@ -97,9 +97,7 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
     checkpoints = Checkpoints(state / "checkpoints.json")
     aws = _step(
         "starting the local AWS",
-        lambda: local_aws.start(
-            state / "aws", engine.endpoint, port=api_port, goes_back_with_it=[checkpoints.file]
-        ),
+        lambda: local_aws.start(state / "aws", engine.endpoint, port=api_port, goes_back_with_it=[checkpoints.file]),
     )
     ending.callback(aws.stop)
     stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions"))

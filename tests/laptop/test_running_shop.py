@@ -24,6 +24,7 @@ from local.demo import ADDRESS, NotArrived, Shoppers
 from local.up import PROJECT, Running, find
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+START = (sys.executable, "-m", "local")
 READY_SECONDS = 60
 READY_AGAIN_SECONDS = 15
 
@@ -41,8 +42,7 @@ class Laptop:
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
             self.up = subprocess.Popen(
-                [sys.executable, "-m", "local", "--state", str(self.state), "up", "--port", self.ports[0]]
-                + ["--provider-port", self.ports[1]],
+                [*START, "--state", str(self.state), "up", "--port", self.ports[0], "--provider-port", self.ports[1]],
                 cwd=PROJECT,
                 stdout=log,
                 stderr=log,
