@@ -81,10 +81,11 @@ class Laptop:
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
     running = Laptop(tmp_path_factory.mktemp("laptop") / "state")
-    seconds = running.start()
-    print(f"ready after {seconds:.1f} s")
-    yield running
-    running.kill()
+    try:
+        print(f"ready after {running.start():.1f} s")
+        yield running
+    finally:
+        running.kill()
 
 
 def test_the_demo_tells_every_story(laptop: Laptop) -> None:
