@@ -5,6 +5,7 @@ entry's own result is looked at, because PutEvents answers 200 with some of its 
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from functions import wiring
@@ -36,7 +37,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         change = changes.read(record)
         detail = events.detail(change) if change else None
         if detail:
-            pending[item_of(record)] = (record, _entry(environment.bus_name, detail))
+            pending[item_of(record)] = (record, entry(environment.bus_name, detail))
 
     for record in batch.waiting():
         if item_of(record) in pending or len(pending) == ENTRIES_A_CALL:
@@ -48,7 +49,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     return batch.response()
 
 
-def _entry(bus_name: str, detail: dict[str, Any]) -> dict[str, Any]:
+def entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """An event as PutEvents takes it."""
     text = json.dumps(detail, separators=(",", ":"))
     return {"EventBusName": bus_name, "Source": events.SOURCE, "DetailType": detail["type"], "Detail": text}
 

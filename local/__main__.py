@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from local import burst, clock, demo, users
 from local.engine import EngineMissing
 from local.process import ProcessFailed
-from local.up import API_PORT, PROVIDER_PORT, STATE, Running, find, up
+from local.up import API_PORT, PROVIDER_PORT, STATE, Running, find, reset, up
 
 
 def main() -> None:
@@ -43,6 +42,7 @@ def run(given: argparse.Namespace) -> None:
             up(given.state, api_port=given.port, provider_port=given.provider_port)
         case "reset":
             reset(given.state)
+            print("Wiped. Next: make up")
         case "demo":
             demo.tell(running(given.state))
         case "burst":
@@ -64,13 +64,6 @@ def running(state: Path) -> Running:
     if found is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
     return found
-
-
-def reset(state: Path) -> None:
-    if find(state):
-        sys.exit("The shop is running: stop it first (Ctrl-C where it runs).")
-    shutil.rmtree(state, ignore_errors=True)
-    print("Wiped. Next: make up")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -30,8 +31,9 @@ def _changes(entry: Entry) -> list[str]:
 
 
 def _copies(entry: Entry) -> list[str]:
-    names = [text.split()[0] for text in entry["changes"]]
-    return [f"copies    follow {', '.join(names)}"] if names else []
+    names = Counter(text.split()[0] for text in entry["changes"])
+    told = ", ".join(name if count == 1 else f"{count} {name}" for name, count in names.items())
+    return [f"copies    follow {told}"] if told else []
 
 
 def _fulfilled(entry: Entry) -> list[str]:

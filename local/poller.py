@@ -82,7 +82,7 @@ class Poller(threading.Thread):
         super().__init__(name=f"poller {logical_id}", daemon=True)
         properties = stack.template["Resources"][logical_id]["Properties"]
         self.function = stack.resources[properties["FunctionName"]["Ref"]]
-        self._engine, self._checkpoints, self._tell = engine, checkpoints, tell
+        self._checkpoints, self._tell = checkpoints, tell
         self._stopping = threading.Event()
         self._streams = engine.streams()
         once = Config(read_timeout=900, retries={"total_max_attempts": 1}, max_pool_connections=20)

@@ -12,12 +12,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 LOCK = "pid"
 LOG = "log"
+ALONE = "alone"
 
 
 class ProcessFailed(RuntimeError):
@@ -36,6 +37,21 @@ def accepts(port: int) -> bool:
     """Whether somebody on the loopback interface takes connections on the port."""
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def alone(directory: Path, otherwise: str) -> Iterator[None]:
+    """Nobody else is let in here with the same directory, for as long as this process lives at most.
+
+    Raises ProcessFailed, saying `otherwise`, when somebody is in already.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ALONE).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ProcessFailed(otherwise) from None
+        yield
 
 
 def running(directory: Path) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import boto3
 from local import aws as local_aws
 from local import deploy as local_deploy
 from local import engine as local_engine
-from local import users
+from local import process, users
 from local.api import Api
 from local.aws import LocalAws
 from local.clock import keep_expiring
@@ -37,6 +38,7 @@ STACK_NAME = "orderstream-dev"
 API_PORT, PROVIDER_PORT = 4566, 4567
 SYNTHESIZED_FROM = ("app.py", "cdk.json", "stacks", "functions/model", "functions/dynamodb", "functions/environment.py")
 READY = "ready.json"
+RUNNING_HERE = "The shop is running here already: stop it first (Ctrl-C where it runs)."
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,17 @@ def find(state: Path = STATE) -> Running | None:
 
 
 def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT) -> None:
-    """Run until Ctrl-C or SIGTERM. State stays in `state`, over a kill -9 too."""
+    """Run until Ctrl-C, SIGTERM, or the end of the terminal. State stays in `state`, over a kill -9 too.
+
+    Raises process.ProcessFailed where it runs already, or a port is taken.
+    """
     stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
-    state.mkdir(parents=True, exist_ok=True)
-    (state / READY).unlink(missing_ok=True)
     with ExitStack() as ending:
+        ending.enter_context(process.alone(state, RUNNING_HERE))
+        _check_ports(state, api_port, provider_port)
+        (state / READY).unlink(missing_ok=True)
         running, narrator = _start(state, api_port, provider_port, ending)
         (state / READY).write_text(json.dumps({"provider_url": running.provider_url}))
         ending.callback((state / READY).unlink)
@@ -87,6 +93,23 @@ def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PR
         narrator.start()
         stopping.wait()
         print("\nStopping; the state stays. (A second Ctrl-C is not needed.)", flush=True)
+
+
+def _check_ports(state: Path, *ports: int) -> None:
+    """Raises process.ProcessFailed where a port is taken, but for what a kill -9 left behind: the start ends that."""
+    left_behind = local_aws.find(state / "aws")
+    for port in ports:
+        if process.accepts(port) and not (left_behind and left_behind.port == port):
+            others = 'make up ARGS="--port N --provider-port M"'
+            raise process.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
+
+
+def reset(state: Path = STATE) -> None:
+    """Wipe the state, and end what a kill -9 left behind. Raises process.ProcessFailed where the shop is running."""
+    with process.alone(state, RUNNING_HERE):
+        for part in ("aws", "engine"):
+            process.stop(state / part)
+        shutil.rmtree(state)
 
 
 def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) -> tuple[Running, Narrator]:
@@ -167,16 +190,17 @@ The shop is open.
 A first order, in another terminal:
 
   API={running.api_url}
-  as() {{ echo "Authorization: Bearer $({python} token $1)"; }}
-  json='Content-Type: application/json'
-  curl -s $API/customers -H "$(as alice)" -H "$json" -d '{{"name": "Alice Ash"}}'
-  curl -s $API/products -H "$(as staff)" -H "$json" \\
-    -d '{{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR"}}'
-  curl -s $API/products/mug/receipts -H "$(as staff)" -H "$json" -H 'Idempotency-Key: first' -d '{{"quantity": 10}}'
-  curl -s $API/orders -H "$(as alice)" -H "$json" -H 'Idempotency-Key: my-first-order' -d '{{
+  as() {{ WHO=$1; shift; curl -s -w '\\n' -H "Authorization: Bearer $({python} token $WHO)" \\
+    -H 'Content-Type: application/json' "$@"; }}
+  as alice $API/customers -d '{{"name": "Alice Ash"}}'
+  as staff $API/products -d '{{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR"}}'
+  as staff $API/products/mug/receipts -H 'Idempotency-Key: first' -d '{{"quantity": 10}}'
+  ORDER=$(as alice $API/orders -H 'Idempotency-Key: my-first-order' -d '{{
     "lines": [{{"product_id": "mug", "quantity": 2}}],
-    "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}'
-  curl -s {running.provider_url}/v1/payment_intents -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER_ID"
+    "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}' \\
+    | tee /dev/stderr | sed 's/.*"order_id":"\\([^"]*\\)".*/\\1/')
+  curl -s {running.provider_url}/v1/payment_intents -d amount=2500 -d currency=eur -d "metadata[order_id]=$ORDER"
+  as alice $API/orders/$ORDER/whole
 
   make demo                   tells an order's whole way, from request to archive
   {python} mail          the mails so far

@@ -16,6 +16,8 @@ MOST_BYTES = 64 * 1024
 MOST_DEPTH = 32
 LONGEST_NUMBER = 30
 WITH_BODY = {"POST", "PUT", "PATCH"}
+NOT_DECODED = "\N{REPLACEMENT CHARACTER}"
+"""Stands in a text where somebody before us, such as the gateway, met bytes that were not UTF-8."""
 
 # Strings are passed over whole, to the end of the text where one is never closed: so this is linear, whatever comes.
 TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
@@ -44,6 +46,8 @@ def _text(body: str, is_base64: bool) -> str:
         raise Malformed(("body", "is not UTF-8")) from None
     if len(raw) > MOST_BYTES:
         raise TooLarge(MOST_BYTES)
+    if NOT_DECODED in text:
+        raise Malformed(("body", "is not UTF-8"))
     return text
 
 

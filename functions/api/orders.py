@@ -30,8 +30,6 @@ from functions.shop import orders
 
 router = Router()
 
-OpenStatus = Literal["PENDING", "PAID", "FULFILLING", "SHIPPED"]
-
 
 class WantedLine(Body):
     """A product and how many. `price`: what the client showed; the order is refused if it is another by now."""
@@ -113,7 +111,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 @router.get("/orders", openapi_extensions=refuses(NotAllowed))
 def list_orders(
     caller: SignedIn,
-    status: OpenStatus | None = None,
+    status: e.OpenStatus | None = None,
     since: Since = None,
     until: Until = None,
     order: Annotated[

@@ -18,7 +18,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from functions.dynamodb.cursors import InvalidCursor
 from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
-from functions.dynamodb.store import Busy
+from functions.dynamodb.store import HEALS, Busy
 from functions.model import errors
 
 CONTENT_TYPE = "application/problem+json"
@@ -165,8 +165,16 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
 
 
 def kind_of(error: Exception) -> Kind:
-    """The row of the table for an exception: its own, or the nearest of its bases."""
+    """The row of the table for an exception: its own, or the nearest of its bases; AWS's troubles are not our fault."""
+    if isinstance(error, ClientError) and _is_passing(error):
+        return _UNREACHABLE
     return PROBLEMS[next(cls for cls in type(error).__mro__ if cls in PROBLEMS)]
+
+
+def _is_passing(error: ClientError) -> bool:
+    """Whether a service failed, or was asked too often, beyond what its client tries again by itself."""
+    status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= 500 or error.response["Error"]["Code"] in HEALS
 
 
 def as_problem(error: Exception, instance: str) -> tuple[Kind, dict[str, Any]]:

@@ -91,9 +91,10 @@ class Query(Generic[T]):
         if len(starts) > 1 and (since or until):
             raise TypeError(f"{self.id} reads several types: it takes no range")
         low, high = starts[0], starts[-1]
-        return low + since, (high + until) if until else high + LAST
+        return (low + since) or FIRST, (high + until) if until else high + LAST
 
 
+FIRST = " "  # sorts before every key, since keys hold what can be printed; DynamoDB compares a key with no empty text
 LAST = "\U0010ffff"  # sorts behind every text that goes on from a prefix
 
 

@@ -14,10 +14,10 @@ from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change
+from functions.model.lives import ACTIVITY_DAYS
 
 S = TypeVar("S")
 C = TypeVar("C")
-ACTIVITY_DAYS = 90
 
 
 @dataclass(frozen=True)

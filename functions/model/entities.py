@@ -4,15 +4,14 @@ in minor units beside a `currency`, `ttl` is epoch seconds, `version` is raised 
 
 import hashlib
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant
 from functions.model.money import Currency
 
-OrderStatus = Literal[
-    "PENDING", "PAID", "FULFILLING", "SHIPPED", "DELIVERED", "CANCELLED", "LAPSED", "ARCHIVING"
-]  # fmt: skip
+OpenStatus = Literal["PENDING", "PAID", "FULFILLING", "SHIPPED"]
+OrderStatus = Literal[OpenStatus, "DELIVERED", "CANCELLED", "LAPSED", "ARCHIVING"]
 PaymentStatus = Literal["CAPTURED", "FAILED", "UNMATCHED"]
 ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED"]
 NotificationStatus = Literal["SENDING", "SENT"]
@@ -147,7 +146,7 @@ class Order:
         return shard_of(self.order_id)
 
 
-OPEN: tuple[OrderStatus, ...] = ("PENDING", "PAID", "FULFILLING", "SHIPPED")
+OPEN: tuple[OpenStatus, ...] = get_args(OpenStatus)
 SOLD: tuple[OrderStatus, ...] = ("PAID", "FULFILLING", "SHIPPED", "DELIVERED")
 
 

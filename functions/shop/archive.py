@@ -1,9 +1,10 @@
 """What the archive does to the table: close an order to every other writer, list what it owns, leave a stub.
 
-1. Once its log is complete, the order becomes ARCHIVING under its version; every write of a child depends on the order
-as it was read, so from here on nothing is added. 2. Everything in its partition is read, consistently. 3. Once that
-lies in the archive, exactly what the object lists is deleted, and the order gives place to a small stub that stays for
-ever. Each step can be done again at any point.
+1. Once its log is complete, the order becomes ARCHIVING under its version; what is written beside it depends on the
+order as it was read, so whoever read it before decides anew (and a payment told of later than that stays with the
+stub). 2. Everything in its partition is read, consistently. 3. Once that lies in the archive, exactly what the object
+lists is deleted, and the order gives place to a small stub that stays for ever. Each step can be done again at any
+point.
 """
 
 from collections.abc import Sequence

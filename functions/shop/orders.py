@@ -187,9 +187,11 @@ def _planned_again(shop: Shop, order: Order, products: Mapping[str, Product]) ->
     for id, product in products.items():
         wanted = missing = order.lines[id].quantity
         first = _first_part(order.order_id, product)
+        gives = {part: min(wanted, held.get((id, part), 0)) for part in range(product.parts)}
         shares: dict[str, int] = {}
-        for part in (number % product.parts for number in range(first, first + product.parts)):
-            if share := min(missing, held.get((id, part), 0)):
+        # The fullest parts first, so that the shares are few; of those that give all, the one the order starts at.
+        for part in sorted(gives, key=lambda part: (-gives[part], (part - first) % product.parts)):
+            if share := min(missing, gives[part]):
                 shares[str(part)] = share
                 missing -= share
         if missing:

@@ -6,6 +6,8 @@ from typing import Any
 from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.store import Table
+from functions.dynamodb.writes import Refusal, Write, adjust
 from tests.dynamodb.fixtures import START
 
 SHARDS = 3
@@ -87,3 +89,27 @@ def book(book_id: str = "b1", **changed: Any) -> Book:
 def loan(loan_id: str = "l1", **changed: Any) -> Loan:
     values: dict[str, Any] = {"book_id": "b1", "at": moment(0), "ttl": int(START.timestamp()) + 3600}
     return Loan(loan_id=loan_id, **values | changed)
+
+
+# what is written, and how a refusal says so --------------------------------------------------------------------------
+KEY = BOOK.key(book_id="b1")
+
+
+class Refused(Exception):
+    """The refusal of the write called `name`, and what was found."""
+
+    def __init__(self, name: str, found: Any) -> None:
+        super().__init__(name)
+        self.name, self.found = name, found
+
+
+def named(name: str) -> Refusal[Any]:
+    return lambda found: Refused(name, found)
+
+
+def take(copies: int, name: str = "take") -> Write[Book]:
+    return adjust(BOOK, KEY, add={"copies": -copies}, at_least={"copies": copies}, refused=named(name))
+
+
+def the_book(library: Table) -> Book | LostBook | None:
+    return library.get(BY_ID, book_id="b1")

@@ -20,6 +20,7 @@ from tests.dynamodb.library import (
     LOANS_OLDEST,
     ROWS,
     SHARDS,
+    WHOLE,
     Loan,
     loan,
     moment,
@@ -106,6 +107,13 @@ def test_f10_an_answer_over_a_megabyte_goes_on_in_further_pages(loans: Table, pa
     seen = paged(loans, pattern, 50, known, "", "")
     assert seen == (items[::-1] if pattern.newest_first else items)
     assert list(loans.every(pattern, **known)) == seen
+
+
+def test_f10_a_whole_partition_over_a_megabyte_is_read_to_its_end(loans: Table) -> None:
+    items = [loan(f"l{number:02}", book_id="huge", at=moment(number), note="x" * 150_000) for number in range(16)]
+    for each in items:
+        loans.write(put(LOAN, each))
+    assert loans.partition(WHOLE, book_id="huge") == [LOAN.write(each) for each in items]
 
 
 def test_a_page_may_be_short_of_its_limit_though_more_follow(loans: Table) -> None:

@@ -42,11 +42,14 @@ class Request:
 
 @dataclass
 class Wire:
-    """A tap on one client. `requests`: all that went out, the client's own retries too; `units`: what they consumed."""
+    """A tap on one client.
+
+    `requests`: all that went out, the client's own retries too. `units_of`: what each operation consumed.
+    """
 
     client: "DynamoDBClient"
     requests: list[Request] = field(default_factory=list)
-    units: float = 0.0
+    units_of: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _replies: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
 
     def __post_init__(self) -> None:
@@ -61,13 +64,19 @@ class Wire:
 
     def clear(self) -> None:
         """Forget what went out so far."""
-        self.requests, self.units = [], 0.0
+        self.requests.clear()
+        self.units_of.clear()
 
     def take_waiting(self) -> list[str]:
         """The operations that replies still wait for; they are forgotten."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
+
+    @property
+    def units(self) -> float:
+        """The units of all operations together."""
+        return sum(self.units_of.values())
 
     @property
     def operations(self) -> list[str]:
@@ -83,10 +92,10 @@ class Wire:
         waiting = self._replies[operation]
         return waiting.popleft()(request) if waiting else None
 
-    def _note(self, parsed: Mapping[str, Any], **_: Any) -> None:
+    def _note(self, parsed: Mapping[str, Any], event_name: str, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity", [])
         for each in consumed if isinstance(consumed, list) else [consumed]:
-            self.units += each["CapacityUnits"]
+            self.units_of[event_name.rpartition(".")[2]] += each["CapacityUnits"]
 
 
 class _Raw(io.BytesIO):

@@ -107,7 +107,7 @@ def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Sho
     assert customers.customer(shop, ANN, "ann").name == "Ann Elm"
 
 
-# settings -----------------------------------------------------------------------------------------------------
+# settings ---------------------------------------------------------------------------------------------------
 def test_what_was_never_chosen_is_by_default(shop: Shop) -> None:
     assert customers.settings_of_customer(shop, ANN, "ann") == ()
     assert (customers.wants((), "email"), customers.wants((), "sms")) == (True, False)
@@ -141,7 +141,7 @@ def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire, 
     assert chosen.choices == {"email": False, "sms": True}
 
 
-# the page -----------------------------------------------------------------------------------------------------
+# the page ---------------------------------------------------------------------------------------------------
 def summarise(shop: Shop, number: int) -> None:
     """Orders of Ann's, as the copies tell of them."""
     for n in range(number):

@@ -5,14 +5,16 @@ from datetime import timedelta
 
 import pytest
 
+from functions.dynamodb.writes import put
 from functions.model.entities import Expiry, Order
-from functions.model.errors import NotFound, WrongState
+from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.model.patterns import A12b
+from functions.model.table import ORDER_LINE
 from functions.shop import orders
 from functions.shop.shop import Caller, Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
-from tests.model.samples import moment
+from tests.model.samples import SAMPLES, moment
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, available, bring_to, order_now, pay, place, sell
 
 
@@ -77,7 +79,7 @@ def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(sh
         assert orders.cancel_order(shop, STAFF, order.order_id).status == "CANCELLED"
 
 
-# lapse ------------------------------------------------------------------------------------------------------------
+# lapse ----------------------------------------------------------------------------------------------------------
 def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: Clock) -> None:
     early = place(shop, "early", mug=2)
     clock.sleep(60)
@@ -128,7 +130,7 @@ def test_hundreds_of_unpaid_orders_are_all_found(shop: Shop, clock: Clock) -> No
     assert list(orders.unpaid(shop, clock.now - timedelta(milliseconds=10))) == placed[:50]
 
 
-# reading ----------------------------------------------------------------------------------------------------------
+# reading --------------------------------------------------------------------------------------------------------
 def test_an_order_is_its_customers_and_staffs_to_see(shop: Shop) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
@@ -145,6 +147,40 @@ def test_an_order_is_its_customers_and_staffs_to_see(shop: Shop) -> None:
             orders.whole_order(shop, caller, order.order_id, 10, None)
         with pytest.raises(NotFound):
             orders.orders_of_customer(shop, caller, "ann", 10, None)
+
+
+def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(shop: Shop) -> None:
+    for number in range(4):
+        sale = replace(SAMPLES[ORDER_LINE], order_id=f"o{number}", placed_at=moment(number))
+        shop.table.write(put(ORDER_LINE, sale))
+    found = orders.sales_of_product(shop, STAFF, "mug", moment(1), moment(3), 10, None)
+    assert [sale.order_id for sale in found.items] == ["o2", "o1"]
+    for caller in (ANN, WAREHOUSE):
+        with pytest.raises(NotAllowed):
+            orders.sales_of_product(shop, caller, "mug", "", "", 10, None)
+        with pytest.raises(NotAllowed):
+            orders.orders_by_status(
+                shop, caller, "PENDING", oldest_first=True, since="", until="", limit=10, after=None
+            )
+
+
+def test_orders_of_a_state_are_in_a_range_that_is_half_open(shop: Shop, clock: Clock) -> None:
+    placed = []
+    for number in range(4):
+        placed.append(place(shop, f"k{number}", mug=1).order_id)
+        clock.now += timedelta(minutes=1)
+    for oldest_first, expected in ((True, placed[1:3]), (False, placed[2:0:-1])):
+        page = orders.orders_by_status(
+            shop,
+            STAFF,
+            "PENDING",
+            oldest_first=oldest_first,
+            since=moment(1),
+            until=moment(3),
+            limit=10,
+            after=None,
+        )
+        assert [each.order_id for each in page.items] == expected
 
 
 def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:

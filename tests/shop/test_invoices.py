@@ -102,7 +102,7 @@ def test_what_is_archived_or_never_was_has_no_new_invoice(shop: Shop) -> None:
     assert issue_invoice(shop, "c1", "none") is None
 
 
-# numbers ------------------------------------------------------------------------------------------------------------
+# numbers ----------------------------------------------------------------------------------------------------------
 def issued(shop: Shop, orders: Iterable[Order]) -> list[str]:
     return sorted(invoice_of_order(shop, STAFF, order.order_id).invoice_id for order in orders)
 
@@ -140,7 +140,7 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop,
     assert issue(shop, orders[2]) == "2027-00000002"
 
 
-# reading ------------------------------------------------------------------------------------------------------------
+# reading ----------------------------------------------------------------------------------------------------------
 def test_invoices_are_their_customers_and_staffs_to_see(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))

@@ -196,3 +196,22 @@ def test_when_cancel_and_payment_race_one_of_them_wins_and_the_other_is_told(
             orders.cancel_order(shop, ANN, order.order_id)
         assert order_now(shop, order.order_id).status == "PAID"
         assert available(shop) == [8]
+
+
+def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "CANCELLED")
+    wire.next("TransactWriteItems", after(lambda: archive(rival, order.order_id, to_stub=True)))
+    assert tell(shop, order)["reason"] == "the order is archived", "it went into the archive just then"
+    checks = [write["ConditionCheck"]["Key"] for write in written(wire) if "ConditionCheck" in write]
+    assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"
+
+
+def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: Shop, wire: Wire) -> None:
+    order = place(shop)
+    tell(shop, order, outcome="failed")
+    assert [next(iter(write)) for write in written(wire)] == ["Put", "Put", "ConditionCheck"]
+
+
+def written(wire: Wire) -> list[dict[str, Any]]:
+    """The writes of the last transaction."""
+    return list(wire.requests[-1].body["TransactItems"])

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from functions.dynamodb.store import Busy
-from functions.model import table as t
 from functions.model.changes import read
-from functions.model.entities import ArchivedOrder, Line, Order, spread
+from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (
     Invalid,
     KeyReused,
@@ -79,7 +78,7 @@ def test_f6_a_new_order_is_in_its_queue_at_once(shop: Shop) -> None:
         assert [each.order_id for each in page.items] == [order.order_id]
 
 
-# money ----------------------------------------------------------------------------------------------------------
+# money --------------------------------------------------------------------------------------------------------
 def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: Shop) -> None:
     products.update_product(shop, STAFF, "mug", None, 333)
     order = place(shop, mug=3)
@@ -126,7 +125,7 @@ def test_less_than_one_cannot_be_wanted(quantity: int) -> None:
     assert refusal.value.field == "quantity"
 
 
-# who and what ---------------------------------------------------------------------------------------------------
+# who and what -------------------------------------------------------------------------------------------------
 def test_only_customers_order(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
         order_from(shop, Caller("eve"), "k", mug=1)
@@ -164,7 +163,7 @@ def test_90_products_fit_into_one_order(shop: Shop, wire: Wire) -> None:
     assert {tuple(available(shop, f"p{number}")) for number in range(orders.MOST_PRODUCTS)} == {(3,)}
 
 
-# idempotency ----------------------------------------------------------------------------------------------------
+# idempotency --------------------------------------------------------------------------------------------------
 def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: Wire, clock: Clock) -> None:
     order = place(shop, mug=10)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
@@ -235,7 +234,7 @@ def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Sh
     assert len({id, *(order_id_of(shop, *pair) for pair in pairs)}) == 5
 
 
-# conflicts ------------------------------------------------------------------------------------------------------
+# conflicts ----------------------------------------------------------------------------------------------------
 def test_an_order_among_conflicts_is_placed_once(shop: Shop, wire: Wire) -> None:
     wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict")] * 5)
     order = place(shop, mug=2)
@@ -252,52 +251,3 @@ def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(shop: Shop, wire: Wi
     assert wire.take_waiting()
     assert available(shop) == [10]
     place(shop, mug=2)
-
-
-# parts ----------------------------------------------------------------------------------------------------------
-def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
-    return dict(order.lines[product_id].parts)
-
-
-def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 40, parts=4)
-    wire.clear()
-    order = place(shop, vase=10)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
-    (part,) = taken(order)
-    assert part == str(spread(order.order_id, 4))
-    assert available(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
-
-
-def test_orders_spread_over_the_parts(shop: Shop) -> None:
-    sell(shop, "vase", 400, parts=4)
-    started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
-    assert started == {"0", "1", "2", "3"}
-
-
-def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 40, parts=4)
-    wire.clear()
-    order = place(shop, vase=25)
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
-    assert sorted(taken(order).values()) == [5, 10, 10]
-    assert sorted(available(shop, "vase")) == [0, 0, 5, 10]
-    assert order_now(shop, order.order_id) == order
-    orders.cancel_order(shop, ANN, order.order_id)
-    assert available(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
-
-
-def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> None:
-    sell(shop, "vase", 10, parts=4)
-    quantities = [place(shop, f"k{number}", vase=3).lines["vase"].quantity for number in range(3)]
-    assert sum(quantities) == 9
-    with pytest.raises(OutOfStock) as refusal:
-        order_from(shop, ANN, "k", vase=2)
-    assert refusal.value.short == {"vase": 1}
-    place(shop, "last", vase=1)
-    assert available(shop, "vase") == [0, 0, 0, 0]
-
-
-def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:
-    image = t.ORDER.write(place(shop, mug=2))
-    assert "taken" not in image["lines"]["M"]["mug"]["M"]

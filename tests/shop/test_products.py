@@ -74,7 +74,7 @@ def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) 
     assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
 
 
-# receipts -----------------------------------------------------------------------------------------------------
+# receipts ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("quantity", "shares"), [(1, [1, 0, 0, 0]), (4, [1, 1, 1, 1]), (10, [3, 3, 2, 2]), (401, [101, 100, 100, 100])]
 )

@@ -173,7 +173,7 @@ def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: S
         shipments.parcel(shop, WAREHOUSE, order.order_id)
 
 
-# assumed ------------------------------------------------------------------------------------------------------------
+# assumed ----------------------------------------------------------------------------------------------------------
 def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, clock: Clock) -> None:
     early = bring_to(shop, place(shop, "early"), "SHIPPED")
     clock.sleep(60)

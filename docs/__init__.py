@@ -1,0 +1,1 @@
+"""The pages of documentation, and what writes those of them that follow from the model."""

@@ -1,0 +1,151 @@
+"""docs/events.md and docs/events/: what subscribers are told, and who of us reacts to it."""
+
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from docs import markdown
+from docs.pages.states import initial
+from docs.pages.table import in_words
+from functions.dynamodb.images import optional
+from functions.dynamodb.keys import Instant
+from functions.model.changes import KINDS
+from functions.model.events import BY_NAME, EVENTS, SOURCE, Event
+from functions.model.reactions import REACTIONS
+
+EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
+    "amount": 3750,
+    "at": "2026-11-21T09:30:00.123Z",
+    "carrier": "dhl",
+    "change_id": "0b7c2d5e9f1a4c3b8e6d7f0a1b2c3d4e",
+    "currency": "EUR",
+    "customer_id": "c0ffee00-1234-4abc-9def-0123456789ab",
+    "event": "OrderPaid",
+    "invoice_id": "2026-00000042",
+    "issued_at": "2026-11-21T09:30:00.123Z",
+    "order_id": "ebz4oersmwzvd6p6iumrcaxfbq",
+    "payment_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa",
+    "placed_at": "2026-11-21T09:30:00.123Z",
+    "quantities": {"mug": 2, "pot": 1},
+    "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
+    "total": 3750,
+    "tracking_number": "00340434161094000000",
+    "ttl": 1803029400,
+    "version": 2,
+}
+
+
+def page() -> str:
+    return markdown.page("Events", "functions/model/events.py and reactions.py", _parts())
+
+
+def schemas() -> dict[str, str]:
+    """A JSON Schema for each event, by its name."""
+    return {event.name: markdown.as_json(schema(event)) + "\n" for event in EVENTS}
+
+
+def _parts() -> Iterator[str]:
+    yield """
+What happened in the shop, on an EventBridge bus of its own. To hear of something, make a rule there, with a queue and a
+dead-letter queue of yours behind it:
+"""
+    yield markdown.fenced({"source": [SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
+    yield """
+- **At least once**: an event may come again. It is the same one if its `id` is the same.
+- **In no order**: compare the `version`s of one item. A lower one than you have seen is old news.
+- **Nothing about a person**: ids, states and amounts. Names and addresses are read from the API when they are needed,
+  because a queue or an archive of events cannot be erased.
+- **Fields may be added**; none is taken away or given another meaning under the same `schema` number. Pass over what
+  you do not know.
+"""
+    yield markdown.table(
+        ("event", "means", "who reacts"),
+        [(f"[**{event.name}**](events/{event.name}.json)", event.means, _reacting(event)) for event in EVENTS],
+    )
+    yield "## The envelope"
+    yield "An event's `detail`. The links above lead to a JSON Schema of the whole of it."
+    yield markdown.table(
+        ("field", "type", "what it is"),
+        [
+            (f"`{name}`", part.get("type", "constant"), part["description"])
+            for name, part in schema(BY_NAME["ActivityExpired"])["properties"].items()
+        ],
+    )
+    for data in dict.fromkeys(event.data for event in EVENTS):
+        told = [event for event in EVENTS if event.data is data]
+        yield f"## {', '.join(event.name for event in told)}"
+        hints = typing.get_type_hints(data)
+        yield markdown.table(("`data`", "type"), [(f"`{name}`", in_words(hint)) for name, hint in hints.items()])
+        yield markdown.fenced(example(told[0]))
+    yield "## Reactions"
+    yield "Each is a queue with a dead-letter queue behind it, and what makes its effect happen once."
+    yield markdown.table(
+        ("reaction", "to", "effect", "once by", "worked by"),
+        [
+            (
+                f"**{reaction.name}**",
+                ", ".join(reaction.on),
+                reaction.effect,
+                reaction.once_by,
+                f"`functions/{reaction.function}`" if reaction.function else "the shop's own system",
+            )
+            for reaction in REACTIONS
+        ],
+    )
+
+
+def _reacting(event: Event) -> str:
+    return ", ".join(reaction.name for reaction in REACTIONS if event.name in reaction.on)
+
+
+def schema(event: Event) -> dict[str, Any]:
+    """The JSON Schema of an event's detail (draft 2020-12)."""
+    parts: dict[str, Any] = {
+        "id": {"type": "string", "description": "of what happened: the same however often it is delivered"},
+        "type": {"const": event.name, "description": "the event's name, as in `detail-type`"},
+        "schema": {"const": event.schema, "description": "raised when a field changes its meaning"},
+        "time": {"type": "string", "format": "date-time", "description": "when it happened, as the item itself tells"},
+        "version": {"type": "integer", "description": "of the item, raised by every change of it"},
+        "data": {"description": "what the event tells", **_data_schema(event.data)},
+    }
+    if event.image:
+        parts["image"] = {"type": "object", "description": "the item that ended, whole, as typed DynamoDB JSON"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": event.name,
+        "description": event.means,
+        "type": "object",
+        "properties": parts,
+        "required": list(parts),
+    }
+
+
+def _data_schema(data: type[Any]) -> dict[str, Any]:
+    made = TypeAdapter(data).json_schema()
+    hints = typing.get_type_hints(data)
+    for name, part in made["properties"].items():
+        part.pop("title")
+        if hints[name] is Instant:
+            part["format"] = "date-time"
+    return {"type": "object", "properties": made["properties"], "required": made["required"]}
+
+
+def example(event: Event) -> dict[str, Any]:
+    """A detail as it could be."""
+    reached = [kind.to for kind in KINDS if kind.name == event.name and kind.to]
+    known = {**EXAMPLE, "status": next(iter([*reached, *initial(event.of)]), "DELIVERED")}
+    if not reached:  # just made: what may be missing is missing yet
+        known |= {name: None for name, hint in typing.get_type_hints(event.data).items() if optional(hint)}
+    body = {
+        "id": EXAMPLE["change_id"],
+        "type": event.name,
+        "schema": event.schema,
+        "time": EXAMPLE["at"],
+        "version": 2 if reached else 1,
+        "data": {name: known[name] for name in typing.get_type_hints(event.data)},
+    }
+    if event.image:
+        body["image"] = event.of.write(event.of.entity(**{name: known[name] for name in event.of.fields}))
+    return body

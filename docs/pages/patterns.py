@@ -1,0 +1,107 @@
+"""docs/access-patterns.md: every question, and the request that answers it, as it is sent."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from docs import markdown
+from functions.dynamodb.keys import Instant
+from functions.dynamodb.patterns import LAST, Get, Query
+from functions.dynamodb.store import Table
+from functions.model.patterns import PATTERNS
+from functions.model.table import BY_TYPE
+
+
+def page() -> str:
+    return markdown.page("Access patterns", "functions/model/patterns.py", _parts())
+
+
+def _parts() -> Iterator[str]:
+    yield """
+Every question is one `GetItem` or one `Query`; over shards it is one `Query` for each, merged in the order of their
+keys. None is a `Scan`. The key condition is shown as it is sent; `⋯` stands for U+10FFFF, the character that sorts
+behind every other, so that a range ends behind all that goes on from its beginning. A range of times takes `since` in
+and leaves `until` out.
+
+What each costs, with 10 and with 10,000 items around what is asked for, is asserted in
+[tests/model/test_capacity.py](../tests/model/test_capacity.py).
+"""
+    yield markdown.table(
+        ("", "question", "answers with", "request", "key condition", "consistent", "order", "range of"),
+        [_row(pattern) for pattern in PATTERNS],
+    )
+    yield "## Pages"
+    yield """
+A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, signed and bound to who asked and to
+the question. A page may hold less than its limit though more follows: what has expired is passed over, and DynamoDB
+reads 1 MB at most. It goes on as long as there is a cursor.
+"""
+
+
+def _row(pattern: Get[Any] | Query[Any]) -> Sequence[str]:
+    requests = _asked(pattern)
+    answers = " / ".join(row.type for row in pattern.rows)
+    if pattern.view:
+        answers += f", as `{pattern.view.__name__}`"
+    if isinstance(pattern, Get):
+        key = " and ".join(f"`{name}` = `{value['S']}`" for name, value in requests[0]["Key"].items())
+        return (f"**{pattern.id}**", pattern.question, answers, "GetItem", key, "yes", "", "")
+    where = "Query" + ("" if pattern.index == "main" else f" {pattern.index.upper()}")
+    shards = f", one for each of {len(requests)} shards" if len(requests) > 1 else ""
+    return (
+        f"**{pattern.id}**",
+        pattern.question,
+        answers,
+        where + shards,
+        _condition(requests),
+        "yes" if pattern.consistent else "no",
+        "newest first" if pattern.newest_first else "ascending",
+        _ranged(pattern),
+    )
+
+
+def _asked(pattern: Get[Any] | Query[Any]) -> list[dict[str, Any]]:
+    """The requests of a pattern, every known value spelled as its own name."""
+    sent = _Sent()
+    table = Table(cast(Any, sent), "table", BY_TYPE)
+    known: dict[str, str] = {name: f"{{{name}}}" for name in pattern.known}
+    if isinstance(pattern, Get):
+        table.get(pattern, **known)
+    else:
+        times = {"since": "{since}", "until": "{until}"} if _ranged(pattern) else {}
+        table.query(pattern, limit=1, after=None, **times, **known)
+    return sent.requests
+
+
+class _Sent:
+    """A client that keeps what it is asked, and finds nothing."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        self.requests.append(request)
+        return {}
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        self.requests.append(request)
+        return {"Items": []}
+
+
+def _condition(requests: Sequence[Mapping[str, Any]]) -> str:
+    text: str = requests[0]["KeyConditionExpression"]
+    for token, name in requests[0]["ExpressionAttributeNames"].items():
+        text = text.replace(token, f"`{name}`")
+    for token in sorted(requests[0]["ExpressionAttributeValues"], key=len, reverse=True):
+        spelled = [request["ExpressionAttributeValues"][token].get("S", "") for request in requests]
+        shown = spelled[0] if len({*spelled}) == 1 else f"{spelled[0]} … {spelled[-1].rpartition('#')[2]}"
+        text = text.replace(token, f"`{shown}`".replace(LAST, "⋯"))
+    return text.replace(" AND `", " and `", 1)
+
+
+def _ranged(pattern: Query[Any]) -> str:
+    """The time that a range may be asked of; "" where none may."""
+    if len(pattern.rows) > 1 or pattern.whole:
+        return ""
+    row = pattern.rows[0]
+    first = next(iter(row.templates(pattern.index)[1].names), "")
+    return first if first and row.fields.get(first) is Instant else ""

@@ -1,0 +1,218 @@
+"""Make good what the stream's readers could not do: of a record that was kept, by the record; of lost ones, by state.
+
+A record that comes back late tells what happened then, not what is now. So what is copied is read anew, and only what
+the record alone knows is taken from it: the entry of the log, and the event, under the change's own id, by which
+everybody who has seen it knows it again. All of it is safe to repeat, and safe beside readers and the archive at work.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from functions.dynamodb.images import Image
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.streams import Permanent, Record
+from functions.dynamodb.writes import Write, put, put_newer, unchanged
+from functions.model import changes, derived, events
+from functions.model.changes import Change
+from functions.model.entities import ArchivedOrder, Expiry, Order
+from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
+from functions.model.patterns import A12b
+from functions.model.states import ORDER_TRANSITIONS
+from functions.model.table import BY_TYPE, EXPIRY, ORDER, TIMELINE
+from functions.relay import ENTRIES_A_CALL, entry
+from functions.shop.shop import Shop, decided_again
+
+Publish = Callable[[Sequence[Mapping[str, Any]]], None]
+"""Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
+REMEMBERED_DAYS = min(EFFECT_DAYS, NOTIFICATION_DAYS)
+"""What is older is not published again: those who react to it would not know that they have."""
+CLOSED = {status for move in ORDER_TRANSITIONS if move.command == "archive" for status in (*move.before, move.after)}
+BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+
+@dataclass
+class Recovered:
+    """How many primaries were looked at, and the keys of those that cannot be read: these were passed over."""
+
+    primaries: int = 0
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+def publisher(shop: Shop, client: Any, bus_name: str) -> Publish:
+    """Publish through this EventBridge client, what is refused again."""
+
+    def publish(details: Sequence[Mapping[str, Any]]) -> None:
+        for start in range(0, len(details), ENTRIES_A_CALL):
+            entries = [entry(bus_name, detail) for detail in details[start : start + ENTRIES_A_CALL]]
+            waiting = shop.table.patience()
+            while entries:
+                results = client.put_events(Entries=entries)["Entries"]
+                entries = [one for one, result in zip(entries, results, strict=True) if result.get("ErrorCode")]
+                if entries:
+                    waiting.pause()
+
+    return publish
+
+
+def redrive(shop: Shop, publish: Publish, record: Record) -> None:
+    """Do again what both readers would have done at a stream record that was kept, in Lambda's shape.
+
+    Raises Permanent where it cannot be read: a newer version of this code may.
+    """
+    change = changes.read(record)
+    if change is None:
+        return
+    if change.row in derived.SOURCES:
+        entries = derived.following(change).append
+        _bring_up(shop, record["dynamodb"]["Keys"], lambda _: entries)
+    if detail := events.detail(change):
+        publish([detail])
+
+
+def recover_copies(shop: Shop) -> Recovered:
+    """Bring every copy of every primary up to it, and fill what is missing in the logs.
+
+    Of a change that neither reader's record nor the log tells of, only the latest possible time is known: that of the
+    next one that is known.
+    """
+
+    def bring_up(image: Image, change: Change) -> None:
+        if change.row in derived.SOURCES:
+            _bring_up(shop, {"PK": image["PK"], "SK": image["SK"]}, lambda item: _entries_by_state(shop, item))
+
+    return _each_primary(shop, bring_up)
+
+
+def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
+    """Publish again the event that each primary's present state stands for, under the id it had, and the end of each
+    closed order whose marker has gone without its order being archived.
+
+    Whoever has reacted before knows the event again. What is not told is what an item was before: an order that is
+    shipped gets no belated mail that it was paid.
+    """
+    oldest = instant(shop.now() - timedelta(days=REMEMBERED_DAYS))
+
+    def tell(_: Image, change: Change) -> None:
+        told = [change] if change.at >= oldest else []
+        ended = _ended(shop, change.after) if isinstance(change.after, Order) else None
+        details = [events.detail(one) for one in (*told, *([ended] if ended else []))]
+        publish([detail for detail in details if detail])
+
+    return _each_primary(shop, tell)
+
+
+# copies ---------------------------------------------------------------------------------------------------------------
+Entries = Iterable[tuple[Row[Any], Any]]
+
+
+class There(Exception):
+    """The copy is there already, or a newer one."""
+
+
+def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entries]) -> None:
+    """Write the copies of the primary at this key as it is now, and log entries, unless they are there."""
+
+    def attempt() -> None:
+        for item in shop.table.batch_get([key], consistent=True):
+            row = BY_TYPE[type(item).__name__]
+            if getattr(item, "status", None) == "ARCHIVING":
+                return  # from here on the archive alone has it in hand
+            writes = [put_newer(into, copy) for into, copy in derived.copies_of(row, item).values()]
+            if isinstance(item, ArchivedOrder):
+                _clear(shop, row, item)
+            else:
+                writes += [put(into, one) for into, one in entries(item) if not _has_ended(shop, one)]
+            for write in writes:
+                _while_unchanged(shop, row, item, write)
+
+    decided_again(shop, attempt)
+
+
+def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
+    """Write a copy while its primary is as it was read: nothing is put into a partition that the archive has cleared.
+
+    Raises Changed where it is not.
+    """
+    try:
+        shop.table.write(unchanged(row, item), replace(write, refused=lambda _: There()))
+    except There:
+        return
+
+
+def _clear(shop: Shop, row: Row[Any], item: ArchivedOrder) -> None:
+    """Delete the copies that have no place beside this item any more."""
+    types = {ended.type for ended in derived.ENDED_BY.get(row, ())}
+    left = shop.table.partition(A12b, order_id=item.order_id)
+    shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
+
+
+def _has_ended(shop: Shop, item: Any) -> bool:
+    ttl: int | None = getattr(item, "ttl", None)
+    return ttl is not None and ttl <= shop.now().timestamp()
+
+
+def _entries_by_state(shop: Shop, item: Any) -> Iterator[tuple[Row[Any], Any]]:
+    """The log entries of every change an order has been through, as its state and what is logged of it tell."""
+    if not isinstance(item, Order):
+        return
+    images = shop.table.partition(A12b, order_id=item.order_id)
+    logged = {int(one["version"]["N"]): one["at"]["S"] for one in images if one["type"]["S"] == TIMELINE.type}
+    for change in _history(item, logged):
+        yield from derived.following(change).append
+
+
+def _history(order: Order, logged: Mapping[int, Instant]) -> Iterator[Change]:
+    """The changes of an order, the last first. Its states follow from each other: each has one before it, up to the
+    present one, and each was one version."""
+    path = [order.status]
+    while before := [move.before for move in ORDER_TRANSITIONS if move.after == path[-1]]:
+        path.append(before[0][0])
+    if len(path) != order.version:
+        raise Permanent(f"order {order.order_id} has been through {order.version} versions and {len(path)} states")
+    at = order.updated_at
+    for version, status in zip(range(order.version, 0, -1), path, strict=True):
+        at = order.placed_at if version == 1 else logged.get(version, at)
+        past = replace(order, status=status, version=version, updated_at=at)
+        if change := changes.read(_record(ORDER.write(past))):
+            yield change
+
+
+# events ---------------------------------------------------------------------------------------------------------------
+def _ended(shop: Shop, order: Order) -> Change | None:
+    """The end of a closed order whose marker is gone, or has ended: what the archive waits for."""
+    if order.status not in CLOSED or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
+        return None
+    marker = Expiry(
+        order_id=order.order_id,
+        customer_id=order.customer_id,
+        created_at=order.updated_at,
+        ttl=int(shop.now().timestamp()),
+    )
+    removal = {"eventName": "REMOVE", "userIdentity": BY_TTL, "dynamodb": {"OldImage": EXPIRY.write(marker)}}
+    return changes.read(removal)
+
+
+def _record(image: Image) -> Record:
+    """The stream record by which an item became what it is: made, or changed from something else."""
+    made = image.get("version") == {"N": "1"}
+    return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}
+
+
+def _each_primary(shop: Shop, act: Callable[[Image, Change], None]) -> Recovered:
+    """Scan the table and do something with each primary and the change by which it became what it is."""
+    recovered = Recovered()
+    pages = shop.table.client.get_paginator("scan").paginate(TableName=shop.table.name, ConsistentRead=True)
+    for image in (image for page in pages for image in page["Items"]):
+        row = BY_TYPE.get(image.get("type", {}).get("S", ""))
+        if row is not None and row.kind != "primary":
+            continue
+        try:
+            change = changes.read(_record(image))
+            if change is not None:
+                act(image, change)
+        except Permanent:
+            recovered.unreadable.append((image["PK"]["S"], image["SK"]["S"]))
+        recovered.primaries += 1
+    return recovered

@@ -1,0 +1,30 @@
+"""What does not fit a JSON Schema, for the few keywords that ours use; any other keyword is an error of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+TYPES: Mapping[str, type[Any]] = {"string": str, "object": dict, "null": type(None), "integer": int}
+SAYS_NOTHING = {"$schema", "title", "description", "format"}
+KNOWN = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties"}
+
+
+def misfits(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
+    """The places of a value that do not fit, and why. Raises ValueError for a keyword that is not known here."""
+    if strange := schema.keys() - KNOWN - SAYS_NOTHING:
+        raise ValueError(f"{at}: who knows {strange}?")
+    if "type" in schema and (not isinstance(value, TYPES[schema["type"]]) or isinstance(value, bool)):
+        yield f"{at} is no {schema['type']}"
+        return
+    if "const" in schema and value != schema["const"]:
+        yield f"{at} is not {schema['const']}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{at} is none of {schema['enum']}"
+    if "anyOf" in schema and all(list(misfits(one, value, at)) for one in schema["anyOf"]):
+        yield f"{at} is none of what it may be"
+    if "properties" in schema:
+        yield from (f"{at}.{name} is missing" for name in schema["required"] if name not in value)
+        for name in value.keys() & schema["properties"].keys():
+            yield from misfits(schema["properties"][name], value[name], f"{at}.{name}")
+    if "additionalProperties" in schema:
+        for name, one in value.items():
+            yield from misfits(schema["additionalProperties"], one, f"{at}.{name}")

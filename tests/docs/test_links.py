@@ -1,0 +1,31 @@
+"""Whatever the documentation points to is there: files, and the tests that show what is promised."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate import DOCS
+
+ROOT = DOCS.parent
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)[^)]*\)")
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file_that_is_there(page: Path) -> None:
+    links = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
+    local = [target for _, target in links if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_promise_names_a_test_that_is_there() -> None:
+    page = DOCS / "guarantees.md"
+    promises = re.split(r"^- ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert len(promises) > 30
+    for promise in promises:
+        shown = LINK.findall(promise.partition("<sub>")[2])
+        assert shown, promise
+        for name, target in shown:
+            assert f"def {name}(" in (page.parent / target).read_text(encoding="utf-8"), name

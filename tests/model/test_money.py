@@ -1,0 +1,26 @@
+"""Money as people read it."""
+
+import pytest
+
+from functions.model.money import CURRENCIES, MINOR_DIGITS, shown
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "expected"),
+    [
+        (1250, "EUR", "12.50 EUR"),
+        (5, "USD", "0.05 USD"),
+        (0, "CHF", "0.00 CHF"),
+        (-1250, "EUR", "-12.50 EUR"),
+        (-5, "GBP", "-0.05 GBP"),
+        (1250, "JPY", "1250 JPY"),
+        (-3, "JPY", "-3 JPY"),
+        (10**12, "EUR", "10000000000.00 EUR"),
+    ],
+)
+def test_an_amount_is_shown_with_the_digits_of_its_currency(amount: int, currency: str, expected: str) -> None:
+    assert shown(amount, currency) == expected
+
+
+def test_every_currency_with_digits_of_its_own_is_one_of_ours() -> None:
+    assert set(MINOR_DIGITS) <= set(CURRENCIES)

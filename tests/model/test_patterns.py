@@ -1,0 +1,58 @@
+"""What is refused when the patterns are imported: a row in their way, an index that does not hold what they show."""
+
+import runpy
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.images import entity
+from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.patterns import crossed
+from functions.model import patterns
+from functions.model import table as t
+
+
+@entity
+class Pin:
+    customer_id: str
+    pin_id: str
+    created_at: Instant
+    version: int = 1
+
+
+def imported() -> dict[str, Any]:
+    """The module of the patterns, run anew on the table as it is now."""
+    assert patterns.__file__
+    return runpy.run_path(patterns.__file__)
+
+
+def test_the_patterns_as_they_are_are_not_refused() -> None:
+    assert len(imported()["PATTERNS"]) == len(patterns.PATTERNS)
+
+
+@pytest.mark.parametrize("sort", ["PINNED#{pin_id}", "ORDERED#{pin_id}", "RECENT#{pin_id}", "SETTINGS#PIN#{pin_id}"])
+def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
+    monkeypatch: pytest.MonkeyPatch, sort: str
+) -> None:
+    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
+    assert crossed(patterns.A3, (*t.ROWS, pin)) == ["Pin"]
+    monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
+    with pytest.raises(TypeError, match=r"A3 would also read \['Pin'\]"):
+        imported()
+
+
+@pytest.mark.parametrize("sort", ["FOLLOWS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
+def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
+    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
+    monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
+    assert imported()["PATTERNS"]
+
+
+@pytest.mark.parametrize("missing", ["total", "type", "placed_at"])
+def test_a_list_that_its_index_does_not_hold_is_refused(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    held = t.PROJECTED["GSI2"]
+    assert held is not None
+    less = {**t.PROJECTED, "GSI2": tuple(name for name in held if name != missing)}
+    monkeypatch.setattr(t, "PROJECTED", less)
+    with pytest.raises(TypeError, match=rf"A16 cannot show \['{missing}'\]"):
+        imported()

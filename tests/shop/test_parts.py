@@ -1,0 +1,94 @@
+"""Stock that is split into parts: where an order takes its goods from, and that each part has its own back."""
+
+from dataclasses import replace
+
+import pytest
+
+from functions.dynamodb.store import Busy
+from functions.dynamodb.writes import change
+from functions.model import table as t
+from functions.model.entities import Order, spread
+from functions.model.errors import OutOfStock
+from functions.shop import orders, products
+from functions.shop.orders import order_id_of
+from functions.shop.shop import Shop
+from tests.dynamodb.wire import Wire
+from tests.shop.acts import ANN, available, order_from, order_now, place, sell
+
+
+def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
+    return dict(order.lines[product_id].parts)
+
+
+def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: Shop, wire: Wire) -> None:
+    sell(shop, "vase", 40, parts=4)
+    wire.clear()
+    order = place(shop, vase=10)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    (part,) = taken(order)
+    assert part == str(spread(order.order_id, 4))
+    assert available(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
+
+
+def test_orders_spread_over_the_parts(shop: Shop) -> None:
+    sell(shop, "vase", 400, parts=4)
+    started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
+    assert started == {"0", "1", "2", "3"}
+
+
+def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wire) -> None:
+    sell(shop, "vase", 40, parts=4)
+    wire.clear()
+    order = place(shop, vase=25)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
+    assert sorted(taken(order).values()) == [5, 10, 10]
+    assert sorted(available(shop, "vase")) == [0, 0, 5, 10]
+    assert order_now(shop, order.order_id) == order
+    orders.cancel_order(shop, ANN, order.order_id)
+    assert available(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "expected"),
+    [
+        ([1, 9, 0, 5], 10, {"1": 9, "3": 1}),
+        ([1, 9, 0, 5], 6, {"1": 6}),
+        ([3, 3, 3, 3], 12, {"0": 3, "1": 3, "2": 3, "3": 3}),
+        ([0, 0, 7, 0], 7, {"2": 7}),
+    ],
+    ids=str,
+)
+def test_an_order_takes_from_as_few_parts_as_it_can(
+    shop: Shop, held: list[int], wanted: int, expected: dict[str, int]
+) -> None:
+    sell(shop, "vase", 0, parts=4)
+    for part, available_now in zip(products.stock_of_product(shop, "vase"), held, strict=True):
+        shop.table.write(change(t.STOCK, part, replace(part, available=available_now, version=2)))
+    key = next(f"k{n}" for n in range(99) if spread(order_id_of(shop, "ann", f"k{n}"), 4) == 0)
+    assert taken(place(shop, key, vase=wanted)) == expected
+
+
+def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: Shop) -> None:
+    ids = [f"p{number}" for number in range(50)]
+    for id in ids:
+        sell(shop, id, 2, parts=2)
+    with pytest.raises(Busy):
+        place(shop, "key-1", **dict.fromkeys(ids, 2))
+    place(shop, "key-1", **dict.fromkeys(ids[:49], 2))
+    assert {tuple(available(shop, id)) for id in ids} == {(0, 0), (1, 1)}
+
+
+def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> None:
+    sell(shop, "vase", 10, parts=4)
+    quantities = [place(shop, f"k{number}", vase=3).lines["vase"].quantity for number in range(3)]
+    assert sum(quantities) == 9
+    with pytest.raises(OutOfStock) as refusal:
+        order_from(shop, ANN, "k", vase=2)
+    assert refusal.value.short == {"vase": 1}
+    place(shop, "last", vase=1)
+    assert available(shop, "vase") == [0, 0, 0, 0]
+
+
+def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:
+    image = t.ORDER.write(place(shop, mug=2))
+    assert "taken" not in image["lines"]["M"]["mug"]["M"]

@@ -1,0 +1,129 @@
+"""What each command costs: its requests, the units it reads, and the units it writes.
+
+Reading: one unit for each consistent read of up to 4 KB. Writing: one for each KB, twice that in a transaction; and in
+each index one for an item that comes, goes or changes, two for one that moves.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.model.entities import Order
+from functions.shop import customers, orders, products, shipments
+from functions.shop.invoices import issue_invoice
+from functions.shop.shop import Caller, Shop
+from tests.dynamodb.wire import Wire
+from tests.shop.acts import ANN, STAFF, WAREHOUSE, bring_to, order_from, place, sell, tell
+
+
+def spent(wire: Wire, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:
+    """The requests something sends, and what they consume, by kind of request."""
+    wire.clear()
+    act()
+    return wire.operations, dict(wire.units_of)
+
+
+@pytest.mark.parametrize("products_ordered", [1, 2, 5])
+def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_product(
+    shop: Shop, wire: Wire, products_ordered: int
+) -> None:
+    ids = [f"p{number}" for number in range(products_ordered)]
+    for id in ids:
+        sell(shop, id, 10)
+    requests, units = spent(wire, lambda: order_from(shop, ANN, "k", **dict.fromkeys(ids, 1)))
+    assert requests == ["BatchGetItem", "TransactWriteItems"]
+    assert units == {"BatchGetItem": 2 + products_ordered, "TransactWriteItems": 3 + 2 * products_ordered}
+
+
+def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: Shop, wire: Wire) -> None:
+    ids = [f"product-{number:03}" for number in range(20)]
+    for id in ids:
+        sell(shop, id, 10)
+    _, units = spent(wire, lambda: order_from(shop, ANN, "k", **dict.fromkeys(ids, 1)))
+    assert units["TransactWriteItems"] == 2 * 2 + 1 + 2 * 20
+
+
+def placed(shop: Shop) -> Order:
+    return place(shop, "k", mug=1, pot=1)
+
+
+COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
+    # what it is: from which status, the command, units by request
+    "cancel, of two products": (
+        "PENDING",
+        lambda shop, order: orders.cancel_order(shop, ANN, order.order_id),
+        {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
+    ),
+    "lapse, of two products": (
+        "PENDING",
+        lambda shop, order: orders.lapse(shop, order.order_id),
+        {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
+    ),
+    "pay": ("PENDING", tell, {"GetItem": 3, "TransactWriteItems": 2 + 2 + (2 + 2)}),
+    "a payment that fits no order": (
+        "CANCELLED",
+        tell,
+        {"GetItem": 3, "TransactWriteItems": 2 + 2 + 2},
+    ),
+    "invoice": (
+        "PAID",
+        lambda shop, order: issue_invoice(shop, "c1", order.order_id),
+        {"GetItem": 4, "Query": 1, "TransactWriteItems": 2 + 2 + (2 + 1 + 1)},
+    ),
+    "request a shipment": (
+        "PAID",
+        lambda shop, order: shipments.request_shipment(shop, order.order_id),
+        {"GetItem": 1, "TransactWriteItems": (2 + 2) + 2},
+    ),
+    "dispatch": (
+        "FULFILLING",
+        lambda shop, order: shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42"),
+        {"GetItem": 2, "TransactWriteItems": (2 + 1) + (2 + 2)},
+    ),
+    "deliver": (
+        "SHIPPED",
+        lambda shop, order: shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1"),
+        {"GetItem": 2, "TransactWriteItems": (2 + 1) + (2 + 1) + 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_command_costs_what_its_items_and_their_indexes_cost(shop: Shop, wire: Wire, name: str) -> None:
+    status, command, expected = COSTS[name]
+    order = bring_to(shop, placed(shop), status)
+    _, units = spent(wire, lambda: command(shop, order))
+    assert units == expected
+
+
+def test_a_customer_costs_two_items(shop: Shop, wire: Wire) -> None:
+    requests, units = spent(wire, lambda: customers.register(shop, Caller("eve"), "eve@example.com", "Eve"))
+    assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 4})
+
+
+def test_a_choice_costs_one_write(shop: Shop, wire: Wire) -> None:
+    def choose(email: bool) -> Any:
+        return customers.choose(shop, ANN, "ann", "notifications", {"email": email})
+
+    assert spent(wire, lambda: choose(False)) == (["GetItem", "GetItem", "PutItem"], {"GetItem": 2, "PutItem": 1})
+    assert spent(wire, lambda: choose(True)) == (["GetItem", "UpdateItem"], {"GetItem": 1, "UpdateItem": 1})
+
+
+@pytest.mark.parametrize(("quantity", "parts"), [(8, 4), (3, 3), (1, 1)])
+def test_a_receipt_costs_its_memory_and_the_parts_it_fills(shop: Shop, wire: Wire, quantity: int, parts: int) -> None:
+    sell(shop, "vase", 0, parts=4)
+    _, units = spent(wire, lambda: products.receive_stock(shop, STAFF, "r", "vase", quantity))
+    assert units == {"GetItem": 2, "TransactWriteItems": 2 + 2 * parts}
+
+
+def test_what_is_done_already_costs_reading_only(shop: Shop, wire: Wire) -> None:
+    order = bring_to(shop, placed(shop), "SHIPPED")
+    again: list[tuple[Callable[[], Any], dict[str, float]]] = [
+        (lambda: order_from(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4}),
+        (lambda: products.receive_stock(shop, STAFF, "first mug", "mug", 10), {"GetItem": 1}),
+        (lambda: shipments.request_shipment(shop, order.order_id), {"GetItem": 1}),
+        (lambda: orders.lapse(shop, order.order_id), {"GetItem": 1}),
+    ]
+    for act, expected in again:
+        assert spent(wire, act)[1] == expected

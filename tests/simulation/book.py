@@ -1,0 +1,99 @@
+"""The shop's books, opened when the dust has settled: each order with all it owns, wherever that lies by now."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from functions.archive import restored
+from functions.dynamodb.images import Image
+from functions.dynamodb.streams import Permanent
+from functions.model import changes
+from functions.model.changes import Change
+from functions.model.table import BY_TYPE
+from local.mappings import is_unchanged
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+@dataclass
+class Owned:
+    """An order: its image (Order, or ArchivedOrder), what lies in its partition, and what lies in its object."""
+
+    id: str
+    image: Image
+    there: list[Image] = field(default_factory=list)
+    archived: list[Image] = field(default_factory=list)
+
+    @property
+    def is_archived(self) -> bool:
+        return bool(self.image["type"]["S"] == "ArchivedOrder")
+
+    @property
+    def status(self) -> str:
+        """Of an archived order, as it was closed."""
+        return str(self.image["status"]["S"])
+
+    @cached_property
+    def order(self) -> Any:
+        """The Order, from the table or from its object."""
+        images = [image for image in (*self.archived, *self.there) if image["type"]["S"] == "Order"]
+        return BY_TYPE["Order"].read(images[0]) if images else None
+
+    def all(self, type: str) -> list[Any]:
+        """Everything of a type it owns or owned, each once."""
+        found = {image["SK"]["S"]: image for image in (*self.archived, *self.there) if image["type"]["S"] == type}
+        return [BY_TYPE[type].read(image) for image in found.values()]
+
+
+class Book:
+    """`orders`: by id. `objects`: the archive's, by key. `changes`: everything that happened, by its change id."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.objects: Mapping[str, bytes] = world.s3.buckets.get(world.template.archive, {})
+        partitions: dict[str, list[Image]] = defaultdict(list)
+        for image in world.table.items():
+            if image["PK"]["S"].startswith("ORDER#"):
+                partitions[image["PK"]["S"].removeprefix("ORDER#")].append(image)
+        self.orders: dict[str, Owned] = {}
+        for id, images in partitions.items():
+            for image in images:
+                if image["SK"]["S"] == "ORDER" and id not in world.poison:
+                    self.orders[id] = Owned(id, image, images, self._archived(image))
+        self.keyless = {id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison}
+
+    def _archived(self, image: Image) -> list[Image]:
+        if image["type"]["S"] != "ArchivedOrder":
+            return []
+        body = self.objects.get(image["object_key"]["S"])
+        return restored(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
+
+    @cached_property
+    def changes(self) -> list[tuple[Mapping[str, Any], Change]]:
+        """Every record that tells of a change, with that change."""
+        found = []
+        for record in self.world.records:
+            try:
+                change = None if is_unchanged(record) else changes.read(record)
+            except Permanent:
+                continue
+            if change is not None:
+                found.append((record, change))
+        return found
+
+    @cached_property
+    def ended_activity(self) -> list[Image]:
+        """Every activity image in the archive, as often as it lies there."""
+        lines: list[Image] = []
+        for key, body in self.objects.items():
+            if key.startswith("activity/"):
+                lines += [json.loads(line) for line in gzip.decompress(body).splitlines()]
+        return lines

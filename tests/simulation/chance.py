@@ -1,0 +1,38 @@
+"""Chance that belongs to a seed: the same question gets the same answer, whatever else was asked before.
+
+So a run from which one fault is taken out goes on as before in every other respect, as far as that fault lets it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Chance:
+    """Draws by question. A question is a few words and numbers that name it for ever."""
+
+    def __init__(self, seed: int) -> None:
+        self._key = f"orderstream {seed}".encode()
+
+    def number(self, *question: object) -> float:
+        """From 0 to 1."""
+        text = "/".join(map(str, question)).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=7, key=self._key).digest(), "big") / (1 << 56)
+
+    def between(self, low: float, high: float, *question: object) -> float:
+        return low + (high - low) * self.number(*question)
+
+    def whole(self, low: int, high: int, *question: object) -> int:
+        """From low to high, both included."""
+        return low + int(self.number(*question) * (high - low + 1))
+
+    def happens(self, probability: float, *question: object) -> bool:
+        return self.number(*question) < probability
+
+    def one_of(self, choices: Sequence[T], *question: object) -> T:
+        return choices[int(self.number(*question) * len(choices))]
+
+    def in_any_order(self, things: Sequence[T], *question: object) -> list[T]:
+        return sorted(things, key=lambda thing: self.number(*question, thing))

@@ -1,0 +1,178 @@
+"""What goes wrong, where, and how often: each fault has a name made of its kind and its place, and is drawn by that name.
+
+Places do not move when another fault is left out ("fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1": that function's
+first such call about that item), so a run can be repeated with only some of its faults, and still be much the same run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from tests.simulation.chance import Chance
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that leaves a function: to which service, which operation, about what.
+
+    `may_be_late`: a read that need not be consistent.
+    """
+
+    function: str
+    service: str
+    operation: str
+    about: str
+    may_be_late: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.function} {self.service}.{self.operation} {self.about}"
+
+
+@dataclass(frozen=True)
+class OnCall:
+    """A kind of fault of a call. `most`: it strikes the same call from one to so many times in a row."""
+
+    kind: str
+    probability: float
+    means: str
+    most: int = 1
+    strikes: Callable[[Call], bool] = lambda call: True
+
+
+def _dynamodb(*operations: str) -> Callable[[Call], bool]:
+    return lambda call: call.service == "dynamodb" and call.operation in operations
+
+
+ON_CALLS = (
+    OnCall("dies before", 0.003, "the process dies before the request is sent"),
+    OnCall("dies after", 0.004, "the process dies when the request was done"),
+    OnCall("throttled", 0.004, "the service asks to slow down", most=14),
+    OnCall("server error", 0.002, "the service fails, and nothing was done", most=4),
+    OnCall("done, but server error", 0.002, "the service fails, though it was done"),
+    OnCall("unreachable", 0.002, "no connection", most=4),
+    OnCall("answer lost", 0.006, "the request is done, and no answer comes", most=4),
+    OnCall("slow", 0.003, "an answer that takes up to 15 minutes: longer than the function may run, or than a claim"),
+    OnCall("conflict", 0.012, "another transaction has the item", 30, _dynamodb(*WRITES)),
+    OnCall("unprocessed", 0.03, "some of a batch is left", 8, _dynamodb("BatchGetItem", "BatchWriteItem")),
+    OnCall("late replica", 0.25, "a read shows the table as it was a while ago", 1, lambda call: call.may_be_late),
+    OnCall("entries refused", 0.08, "the bus refuses some of a call's entries", 20, lambda call: call.operation == "PutEvents"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A kind of fault that is of no single call."""
+
+    kind: str
+    probability: float
+    means: str
+
+
+ELSEWHERE = (
+    Elsewhere("delivered twice", 0.03, "a batch comes again, though it was answered"),
+    Elsewhere("result lost", 0.015, "a function was done, and Lambda takes it for failed"),
+    Elsewhere("not invoked", 0.02, "Lambda has no room for the function"),
+    Elsewhere("dies at once", 0.01, "the function's process dies as it starts"),
+    Elsewhere("cold start", 0.05, "a new process, which remembers nothing"),
+    Elsewhere("message twice", 0.03, "a queue hands out a message that another has, or has deleted"),
+    Elsewhere("event twice", 0.02, "a rule sends an event twice"),
+    Elsewhere("event late", 0.04, "an event comes minutes later, behind later ones"),
+    Elsewhere("kept by nobody", 0.05, "what a mapping gives up is not taken by the failure store"),
+    Elsewhere("clock skew", 0.2, "a function's clock is up to two seconds wrong"),
+    Elsewhere("shard split", 0.5, "a shard is closed, and two go on in its place"),
+    Elsewhere("mapping replaced", 0.25, "a stream's mapping is made anew, from its checkpoint"),
+    Elsewhere("mapping begun anew", 0.2, "a stream's mapping is made anew, from the oldest record there is"),
+    Elsewhere("reader fails", 0.1, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
+    Elsewhere("mapping off", 0.08, "a stream's mapping is off for longer than the stream remembers"),
+    Elsewhere("worker fails", 0.08, "a queue's worker fails for 25 or 48 hours"),
+    Elsewhere("schedule twice", 0.1, "the schedule fires twice"),
+    Elsewhere("webhook twice", 0.2, "the provider tells something twice"),
+    Elsewhere("webhook late", 0.15, "the provider tells something up to three days late"),
+    Elsewhere("warehouse stumbles", 0.1, "the warehouse takes a request, and forgets it"),
+)
+
+KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A fault that strikes now. `share`: from 0 to 1, how much of it, where that can vary."""
+
+    kind: str
+    place: str
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} @ {self.place}"
+
+
+@dataclass
+class Faults:
+    """Draws faults, and notes which struck. `only`: the names of those that may (None: all). `off`: the dust settles.
+
+    Each seed likes some kinds better than others, and leaves some out, so that seeds differ more than chance alone
+    would have them.
+    """
+
+    chance: Chance
+    only: Collection[str] | None = None
+    off: bool = False
+    told: Callable[[Strike], None] = lambda strike: None
+    struck: list[Strike] = field(default_factory=list)
+    _places: Counter[str] = field(default_factory=Counter)
+    _again: dict[str, tuple[Strike, int]] = field(default_factory=dict)
+    _liking: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind in KINDS:
+            self._liking[kind] = self.chance.one_of((0.0, 0.5, 1.0, 1.0, 2.0, 4.0), "liking", kind)
+
+    def at_call(self, call: Call, mortal: bool) -> Strike | None:
+        """What goes wrong with a call. `mortal`: its process is one of ours and can die."""
+        if self.off:
+            return None
+        text = str(call)
+        if text in self._again:
+            return self._goes_on(text)
+        self._places[text] += 1
+        place = f"{text} {self._places[text]}"
+        drawn = self.chance.number("call", place)
+        for fault in ON_CALLS:
+            if not fault.strikes(call) or (not mortal and fault.kind.startswith("dies")):
+                continue
+            drawn -= fault.probability * self._liking[fault.kind]
+            if drawn < 0:
+                strike = self._strike(fault.kind, place)
+                if strike and fault.most > 1:
+                    times = int(fault.most ** self.chance.number("times", place))
+                    self._again[text] = (strike, times - 1)
+                return strike
+        return None
+
+    def _goes_on(self, text: str) -> Strike | None:
+        strike, left = self._again.pop(text)
+        if not left:
+            return None
+        self._again[text] = (strike, left - 1)
+        return strike
+
+    def at(self, kind: str, *place: object) -> Strike | None:
+        """Whether this kind of fault strikes here."""
+        if self.off:
+            return None
+        text = " ".join(map(str, place))
+        probability = next(fault.probability for fault in ELSEWHERE if fault.kind == kind)
+        happens = self.chance.happens(probability * self._liking[kind], kind, text)
+        return self._strike(kind, text) if happens else None
+
+    def _strike(self, kind: str, place: str) -> Strike | None:
+        strike = Strike(kind, place, self.chance.number("share", kind, place))
+        if self.only is not None and strike.name not in self.only:
+            return None
+        self.struck.append(strike)
+        self.told(strike)
+        return strike

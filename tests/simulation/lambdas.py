@@ -1,0 +1,122 @@
+"""Lambda: calls the real handlers, each call a task with its own process, clock and time to live."""
+
+import functools
+import importlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
+
+from functions import environment, wiring
+from functions.api import context
+from functions.api.handler import app
+from local.mappings import Failed, NotInvoked, Outcome, Returned
+from tests.simulation.chance import Chance
+from tests.simulation.faults import Faults
+from tests.simulation.tasks import Died, Process, Tasks
+from tests.simulation.template import Template
+
+MOST_SKEW_SECONDS = 2.0
+CACHES = (environment.current, wiring.secret, context.shop)
+
+
+@functools.cache
+def _handler(dotted: str) -> Any:
+    module, _, name = dotted.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass
+class Lambdas:
+    """`broken`: the functions that fail whatever they are called for. `calls`: how often each was called. `skewed`: whose machines' clocks are wrong."""
+
+    tasks: Tasks
+    chance: Chance
+    faults: Faults
+    template: Template
+    broken: Callable[[str], bool] = lambda function: False
+    told: Callable[[str, str], None] = lambda function, text: None
+    calls: Counter[str] = field(default_factory=Counter)
+    skewed: dict[str, bool] = field(default_factory=dict)
+
+    def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
+        """Call a function and tell `done` what came of it. `place` names the call."""
+        if self.broken(function):
+            self.tasks.after(0.01, lambda: done(Failed("broken")))
+        elif self.faults.at("not invoked", function, place):
+            self.tasks.after(0.01, lambda: done(NotInvoked()))
+        else:
+            process = self._process(function, place)
+
+            def work() -> None:
+                outcome = self._outcome(function, event, place)
+                self.tasks.at(self.tasks.now, lambda: done(outcome))
+
+            self.tasks.start(process, work, 0.001)
+
+    def answer(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
+        """What the API's function says to a request; None where it dies. To be asked in a task, which waits."""
+        process = self._process("api", place)
+        outcome = self.tasks.running_as(process, lambda: self._outcome("api", event, place))
+        if not isinstance(outcome, Returned):
+            return None
+        assert isinstance(outcome.response, dict)
+        return outcome.response
+
+    def _process(self, function: str, place: str) -> Process:
+        if function not in self.skewed and not self.faults.off:
+            self.skewed[function] = self.faults.at("clock skew", function) is not None
+        skew = MOST_SKEW_SECONDS * (2 * self.chance.number("skew", function, place) - 1)
+        return Process(
+            name=function,
+            skew_seconds=skew if self.skewed.get(function) and not self.faults.off else 0.0,
+            ends_at=self.tasks.now + self.template.functions[function].timeout_seconds,
+        )
+
+    def _outcome(self, function: str, event: Mapping[str, Any], place: str) -> Outcome:
+        """Run the handler on its own copy of the event, as one call of a process."""
+        self.calls[function] += 1
+        if self.faults.at("cold start", function, place):
+            forget()
+        restore = _kept_apart()
+        try:
+            if self.faults.at("dies at once", function, place):
+                raise Died
+            told = SimpleNamespace(aws_request_id=place)
+            response = _handler(self.template.functions[function].handler)(json.loads(json.dumps(event)), told)
+            return Returned(json.loads(json.dumps(response)))
+        except Died:
+            self.told(function, "dies")
+            return Failed("Died")
+        except Exception as error:  # noqa: BLE001  as Lambda does
+            self.told(function, f"raises {error!r}")
+            return Failed(type(error).__name__)
+        finally:
+            restore()
+
+
+def forget() -> None:
+    """Forget what functions remember from one call to the next."""
+    for remembered in CACHES:
+        remembered.cache_clear()
+
+
+def _kept_apart() -> Callable[[], None]:
+    """Let Powertools' router, which keeps the request it is at in itself, begin one; returns how to go back."""
+    restore = apart()
+    app.context = {}
+    return restore
+
+
+def apart() -> Callable[[], None]:
+    """What belongs to the process that runs now; the function that puts it in place again."""
+    kept = app.context, getattr(BaseRouter, "current_event", None), getattr(BaseRouter, "lambda_context", None)
+
+    def restore() -> None:
+        app.context, BaseRouter.current_event, BaseRouter.lambda_context = kept  # type: ignore[assignment]
+
+    return restore

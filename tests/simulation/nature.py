@@ -1,0 +1,126 @@
+"""What happens by itself: the schedule's minutes, the end of what has a ttl, and the misfortunes that last.
+
+Nothing here waits or asks; everything is put into the future when its cause is seen in the table's stream.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from local.mappings import Outcome, Returned
+from tests.simulation.chance import Chance
+from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
+from tests.simulation.lambdas import Lambdas
+from tests.simulation.streams import Reader, Stream
+from tests.simulation.table import SimulatedTable
+from tests.simulation.tasks import Tasks
+from tests.simulation.template import Template
+
+EXPIRY_TAKES_SECONDS = 48 * HOUR
+"""How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
+ENDS = {"reader fails": (25 * HOUR, 48 * HOUR), "worker fails": (25 * HOUR, 48 * HOUR), "mapping off": (26 * HOUR, 50 * HOUR)}
+
+
+@dataclass
+class Nature:
+    """`broken`: the functions that fail whatever they are called for."""
+
+    tasks: Tasks
+    chance: Chance
+    faults: Faults
+    table: SimulatedTable
+    stream: Stream
+    lambdas: Lambdas
+    template: Template
+    readers: dict[str, Reader]
+    note: Callable[[str, str], None]
+    broken: set[str] = field(default_factory=set)
+    _lapses_due: set[int] = field(default_factory=set)
+    _runs: int = 0
+
+    def __post_init__(self) -> None:
+        lapse = self.template.functions["lapse"].environment
+        self._window = int(lapse["PAYMENT_WINDOW_MINUTES"]) * MINUTE
+        self._assumed = int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY
+
+    # what a write brings about ----------------------------------------------------------------------------------------
+    def look_ahead(self, record: dict[str, Any]) -> None:
+        """Put into the future what follows from a stream record by the passing of time."""
+        image = record["dynamodb"].get("NewImage")
+        if image is None:
+            return
+        if "ttl" in image:
+            key = image["PK"]["S"], image["SK"]["S"]
+            late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
+            self.tasks.at(int(image["ttl"]["N"]) + late, lambda: self._expire(key, image["ttl"]["N"]))
+        if image["type"]["S"] == "Order":
+            status = image.get("status", {}).get("S")
+            seconds = {"PENDING": self._window, "SHIPPED": self._assumed}.get(status)
+            if seconds is not None:
+                self._lapse_at(self.tasks.now + seconds + 5)
+
+    def _expire(self, key: tuple[str, str], ttl: str) -> None:
+        image = self.table.image(key)
+        if image is not None and image.get("ttl", {}).get("N") == ttl:
+            self.table.expire(key)
+
+    # the schedule -----------------------------------------------------------------------------------------------------
+    def _lapse_at(self, moment: float) -> None:
+        """The schedule fires every minute; only the minutes at which there is something to find are simulated: the
+        first, and the next two, because an index may be late."""
+        for minute in range(3):
+            due = int(moment // MINUTE) + 1 + minute
+            if due not in self._lapses_due:
+                self._lapses_due.add(due)
+                self.tasks.at(due * MINUTE, lambda due=due: self.lapse(due * MINUTE))
+
+    def lapse(self, moment: float) -> None:
+        """The schedule fires; where a run fails, the next minute's does its work."""
+        self._runs += 1
+        event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+        def done(outcome: Outcome) -> None:
+            if not isinstance(outcome, Returned):
+                self._lapse_at(self.tasks.now)
+
+        for again in range(1 + bool(self.faults.at("schedule twice", event["time"]))):
+            self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
+
+    # misfortunes that last --------------------------------------------------------------------------------------------
+    def misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
+        """Draw what befalls the shop's parts in a time. Everything is over, and mended, 50 hours after its end."""
+
+        def moment(*question: object) -> float:
+            return begins + lasts_seconds * self.chance.number("moment", era, *question)
+
+        for number in range(3):
+            if strike := self.faults.at("shard split", era, number):
+                self.tasks.at(moment("split", number), lambda strike=strike: self.stream.split(strike.share))
+        for name, reader in self.readers.items():
+            for kind in ("mapping replaced", "mapping begun anew"):
+                if self.faults.at(kind, name, era):
+                    keeps = kind == "mapping replaced"
+                    replace = lambda reader=reader, keeps=keeps: reader.replace(from_checkpoint=keeps)  # noqa: E731
+                    self.tasks.at(moment(kind, name), replace)
+            self._outage("mapping off", era, name, moment, lambda on, reader=reader: reader.turn(on=on))
+            self._outage("reader fails", era, name, moment, lambda on, name=name: self._mend(name, on))
+        for worker in self.template.workers:
+            name = worker.function
+            self._outage("worker fails", era, name, moment, lambda on, name=name: self._mend(name, on))
+
+    def _outage(
+        self, kind: str, era: str, name: str, moment: Callable[..., float], turn: Callable[[bool], None]
+    ) -> None:
+        if strike := self.faults.at(kind, name, era):
+            starts = moment(kind, name)
+            ends = starts + ENDS[kind][strike.share > 0.5]
+            self.tasks.at(starts, lambda: self._turn(kind, name, turn, on=False))
+            self.tasks.at(ends, lambda: self._turn(kind, name, turn, on=True))
+
+    def _turn(self, kind: str, name: str, turn: Callable[[bool], None], *, on: bool) -> None:
+        self.note(name, f"{kind}: {'over' if on else 'begins'}")
+        turn(on)
+
+    def _mend(self, function: str, on: bool) -> None:
+        (self.broken.discard if on else self.broken.add)(function)

@@ -1,0 +1,194 @@
+"""SQS and the bus: rules send events to queues, workers' functions get them from there, dead-letter queues take the rest.
+
+Sources: SQS developer guide ("Amazon SQS visibility timeout", "Using dead-letter queues"), Lambda developer guide
+("Using Lambda with Amazon SQS", "Handling errors for an SQS event source").
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.mappings import Outcome, Returned
+from tests.simulation.chance import Chance
+from tests.simulation.faults import MINUTE, Faults
+from tests.simulation.lambdas import Lambdas
+from tests.simulation.tasks import Tasks
+from tests.simulation.template import QueueSettings, RuleSettings, WorkerSettings
+
+
+@dataclass
+class Message:
+    """`visible_at`: when it can be received (again)."""
+
+    id: str
+    body: str
+    sent_at: float
+    visible_at: float
+    receives: int = 0
+
+
+@dataclass
+class Queue:
+    """A queue. `forgotten`: messages that were older than it keeps any. `arrived` is told of a message to receive."""
+
+    settings: QueueSettings
+    tasks: Tasks
+    chance: Chance
+    faults: Faults
+    dead_letters: "Queue | None" = None
+    arrived: Callable[[float], None] = lambda at: None
+    messages: dict[str, Message] = field(default_factory=dict)
+    forgotten: list[Message] = field(default_factory=list)
+    sent: int = 0
+
+    def send(self, body: str, delay_seconds: float = 0.0) -> None:
+        self.sent += 1
+        message = Message(f"{self.settings.name}-{self.sent}", body, self.tasks.now, self.tasks.now + delay_seconds)
+        self._keep(message)
+
+    def _keep(self, message: Message) -> None:
+        self.messages[message.id] = message
+        self.arrived(message.visible_at)
+
+    def receive(self, most: int) -> list[Message]:
+        """Take some of the visible messages in hand, in no particular order; one that was received too often goes to
+        the dead-letter queue instead."""
+        taken: list[Message] = []
+        for id in self.chance.in_any_order(list(self.messages), self.settings.name, self.tasks.steps):
+            message = self.messages[id]
+            if message.visible_at > self.tasks.now or len(taken) == most:
+                continue
+            if self.tasks.now - message.sent_at > self.settings.retention_seconds:
+                self.forgotten.append(self.messages.pop(message.id))
+            elif message.receives >= self.settings.max_receives and self.dead_letters:
+                del self.messages[message.id]
+                self.dead_letters._keep(Message(message.id, message.body, message.sent_at, self.tasks.now))
+            else:
+                message.receives += 1
+                message.visible_at = self.tasks.now + self.settings.visibility_seconds
+                if self.faults.at("message twice", message.id, message.receives):
+                    message.visible_at = self.tasks.now + self.chance.between(0, 60, "twice", message.id)
+                self.arrived(message.visible_at)
+                taken.append(message)
+        return taken
+
+    def delete(self, message: Message) -> None:
+        """Done with it. Where it was handed out twice meanwhile, the other one goes on all the same."""
+        self.messages.pop(message.id, None)
+
+    def empty(self) -> list[Message]:
+        """Take everything: an operator's doing."""
+        taken = list(self.messages.values())
+        self.messages.clear()
+        return [message for message in taken if not self._forget(message)]
+
+    def _forget(self, message: Message) -> bool:
+        too_old = self.tasks.now - message.sent_at > self.settings.retention_seconds
+        if too_old:
+            self.forgotten.append(message)
+        return too_old
+
+
+@dataclass
+class Worker:
+    """The mapping from a queue to its function."""
+
+    settings: WorkerSettings
+    queue: Queue
+    tasks: Tasks
+    faults: Faults
+    lambdas: Lambdas
+    _busy: int = 0
+    _wakes_at: float = float("inf")
+    _batches: int = 0
+
+    def __post_init__(self) -> None:
+        self.queue.arrived = lambda at: self._wake(at + 0.02 + self.settings.window_seconds)
+
+    def _wake(self, when: float) -> None:
+        if when < self._wakes_at:
+            self._wakes_at = when
+            self.tasks.at(when, lambda: self._look(when))
+
+    def _look(self, when: float) -> None:
+        if when != self._wakes_at:
+            return
+        self._wakes_at = float("inf")
+        while self._busy < self.settings.concurrency and (messages := self.queue.receive(self.settings.batch_size)):
+            self._call(messages)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Come back when the next message is visible; while all hands are busy, when one is free again."""
+        visible = [message.visible_at for message in self.queue.messages.values()]
+        if visible and self._busy < self.settings.concurrency:
+            self._wake(max(min(visible), self.tasks.now) + 0.02)
+
+    def _call(self, messages: list[Message]) -> None:
+        self._busy += 1
+        self._batches += 1
+        first = messages[0]
+        event = {"Records": [_record(message) for message in messages]}
+
+        def done(outcome: Outcome) -> None:
+            self._busy -= 1
+            for message in messages:
+                if message.id in _taken(outcome, messages):
+                    self.queue.delete(message)
+            self._look_again()
+
+        self.lambdas.invoke(
+            self.settings.function, event, done, f"{first.id} {first.receives} +{len(messages)} {self._batches}"
+        )
+
+
+def _record(message: Message) -> dict[str, Any]:
+    return {
+        "messageId": message.id,
+        "receiptHandle": f"{message.id}-{message.receives}",
+        "body": message.body,
+        "attributes": {"ApproximateReceiveCount": str(message.receives)},
+        "eventSource": "aws:sqs",
+        "awsRegion": "eu-central-1",
+    }
+
+
+def _taken(outcome: Outcome, messages: list[Message]) -> set[str]:
+    """The messages that an outcome says are done (ReportBatchItemFailures)."""
+    if not isinstance(outcome, Returned):
+        return set()
+    ids = {message.id for message in messages}
+    response = outcome.response if isinstance(outcome.response, Mapping) else {}
+    failed = {one.get("itemIdentifier") for one in response.get("batchItemFailures") or ()}
+    return set() if failed - ids else ids - failed
+
+
+@dataclass
+class Bus:
+    """Sends each event to the queues of the rules that ask for it, each in its own time."""
+
+    rules: tuple[RuleSettings, ...]
+    queues: Mapping[str, Queue]
+    tasks: Tasks
+    chance: Chance
+    faults: Faults
+    published: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def publish(self, event: Mapping[str, Any]) -> None:
+        self.published.append(event)
+        names = [queue for rule in self.rules if _asks_for(rule, event) for queue in rule.queues]
+        for name in names:
+            place = f"{event['detail'].get('id')} {name}"
+            self._send(name, event, 0.01 + self.chance.number("bus", place) ** 2)
+            if self.faults.at("event twice", place):
+                self._send(name, event, self.chance.between(0, 10 * MINUTE, "twice", place))
+
+    def _send(self, name: str, event: Mapping[str, Any], seconds: float) -> None:
+        if late := self.faults.at("event late", event["detail"].get("id"), name):
+            seconds += 30 * MINUTE * late.share**2
+        self.tasks.after(seconds, lambda: self.queues[name].send(json.dumps(event)))
+
+
+def _asks_for(rule: RuleSettings, event: Mapping[str, Any]) -> bool:
+    return event["source"] in rule.sources and event["detail-type"] in rule.types

@@ -1,0 +1,259 @@
+"""The services of AWS that the functions talk to, as they speak on the wire, in memory but for the table."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from botocore.awsrequest import AWSPreparedRequest
+
+from tests.simulation.chance import Chance
+from tests.simulation.faults import Strike
+from tests.simulation.table import SimulatedTable
+from tests.simulation.tasks import Process, Tasks
+from tests.simulation.wire import Answer, JsonService
+
+LONGEST_LAG_SECONDS = 90.0
+TRANSACTIONS = {"TransactWriteItems"}
+
+
+def _asked(request: AWSPreparedRequest) -> Any:
+    return json.loads(request.body)
+
+
+def _json(value: Any) -> Answer:
+    return Answer(200, json.dumps(value).encode())
+
+
+class DynamoDB(JsonService):
+    """The local engine, and what it never does by itself: conflicts, late replicas, half-done batches."""
+
+    def __init__(self, table: SimulatedTable, chance: Chance) -> None:
+        self._table, self._chance = table, chance
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        asked = _asked(request)
+        match operation:
+            case "PutItem":
+                key = asked["Item"]
+            case "TransactWriteItems":
+                (write,) = asked["TransactItems"][0].values()
+                key = write.get("Key") or write["Item"]
+            case "BatchGetItem":
+                (wanted,) = asked["RequestItems"].values()
+                key = wanted["Keys"][0]
+            case "BatchWriteItem":
+                ((first, *_),) = asked["RequestItems"].values()
+                key = first["DeleteRequest"]["Key"]
+            case "Query":
+                key = {"PK": asked["ExpressionAttributeValues"][":pk"], "SK": {"S": asked.get("IndexName", "*")}}
+            case "Scan":
+                return "*"
+            case _:
+                key = asked["Key"]
+        return f"{key['PK']['S']}/{key['SK']['S']}"
+
+    def may_be_late(self, operation: str, request: AWSPreparedRequest) -> bool:
+        if operation not in ("GetItem", "BatchGetItem", "Query"):
+            return False
+        asked = _asked(request)
+        return not any(one.get("ConsistentRead") for one in (asked, *asked.get("RequestItems", {}).values()))
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        if operation == "Query" and {"S": ""} in _asked(request)["ExpressionAttributeValues"].values():
+            return self.refusal("ValidationException", 400)  # the engine lets an empty key pass, AWS does not
+        return Answer(*self._table.send(operation, request.body))
+
+    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+        match strike.kind:
+            case "conflict":
+                return self._conflict(strike, operation, request)
+            case "late replica":
+                lag = LONGEST_LAG_SECONDS * strike.share**2
+                return Answer(200, self._table.late_answer(operation, _asked(request), lag))
+            case "unprocessed":
+                return self._half_done(strike, operation, _asked(request))
+        return None
+
+    def _conflict(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer:
+        """Somebody else's transaction is at one of the items: of a transaction, the reasons say at which."""
+        if operation not in TRANSACTIONS:
+            return self.refusal("TransactionConflictException", 400)
+        reasons = [{"Code": "None"} for _ in _asked(request)["TransactItems"]]
+        code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
+        reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
+        body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
+        return Answer(400, json.dumps(body).encode())
+
+    def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> Answer:
+        """Of a batch the first part is done, the rest is handed back."""
+        ((table, wanted),) = asked["RequestItems"].items()
+        requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
+        done = int(strike.share * len(requests))
+        rest = {table: {**wanted, "Keys": requests[done:]} if operation == "BatchGetItem" else requests[done:]}
+        answer: dict[str, Any] = {"Responses": {table: []}} if operation == "BatchGetItem" else {}
+        if done:
+            part = {table: {**wanted, "Keys": requests[:done]} if operation == "BatchGetItem" else requests[:done]}
+            status, body = self._table.send(operation, json.dumps({**asked, "RequestItems": part}).encode())
+            assert status == 200, body
+            answer = json.loads(body)
+        return _json({**answer, "UnprocessedKeys" if operation == "BatchGetItem" else "UnprocessedItems": rest})
+
+
+@dataclass
+class S3:
+    """Buckets of objects. `overwritten`: the objects of which other bytes took the place."""
+
+    THROTTLED = "SlowDown"
+    buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    overwritten: list[str] = field(default_factory=list)
+
+    def may_be_late(self, operation: str, request: AWSPreparedRequest) -> bool:
+        return False
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        return unquote(urlsplit(request.url).path).lstrip("/")
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        bucket, _, key = self.about(operation, request).partition("/")
+        objects = self.buckets.setdefault(bucket, {})
+        if operation == "GetObject":
+            return Answer(200, objects[key]) if key in objects else self.refusal("NoSuchKey", 404)
+        assert operation == "PutObject", operation
+        body = bytes(request.body.read() if hasattr(request.body, "read") else request.body)
+        told = request.headers.get("x-amz-checksum-sha256")
+        if told and _text(told) != base64.b64encode(hashlib.sha256(body).digest()).decode():
+            return self.refusal("BadDigest", 400)
+        if _text(request.headers.get("If-None-Match") or "") == "*" and key in objects:
+            return self.refusal("PreconditionFailed", 412)
+        self.keep(bucket, key, body)
+        return Answer(200, b"", {"ETag": '"0"'})
+
+    def keep(self, bucket: str, key: str, body: bytes) -> None:
+        objects = self.buckets.setdefault(bucket, {})
+        if objects.get(key, body) != body:
+            self.overwritten.append(f"{bucket}/{key}")
+        objects[key] = body
+
+    def refusal(self, code: str, status: int) -> Answer:
+        status = 503 if code == "SlowDown" else status
+        body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"
+        return Answer(status, body.encode(), {"Content-Type": "application/xml"})
+
+    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+        return None
+
+
+class EventBridge(JsonService):
+    """Takes entries, and hands each that it took to `publish` as the event that its rules see."""
+
+    THROTTLED = "ThrottlingException"
+
+    def __init__(self, chance: Chance, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]) -> None:
+        self._chance, self._now, self._publish = chance, now, publish
+        self._count = 0
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        first = json.loads(_asked(request)["Entries"][0]["Detail"])
+        return f"{first['type']}/{first['id']}"
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        return _json(self._put(_asked(request)["Entries"], refused=()))
+
+    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+        if strike.kind != "entries refused":
+            return None
+        entries = _asked(request)["Entries"]
+        chosen = [number for number in range(len(entries)) if self._chance.happens(0.5, strike.name, number)]
+        return _json(self._put(entries, refused=chosen or [0]))
+
+    def _put(self, entries: list[dict[str, str]], refused: Any) -> dict[str, Any]:
+        results = []
+        for number, entry in enumerate(entries):
+            if number in refused:
+                code = "ThrottlingException" if number % 2 else "InternalFailure"
+                results.append({"ErrorCode": code, "ErrorMessage": "put there by the simulation"})
+                continue
+            self._count += 1
+            event = {
+                "version": "0",
+                "id": f"event-{self._count}",
+                "source": entry["Source"],
+                "detail-type": entry["DetailType"],
+                "time": self._now(),
+                "detail": json.loads(entry["Detail"]),
+            }
+            results.append({"EventId": event["id"]})
+            self._publish(event)
+        return {"FailedEntryCount": sum("ErrorCode" in result for result in results), "Entries": results}
+
+
+@dataclass(frozen=True)
+class SentMail:
+    """A mail that the provider took, and from whom. `effect`: its tag."""
+
+    at: float
+    sender: Process | None
+    to: str
+    subject: str
+    effect: str
+
+
+class Ses(JsonService):
+    """Takes every mail, as often as it is sent."""
+
+    THROTTLED = "TooManyRequestsException"
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self.mails: list[SentMail] = []
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        return str(_asked(request)["EmailTags"][0]["Value"])
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        asked = _asked(request)
+        mail = SentMail(
+            self._tasks.now,
+            self._tasks.process,
+            asked["Destination"]["ToAddresses"][0],
+            asked["Content"]["Simple"]["Subject"]["Data"],
+            asked["EmailTags"][0]["Value"],
+        )
+        self.mails.append(mail)
+        return _json({"MessageId": f"mail-{len(self.mails)}"})
+
+
+class Secrets(JsonService):
+    THROTTLED = "ThrottlingException"
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        return str(_asked(request)["SecretId"])
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        return _json({"SecretString": self._values[_asked(request)["SecretId"]]})
+
+
+class Cognito(JsonService):
+    """Knows everybody whose token is their name, and has verified their address."""
+
+    THROTTLED = "TooManyRequestsException"
+
+    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+        return str(_asked(request)["AccessToken"])
+
+    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+        name = _asked(request)["AccessToken"]
+        attributes = {"sub": name, "email": f"{name}@example.com", "email_verified": "true"}
+        listed = [{"Name": key, "Value": value} for key, value in attributes.items()]
+        return _json({"Username": name, "UserAttributes": listed})
+
+
+def _text(header: str | bytes) -> str:
+    return header.decode() if isinstance(header, bytes) else header

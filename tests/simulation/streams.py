@@ -1,0 +1,222 @@
+"""The table's stream: shards that split, and the event source mappings that read them, driven in virtual time."""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.mappings import (
+    Action,
+    Delivered,
+    EventSourceMapping,
+    Invoke,
+    Outcome,
+    Returned,
+    Failed,
+    Settings,
+    Switches,
+)
+from tests.simulation.chance import Chance
+from tests.simulation.faults import DAY, Faults
+from tests.simulation.lambdas import Lambdas
+from tests.simulation.tasks import Tasks
+
+RETENTION_SECONDS = DAY
+Record = Mapping[str, Any]
+
+
+@dataclass
+class Shard:
+    """A range of the partition keys' hashes, [low, high), and the records of its time."""
+
+    id: str
+    parent: str | None
+    low: int
+    high: int
+    records: list[Record] = field(default_factory=list)
+    closed: bool = False
+
+
+@dataclass
+class Stream:
+    """All shards, the oldest first. `readers` are told when there is something new."""
+
+    shards: list[Shard] = field(default_factory=lambda: [Shard("shardId-0", None, 0, 1 << 32)])
+    readers: list["Reader"] = field(default_factory=list)
+
+    def append(self, record: Record) -> None:
+        place = zlib.crc32(record["dynamodb"]["Keys"]["PK"]["S"].encode())
+        shard = next(shard for shard in self.shards if not shard.closed and shard.low <= place < shard.high)
+        shard.records.append(record)
+        for reader in self.readers:
+            reader.notice()
+
+    def split(self, share: float) -> None:
+        """Close an open shard, and have two take its place."""
+        open_ones = [shard for shard in self.shards if not shard.closed]
+        shard = open_ones[int(share * len(open_ones))]
+        shard.closed = True
+        middle = (shard.low + shard.high) // 2
+        for low, high in ((shard.low, middle), (middle, shard.high)):
+            self.shards.append(Shard(f"shardId-{len(self.shards)}", shard.id, low, high))
+        for reader in self.readers:
+            reader.notice()
+
+
+@dataclass
+class Reader:
+    """One stream mapping. `lost_up_to`: records made up to then may have been lost, because the stream forgot them
+    before they were handled, or because nobody took what the mapping gave up."""
+
+    function: str
+    settings: Settings
+    switches: Switches
+    stream: Stream
+    tasks: Tasks
+    chance: Chance
+    faults: Faults
+    lambdas: Lambdas
+    keep: Callable[[str, str, bytes], None]
+    on: bool = True
+    lost_up_to: float = float("-inf")
+    mappings: int = 0
+    _batches: int = 0
+    _expired: int = 0
+    _wakes_at: float = float("inf")
+    _mapping: EventSourceMapping = field(init=False)
+    _read: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin(None)
+
+    # the mapping ------------------------------------------------------------------------------------------------------
+    def begin(self, resume: Mapping[str, str] | None) -> None:
+        """A new mapping in the old one's place. What the old one has under way, nobody waits for any more."""
+        self.mappings += 1
+        number = self.mappings
+        self._mapping = EventSourceMapping(
+            self.settings,
+            mapping_id=f"{self.function}-{number}",
+            function_arn=f"arn:aws:lambda:eu-central-1:000000000000:function:{self.function}",
+            stream_arn="arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/simulated",
+            new_id=lambda: f"{self.function}-{number}-{self._next_id()}",
+            resume=resume,
+            switches=self.switches,
+        )
+        self._read = {}
+        self._expired = 0
+        self._find_shards()
+        if resume is not None:
+            for shard in self.stream.shards:
+                at = resume.get(shard.id)
+                done = [n for n, one in enumerate(shard.records) if at and int(_number(one)) <= int(at)]
+                self._read[shard.id] = len(done)
+        self.notice()
+
+    def replace(self, *, from_checkpoint: bool) -> None:
+        self.begin(self._mapping.checkpoint() if from_checkpoint else None)
+
+    def turn(self, *, on: bool) -> None:
+        self.on = on
+        self.notice()
+
+    def behind(self) -> int:
+        """How many records are neither handled nor given up."""
+        done = self._mapping.checkpoint()
+        return sum(
+            1
+            for shard in self.stream.shards
+            for record in shard.records
+            if int(_number(record)) > int(done.get(shard.id, 0)) and self.tasks.now - _made(record) < RETENTION_SECONDS
+        )
+
+    def notice(self) -> None:
+        """There may be something to do soon: shards are looked at a few times a second."""
+        self._wake(self.tasks.now + 0.05 + self.chance.between(0, 0.4, "poll", self.function, self._next_id()))
+
+    def _next_id(self) -> int:
+        self._batches += 1
+        return self._batches
+
+    # driving it -------------------------------------------------------------------------------------------------------
+    def _wake(self, when: float) -> None:
+        if when < self._wakes_at:
+            self._wakes_at = when
+            self.tasks.at(when, lambda: self._look(when))
+
+    def _look(self, when: float) -> None:
+        if when != self._wakes_at:
+            return  # it was woken earlier meanwhile, and has looked then
+        self._wakes_at = float("inf")
+        if not self.on:
+            return
+        self._find_shards()
+        self._feed()
+        for action in self._mapping.due(self.tasks.now):
+            self._do(self._mapping, action)
+        self._note_expired()
+        if (next_at := self._mapping.next_at(self.tasks.now)) is not None:
+            self._wake(next_at)
+
+    def _find_shards(self) -> None:
+        for shard in self.stream.shards:
+            self._mapping.shard(shard.id, shard.parent)
+            self._read.setdefault(shard.id, 0)
+
+    def _feed(self) -> None:
+        """Read on in every shard; what the stream has forgotten by now is passed over, and may be lost."""
+        fed = True
+        while fed:  # a parent may be done with what was fed, and its children begin
+            fed = False
+            for shard in self.stream.shards:
+                if not self._mapping.wants(shard.id):
+                    continue
+                new = shard.records[self._read[shard.id] :]
+                self._read[shard.id] = len(shard.records)
+                for record in new:
+                    if self.tasks.now - _made(record) > RETENTION_SECONDS:
+                        self.lost_up_to = max(self.lost_up_to, _made(record))
+                    else:
+                        self._mapping.feed(shard.id, record, self.tasks.now)
+                        fed = True
+                if shard.closed:
+                    self._mapping.close_shard(shard.id)
+
+    def _note_expired(self) -> None:
+        if self._mapping.counters.expired > self._expired:
+            self._expired = self._mapping.counters.expired
+            self.lost_up_to = max(self.lost_up_to, self.tasks.now - RETENTION_SECONDS)
+
+    def _do(self, mapping: EventSourceMapping, action: Action) -> None:
+        if not isinstance(action, Invoke):
+            kept = not self.faults.at("kept by nobody", self.function, action.records[0].sequence_number)
+            if kept:
+                self.keep(action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode())
+            else:
+                self.lost_up_to = max(self.lost_up_to, action.records[-1].created_at)
+            self.tasks.after(0.02, lambda: self._done(mapping, action, Delivered(kept)))
+            return
+        place = f"{action.records[0].sequence_number}+{len(action.records)} {self._next_id()}"
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Returned) and self.faults.at("result lost", self.function, place):
+                outcome = Failed("result lost")
+            self._done(mapping, action, outcome)
+            if self.faults.at("delivered twice", self.function, place):
+                self.lambdas.invoke(self.function, action.event, lambda _: None, f"{place} again")
+
+        self.lambdas.invoke(self.function, action.event, done, place)
+
+    def _done(self, mapping: EventSourceMapping, action: Action, outcome: Outcome) -> None:
+        mapping.result(action, outcome, self.tasks.now)
+        if mapping is self._mapping:
+            self.notice()
+
+
+def _number(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def _made(record: Record) -> float:
+    return float(record["dynamodb"]["ApproximateCreationDateTime"])

@@ -1,0 +1,233 @@
+"""A whole shop under one seed: the real handlers, the real table and stream mappings, everything else simulated.
+
+    found = World(engine, seed).run()
+
+A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator clears
+up; a hundred days pass, then a year, in which what has its time over ends, and things go wrong again; somebody comes
+back to what is archived. Each time the dust has settled, every invariant must hold.
+"""
+
+import hashlib
+import itertools
+import json
+import logging
+import os
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import botocore.endpoint
+
+from functions import wiring
+from functions.dynamodb.store import Table
+from functions.model.table import BY_TYPE
+from functions.shop.shop import Shop
+from local.engine import Engine
+from tests.api.asking import WEBHOOK_SECRETS
+from tests.simulation.chance import Chance
+from tests.simulation.faults import DAY, HOUR, Faults
+from tests.simulation.lambdas import Lambdas, apart, forget
+from tests.simulation.nature import Nature
+from tests.simulation.invariants import Steps, broken
+from tests.simulation.operators import Operator
+from tests.simulation.people import People, Provider, Warehouse
+from tests.simulation.queues import Bus, Queue, Worker
+from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses
+from tests.simulation.streams import Reader, Stream
+from tests.simulation.table import Line, SimulatedTable
+from tests.simulation.tasks import Tasks
+from tests.simulation.template import switches, template
+from tests.simulation.traffic import Command, Traffic
+from tests.simulation.wire import Service, Wire
+
+OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
+DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
+DUST_SETTLES_SECONDS = 7 * HOUR
+"""Longer than any retry goes on by itself: a stream record grows too old after six hours, a message is given up sooner."""
+CLEARING_UPS = 6
+"""How often there may be something left to clear up after the last time."""
+PEPPER = "pepper of the simulation"
+
+_tables = itertools.count(1)
+
+
+@cache
+def _line(directory: str, engine: Engine) -> Line:
+    return Line(engine)
+
+
+class World:
+    """One seed. `only`: the faults and commands that may happen (None: all)."""
+
+    def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None) -> None:
+        self.seed, self.only = seed, only
+        self.chance = chance = Chance(seed)
+        self.template = template()
+        self.trace: list[tuple[float, str, str]] = []
+        self.tasks = tasks = Tasks(chance, OPENS_AT, apart)
+        self.faults = faults = Faults(chance, only, off=True, told=lambda strike: self.note("fault", strike.name))
+        name = f"simulated-{next(_tables)}"
+        self.table = SimulatedTable(engine, _line(str(engine.directory), engine), name, lambda: tasks.now)
+        self.stream = Stream()
+        self.lambdas = Lambdas(tasks, chance, faults, self.template, self._is_broken, self.note)
+        self.s3 = S3()
+        self.queues = self._queues()
+        self.bus = Bus(self.template.rules, self.queues, tasks, chance, faults)
+        self.ses = Ses(tasks)
+        self.wire = Wire(tasks, faults, chance, self._services())
+        self.workers = [
+            Worker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
+            for settings in self.template.workers
+        ]
+        self.readers = {function: self._reader(function) for function in self.template.streams}
+        self.stream.readers = list(self.readers.values())
+        self.nature = Nature(
+            tasks, chance, faults, self.table, self.stream, self.lambdas, self.template, self.readers, self.note
+        )
+        self.people = People(tasks, chance, self.lambdas, self.note)
+        self.provider = Provider(self.people, faults)
+        fed = {queue for rule in self.template.rules for queue in rule.queues}
+        (foreign,) = fed - {worker.queue for worker in self.template.workers}
+        self.warehouse = Warehouse(self.people, self.queues[foreign], faults)
+        self.traffic = Traffic(chance, self.people, self.provider)
+        self.operator = Operator(self)
+        self.violations: list[str] = []
+        self.records: list[dict[str, Any]] = []
+        self.steps = Steps()
+        self.poison: set[str] = set()
+        self.poisoned_messages: list[tuple[str, str]] = []
+        self.table.listeners += [self.records.append, self.steps.look, self._tell, self.stream.append, self.nature.look_ahead]
+
+    def _is_broken(self, function: str) -> bool:
+        return function in self.nature.broken
+
+    def _queues(self) -> dict[str, Queue]:
+        queues = {
+            name: Queue(settings, self.tasks, self.chance, self.faults)
+            for name, settings in self.template.queues.items()
+        }
+        for queue in queues.values():
+            if queue.settings.dead_letters:
+                queue.dead_letters = queues[queue.settings.dead_letters]
+        return queues
+
+    def _services(self) -> dict[str, Service]:
+        api = self.template.functions["api"].environment
+        secrets = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
+        return {
+            "dynamodb": DynamoDB(self.table, self.chance),
+            "s3": self.s3,
+            "events": EventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
+            "sesv2": self.ses,
+            "secretsmanager": Secrets(secrets),
+            "cognito-idp": Cognito(),
+        }
+
+    def _reader(self, function: str) -> Reader:
+        chosen = switches(lambda values, name: self.chance.one_of(values, "switch", function, name))
+        return Reader(
+            function=function,
+            settings=self.template.mapping(function),
+            switches=chosen,
+            stream=self.stream,
+            tasks=self.tasks,
+            chance=self.chance,
+            faults=self.faults,
+            lambdas=self.lambdas,
+            keep=self.s3.keep,
+        )
+
+    # the trace --------------------------------------------------------------------------------------------------------
+    def note(self, who: str, what: str) -> None:
+        self.trace.append((self.tasks.now, who, what))
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        change = record["dynamodb"]
+        image = change.get("NewImage") or change.get("OldImage")
+        by = self.tasks.process.name if self.tasks.process else "time"
+        state = image.get("status", {}).get("S", "")
+        version = image.get("version", {}).get("N", "")
+        self.note(by, f"{record['eventName']} {change['Keys']['PK']['S']}/{change['Keys']['SK']['S']} {state} {version}")
+
+    def digest(self) -> str:
+        """The same for the same run, and for no other."""
+        return hashlib.sha256(repr(self.trace).encode()).hexdigest()
+
+    # the story --------------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        with self._in_place():
+            self._story()
+
+    def _story(self) -> None:
+        self.people.begin("staff", self.traffic.open_shop)
+        self.tasks.run(OPENS_AT + HOUR)
+        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, self.traffic.commands())
+        self._settle(DAY_ENDS)
+        self._settle(QUARTER)
+        expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
+        self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
+        self._settle(YEAR)
+        self._go_wrong("late", self.tasks.now, HOUR, self.traffic.late())
+        self._settle(self.tasks.now + 4 * DAY)
+
+    def _go_wrong(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[Command]) -> None:
+        """Let faults strike from here on, and people do what they set out to."""
+        self.faults.off = False
+        self.nature.misfortunes(era, begins, lasts_seconds)
+        for command in commands:
+            if self.only is None or command.name in self.only:
+                who = command.name.partition(":")[0]
+                at = begins + command.after_seconds
+                self.tasks.at(at, lambda command=command: self.note("people", command.name))
+                self.people.begin(who, command.do, at - self.tasks.now)
+
+    def _settle(self, until: float) -> None:
+        """Let time pass until then, faults strike no more, the dust settle, and an operator clear up."""
+        self.tasks.run(until)
+        self.faults.off = True
+        for _ in range(CLEARING_UPS):
+            self.tasks.run(self.tasks.now + DUST_SETTLES_SECONDS)
+            if not self.operator.clear_up():
+                break
+        else:
+            self.violations.append("nothing waits for ever: there is still something to clear up")
+        self.violations += broken(self)
+        self.faults.off = False
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """Put the simulation in the place of the world: environment, wiring, sleep and chance."""
+        ids = itertools.count(1)
+
+        def shop(table_name: str, **settings: Any) -> Shop:
+            table = Table(
+                self.wire.client("dynamodb"),
+                table_name,
+                BY_TYPE,
+                clock=self.tasks.clock,
+                sleep=self.tasks.pause,
+                random=lambda: self.chance.number("jitter", next(ids)),
+                new_token=lambda: f"{table_name}-{next(ids)}",
+            )
+            return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
+
+        kept = random.getstate()
+        random.seed(self.seed)  # botocore's own jitter
+        logging.disable(logging.CRITICAL)
+        forget()
+        try:
+            with (
+                mock.patch.dict(os.environ, self.template.environment(self.table.name)),
+                mock.patch.object(wiring, "client", self.wire.client),
+                mock.patch.object(wiring, "shop", shop),
+                mock.patch.object(botocore.endpoint, "time", self.wire.time),
+            ):
+                yield
+        finally:
+            forget()
+            logging.disable(logging.NOTSET)
+            random.setstate(kept)
