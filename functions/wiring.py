@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import boto3
@@ -20,13 +20,15 @@ from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 
 log = Logger(service="orderstream")
-TIMEOUTS = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 3})
+TIMEOUTS = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "max_attempts": 3})
 
 
 @cache
 def client(service: str) -> Any:
     """The client of an AWS service: one per Lambda, made at its first call."""
-    return boto3.client(service, config=TIMEOUTS)  # type: ignore[call-overload]  # the service is not a literal here
+    # A mail whose answer is lost must not be sent again by the client, but when its claim has run out.
+    config = TIMEOUTS.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else TIMEOUTS
+    return boto3.client(service, config=config)  # type: ignore[call-overload]  # the service is not a literal here
 
 
 def shop(table_name: str, **settings: Any) -> Shop:
@@ -39,9 +41,9 @@ def lag_ms(shop: Shop, since: str) -> int:
     return int((shop.now() - datetime.fromisoformat(since)).total_seconds() * 1000)
 
 
-@cache
-def secret(name: str) -> str:
-    """The value of a secret, read once while the Lambda is warm."""
+@lru_cache(maxsize=8)
+def secret(name: str, period: int = 0) -> str:
+    """The value of a secret, read once while the Lambda is warm; once in each `period`, where it may be rotated."""
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 

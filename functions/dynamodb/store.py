@@ -75,7 +75,7 @@ class Table:
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
-    budget_seconds: float = 5.0
+    budget_seconds: float = 2.5
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: str) -> T | None:

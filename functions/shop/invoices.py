@@ -26,10 +26,12 @@ def issue_invoice(shop: Shop, effect_id: str, order_id: str) -> str | None:
         if done := shop.table.get(R1, effect_id=effect_id, reaction=REACTION):
             return done.result
         order = shop.table.get(A12, order_id=order_id)
-        customer = shop.table.get(A1, customer_id=order.customer_id) if order else None
         payments = [p for p in shop.table.every(PAYMENTS, order_id=order_id) if p.status == "CAPTURED"]
-        if not isinstance(order, Order) or customer is None or not payments:
+        if not isinstance(order, Order) or not payments:
             return None
+        customer = shop.table.get(A1, customer_id=order.customer_id)
+        if customer is None:  # goods must not leave without an invoice: somebody has to look
+            raise NotFound("customer")
         number, counted = _next_number(shop)
         invoice = _invoice(shop, number, order, customer, payments)
         effect = Effect(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.writes import Write, change, put, unchanged
+from functions.dynamodb.writes import Changed, Write, absent, change, put, unchanged
 from functions.model.entities import ArchivedOrder, Order, Payment
 from functions.model.patterns import A12, C2
 from functions.model.states import moved
@@ -55,6 +55,9 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
             writes.append(unchanged(ORDER, order))
         elif isinstance(order, ArchivedOrder):
             writes.append(unchanged(ARCHIVED_ORDER, order))
+        else:
+            key = ORDER.key(order_id=told.order_id)
+            writes.append(absent(ORDER, key, refused=lambda found: Changed(ORDER, key)))
         return writes, _result(payment)
 
     return once_per_key(shop, PROVIDER, told.event_id, "record_payment", body, decide)

@@ -23,7 +23,9 @@ from tests.simulation.chance import Chance
 from tests.simulation.faults import MINUTE, Call, Faults, Strike
 from tests.simulation.tasks import Died, Tasks
 
-CHEAP = Config(parameter_validation=False, signature_version=UNSIGNED, s3={"addressing_style": "path"})
+CHEAP = Config(
+    parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
+)
 PLAIN = "http://aws.invalid"
 """Without TLS botocore sends its checksums as headers, and bodies as they are."""
 
