@@ -15,7 +15,7 @@ from functions.api.order_answers import OrderInList
 from functions.api.paging import Asked
 from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
 from functions.api.routes import Router
-from functions.dynamodb.store import Busy
+from functions.dynamodb.patience import Busy
 from functions.model.entities import Settings
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
 from functions.model.patterns import A14

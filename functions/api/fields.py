@@ -36,7 +36,7 @@ def text(most: int, least: int = 1) -> StringConstraints:
 Id = Annotated[str, StringConstraints(pattern=ID)]
 Name = Annotated[str, text(200)]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
-Price = Annotated[int, Field(ge=0, le=10**9, description="In minor units (cents).")]
+Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[
     str,
     AfterValidator(_is_country),

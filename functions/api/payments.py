@@ -21,6 +21,9 @@ from functions.shop import payments
 
 router = Router()
 
+SECRETS_KEPT_SECONDS = 300
+"""How long after a rotation a warm Lambda may still know only the secrets of before."""
+
 ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$")]
 Amount = Annotated[int, Field(ge=0, le=MOST_MINOR_UNITS)]
 OUTCOMES: dict[str, Literal["succeeded", "failed"]] = {
@@ -94,7 +97,8 @@ def payment_event(
     signed: Annotated[str, Header(alias="Stripe-Signature", description="t=…,v1=…[,v1=…]")],
 ) -> Received:
     """What the payment provider tells of a payment. Each event is taken once, however often it comes."""
-    secrets = json.loads(wiring.secret(environment.current(environment.Api).webhook_secret))
+    period = int(shop().now().timestamp() // SECRETS_KEPT_SECONDS)
+    secrets = json.loads(wiring.secret(environment.current(environment.Api).webhook_secret, period))
     live = [secret for secret in (secrets.get("current"), secrets.get("previous")) if secret]
     signature.verify(signed, request.body or "", live, shop().now())
     if event.type not in OUTCOMES:

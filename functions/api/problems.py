@@ -18,7 +18,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from functions.dynamodb.cursors import InvalidCursor
 from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
-from functions.dynamodb.store import HEALS, Busy
+from functions.dynamodb.patience import HEALS, Busy
 from functions.model import errors
 
 CONTENT_TYPE = "application/problem+json"

@@ -17,42 +17,17 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.images import Image, Unreadable, reader
 from functions.dynamodb.keys import Row
+from functions.dynamodb.patience import HEALS, NEVER, Impossible, Patience, asked
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Write
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 T = TypeVar("T")
-R = TypeVar("R")
 
-HEALS = {  # cancellation and error codes of requests that may succeed when sent again unchanged
-    "TransactionConflict",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-    "ThrottlingError",
-    "ThrottlingException",
-    "ProvisionedThroughputExceeded",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-}
-NEVER = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
-"""The same of requests that never will; what is in neither, such as AccessDenied, a person may mend."""
 BATCH_GET_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
-
-
-class Impossible(Permanent):
-    """DynamoDB will never take this write: the item is too large, or a key malformed."""
-
-
-class Busy(Exception):
-    """The items asked for are in other transactions' hands, or throttled, and stayed so: safe to try again later."""
-
-    def __init__(self, retry_after_seconds: int = 1) -> None:
-        super().__init__("too many writers at once")
-        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclass(frozen=True)
@@ -85,7 +60,7 @@ class Table:
             names = sorted({*pattern.viewed, "type", "ttl"})
             request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
             request["ProjectionExpression"] = ", ".join(request["ExpressionAttributeNames"])
-        image = _asked(self.client.get_item, TableName=self.name, **request).get("Item")
+        image = asked(self.client.get_item, TableName=self.name, **request).get("Item")
         return self._item(pattern, image) if image else None
 
     def query(
@@ -148,7 +123,7 @@ class Table:
             values[":now"] = {"N": str(int(self.clock().timestamp()))}
         if pattern.index != "main":
             request["IndexName"] = pattern.index.upper()
-        answer = _asked(
+        answer = asked(
             self.client.query,
             TableName=self.name,
             ScanIndexForward=not pattern.newest_first,
@@ -180,7 +155,7 @@ class Table:
             chunk = list(keys[start : start + BATCH_GET_LIMIT])
             wanted: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
             while wanted:
-                answer = _asked(self.client.batch_get_item, RequestItems=wanted)
+                answer = asked(self.client.batch_get_item, RequestItems=wanted)
                 found += answer["Responses"].get(self.name, [])
                 if wanted := answer.get("UnprocessedKeys") or {}:
                     waiting.pause()
@@ -193,7 +168,7 @@ class Table:
         images: list[Image] = []
         start: dict[str, Any] = {}
         while True:
-            answer = _asked(
+            answer = asked(
                 self.client.query,
                 TableName=self.name,
                 KeyConditionExpression="#pk = :pk",
@@ -305,40 +280,13 @@ class Table:
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
             wanted: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
             while wanted:
-                answer = _asked(self.client.batch_write_item, RequestItems=wanted)
+                answer = asked(self.client.batch_write_item, RequestItems=wanted)
                 if wanted := answer.get("UnprocessedItems") or {}:
                     waiting.pause()
 
-    def patience(self) -> "Patience":
+    def patience(self) -> Patience:
         """A new time budget for one piece of work."""
-        return Patience(self, self.clock().timestamp() + self.budget_seconds)
-
-
-@dataclass
-class Patience:
-    """Pauses between attempts, with full jitter (10 ms doubling to 640 ms), until the time budget is spent."""
-
-    table: Table
-    deadline: float
-    attempt: int = 0
-
-    def pause(self) -> None:
-        """Wait a little; raises Busy when the budget is spent."""
-        pause_seconds = self.table.random() * 0.01 * 2 ** min(self.attempt, 6)
-        if self.table.clock().timestamp() + pause_seconds > self.deadline:
-            raise Busy
-        self.attempt += 1
-        self.table.sleep(pause_seconds)
-
-
-def _asked(call: Callable[..., R], **request: Any) -> R:
-    """Send a request that may be sent again; raises Busy where it is throttled longer than the client itself tries."""
-    try:
-        return call(**request)
-    except ClientError as error:
-        if error.response["Error"]["Code"] in HEALS:
-            raise Busy from error
-        raise
+        return Patience(self.clock, self.sleep, self.random, self.clock().timestamp() + self.budget_seconds)
 
 
 def _just_below(after: str) -> str:

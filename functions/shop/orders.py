@@ -2,13 +2,14 @@
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.keys import instant
-from functions.dynamodb.store import Busy, Page
-from functions.dynamodb.writes import Changed, Write, adjust, change, put
+from functions.dynamodb.patience import Busy
+from functions.dynamodb.store import Page
+from functions.dynamodb.writes import Changed, Write, change, put
 from functions.model.entities import (
     Address,
     ArchivedOrder,
@@ -22,8 +23,6 @@ from functions.model.entities import (
     Placer,
     Product,
     QueuedOrder,
-    Stock,
-    spread,
 )
 from functions.model.errors import (
     Invalid,
@@ -31,7 +30,6 @@ from functions.model.errors import (
     MixedCurrencies,
     NotFound,
     NotRegistered,
-    OutOfStock,
     PriceChanged,
     UnknownProducts,
     WrongState,
@@ -39,13 +37,13 @@ from functions.model.errors import (
 from functions.model.money import MOST_MINOR_UNITS
 from functions.model.patterns import A12, A14, A15, A16, A17, A12b, A16b
 from functions.model.states import moved
-from functions.model.table import CUSTOMER, EXPIRY, ORDER, PRODUCT, STOCK
+from functions.model.table import CUSTOMER, EXPIRY, ORDER, PRODUCT
+from functions.shop import stock
 from functions.shop.keyed import fingerprint
 from functions.shop.shop import Caller, Shop, decided_again
 
 MOST_PRODUCTS = 90
 """Products in one order: with the order itself and spare room for split stock it is one transaction of 100 items."""
-MOST_STOCK_WRITES = 98
 REPLANS = 4
 
 
@@ -95,15 +93,15 @@ def place_order(
         raise NotRegistered
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     order = _order(shop, caller, order_id, lines, products, address, print_of_body)
-    plan = {id: _part(order_id, product, lines[id].quantity) for id, product in products.items()}
+    plan = {id: stock.first_plan(order_id, product, lines[id].quantity) for id, product in products.items()}
     for _ in range(REPLANS):
-        taken = replace(order, lines={id: _taking(line, plan[id]) for id, line in order.lines.items()})
+        taken = stock.taking(order, plan)
         try:
-            shop.table.write(put(ORDER, taken, refused=Exists), *_take(taken))
+            shop.table.write(put(ORDER, taken, refused=Exists), *stock.take(taken))
         except Exists as refusal:
             return _replay(refusal.order, print_of_body)
-        except Short:
-            plan = _planned_again(shop, order, products)
+        except stock.Short:
+            plan = stock.planned_again(shop, order, products)
             continue
         return Placed(taken, replayed=False)
     raise Busy
@@ -154,7 +152,6 @@ def _replay(existing: Order | ArchivedOrder, print_of_body: str) -> Placed:
     return Placed(existing, replayed=True)
 
 
-# stock ----------------------------------------------------------------------------------------------------------------
 class Exists(Exception):
     """The order is there already."""
 
@@ -162,71 +159,6 @@ class Exists(Exception):
         super().__init__("placed before")
         assert order is not None, "the item that refused is returned with the refusal"
         self.order = order
-
-
-class Short(Exception):
-    """A stock part held less than was to be taken from it."""
-
-
-def _first_part(order_id: str, product: Product) -> int:
-    """Where an order starts to look for goods: the same place every time, spread over the parts by order."""
-    return spread(order_id, product.parts)
-
-
-def _part(order_id: str, product: Product, quantity: int) -> dict[str, int]:
-    return {str(_first_part(order_id, product)): quantity}
-
-
-def _planned_again(shop: Shop, order: Order, products: Mapping[str, Product]) -> dict[str, dict[str, int]]:
-    """Quantities by part from what every part holds now; raises OutOfStock with all products that are short."""
-    keys = [STOCK.key(product_id=id, part=part) for id, product in products.items() for part in range(product.parts)]
-    stock: list[Stock] = shop.table.batch_get(keys, consistent=True)
-    held = {(part.product_id, part.part): part.available for part in stock}
-    plan: dict[str, dict[str, int]] = {}
-    short: dict[str, int] = {}
-    for id, product in products.items():
-        wanted = missing = order.lines[id].quantity
-        first = _first_part(order.order_id, product)
-        gives = {part: min(wanted, held.get((id, part), 0)) for part in range(product.parts)}
-        shares: dict[str, int] = {}
-        # The fullest parts first, so that the shares are few; of those that give all, the one the order starts at.
-        for part in sorted(gives, key=lambda part: (-gives[part], (part - first) % product.parts)):
-            if share := min(missing, gives[part]):
-                shares[str(part)] = share
-                missing -= share
-        if missing:
-            short[id] = wanted - missing
-        plan[id] = shares
-    if short:
-        raise OutOfStock(short)
-    if sum(map(len, plan.values())) > MOST_STOCK_WRITES:
-        raise Busy
-    return plan
-
-
-def _taking(line: Line, shares: Mapping[str, int]) -> Line:
-    return line if shares == {"0": line.quantity} else replace(line, taken=shares)
-
-
-def _take(order: Order) -> Iterator[Write[Stock]]:
-    for id, part, quantity in _shares(order):
-        key = STOCK.key(product_id=id, part=part)
-        yield adjust(
-            STOCK, key, add={"available": -quantity}, at_least={"available": quantity}, refused=lambda found: Short()
-        )
-
-
-def released(order: Order) -> Iterator[Write[Stock]]:
-    """The writes that give an order's goods back."""
-    for id, part, quantity in _shares(order):
-        key = STOCK.key(product_id=id, part=part)
-        yield adjust(STOCK, key, add={"available": quantity}, at_least={}, refused=lambda found: NotFound("product"))
-
-
-def _shares(order: Order) -> Iterator[tuple[str, int, int]]:
-    for id, line in order.lines.items():
-        for part, quantity in line.parts.items():
-            yield id, int(part), quantity
 
 
 # ending ---------------------------------------------------------------------------------------------------------------
@@ -257,7 +189,7 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 def _end(shop: Shop, after: Order, before: Order) -> Order:
     """Close an order that was never paid for."""
-    shop.table.write(change(ORDER, before, after), *released(before), expiry(shop, after, shop.retention_days))
+    shop.table.write(change(ORDER, before, after), *stock.release(before), expiry(shop, after, shop.retention_days))
     return after
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import Changed, Write, absent, change, put, unchanged
 from functions.model.entities import ArchivedOrder, Order, Payment
 from functions.model.patterns import A12, C2
@@ -13,6 +14,7 @@ from functions.shop.keyed import Answer, once_per_key
 from functions.shop.shop import Shop
 
 PROVIDER = "payment-provider"
+ARCHIVING_SECONDS = 60
 NO_ORDER = "none"
 """Stands in the key of a payment that names no order we could have."""
 
@@ -34,10 +36,14 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
 
     Each event is taken once, by its id. Money that fits no order waiting for it is kept as UNMATCHED with the reason:
     the provider is answered as always, a person must look. Result: {"payment_id", "status", "reason"}.
+
+    Raises Busy while the order is being archived: the provider tells again.
     """
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = shop.table.get(A12, order_id=told.order_id)
+        if isinstance(order, Order) and order.status == "ARCHIVING":  # what it owns is being listed and deleted
+            raise Busy(ARCHIVING_SECONDS)
         known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
         if known is not None and (known.status != "FAILED" or told.outcome == "failed"):
             return [unchanged(PAYMENT, known)], _result(known)  # money that came does not fail any more

@@ -129,6 +129,11 @@ def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
         guarded(event("POST", "/orders", body=raw, headers=JSON))
 
 
+def test_what_a_gateway_could_not_decode_is_refused_as_not_utf_8() -> None:
+    with pytest.raises(Malformed, match="UTF-8"):
+        guarded(event("POST", "/orders", body='{"city": "K\ufffdln"}', headers=JSON))
+
+
 @pytest.mark.parametrize("body", ["*", "YQ", "YQ=", "é", "YQ==YQ=="])
 def test_what_says_it_is_base64_and_is_not_is_refused(body: str) -> None:
     raw = event("POST", "/orders", body=body, headers=JSON) | {"isBase64Encoded": True}

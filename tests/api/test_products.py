@@ -43,8 +43,8 @@ def test_what_makes_no_product_is_named(bare: Api, field: str, value: Any) -> No
     assert bare.contents() == []
 
 
-@pytest.mark.parametrize("price", [0, 1, 10**9])
-def test_a_price_may_be_nothing_and_very_much(bare: Api, price: int) -> None:
+@pytest.mark.parametrize("price", [1, 10**9])
+def test_a_price_may_be_very_little_and_very_much(bare: Api, price: int) -> None:
     assert bare.ask("POST", "/products", STAFF, {**CUP, "price": price}).said["price"] == price
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.store import HEALS, Busy, Impossible, Table
+from functions.dynamodb.patience import HEALS, Busy, Impossible
+from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import (
     Changed,

@@ -8,7 +8,8 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
-from functions.dynamodb.store import HEALS, Busy, Table
+from functions.dynamodb.patience import HEALS, Busy
+from functions.dynamodb.store import Table
 from functions.dynamodb.writes import put, turn
 from tests.dynamodb.fixtures import START, Clock
 from tests.dynamodb.library import (

@@ -124,3 +124,8 @@ def test_a_template_can_be_given_nothing_to_run() -> None:
 def test_money_is_shown_with_the_digits_of_its_currency() -> None:
     assert "3750 JPY" in mail(currency="JPY").text
     assert "37.50 CHF" in mail(currency="CHF").html
+
+
+def test_there_are_words_for_every_event_that_is_told_of() -> None:
+    (notifications,) = (reaction for reaction in REACTIONS if reaction.function == "notifications")
+    assert set(WORDS) == set(notifications.on)

@@ -96,6 +96,16 @@ def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(lapt
     burst.run(laptop.shop(), orders=200, clients=8)
 
 
+@pytest.mark.parametrize("command", ["up", "reset"])
+def test_while_it_runs_no_other_takes_it_over(laptop: Laptop, command: str) -> None:
+    again = subprocess.run(
+        [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, check=False
+    )
+    assert again.returncode == 1
+    assert b"running here already" in again.stderr
+    assert laptop.shop().api().get("/openapi.json")["openapi"]
+
+
 def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: Laptop) -> None:
     people = Shoppers(laptop.shop())
     order = people.place(people.stocked(1), 1)

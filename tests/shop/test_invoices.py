@@ -39,7 +39,7 @@ def test_an_invoice_says_what_was_ordered_and_paid_by_whom(shop: Shop, wire: Wir
     clock.sleep(60)
     wire.clear()
     assert issue(shop, order) == "2026-00000001"
-    assert wire.operations == ["GetItem", "GetItem", "GetItem", "Query", "GetItem", "TransactWriteItems"]
+    assert wire.operations == ["GetItem", "GetItem", "Query", "GetItem", "GetItem", "TransactWriteItems"]
     assert invoice_of_order(shop, ANN, order.order_id) == Invoice(
         invoice_id="2026-00000001",
         order_id=order.order_id,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.store import Busy
+from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import Changed, Write, change
 from functions.model.errors import KeyReused, NotFound
 from functions.model.lives import COMMAND_DAYS

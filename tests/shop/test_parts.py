@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.store import Busy
+from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import change
 from functions.model import table as t
 from functions.model.entities import Order, spread

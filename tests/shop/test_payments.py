@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.dynamodb.patience import Busy
 from functions.model.entities import Payment
 from functions.model.errors import KeyReused, WrongState
 from functions.model.patterns import C2, PAYMENTS
@@ -67,7 +68,7 @@ def test_money_that_fits_no_waiting_order_is_kept_with_the_reason(
     assert tell(shop, order, event_id="evt_2", payment_id="pi_2")["status"] == "CAPTURED", "the right sum still pays"
 
 
-@pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "FULFILLING", "SHIPPED", "DELIVERED", "ARCHIVING"])
+@pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "FULFILLING", "SHIPPED", "DELIVERED"])
 def test_f8_money_for_an_order_that_does_not_wait_for_it_is_kept_unmatched(shop: Shop, status: str) -> None:
     before = bring_to(shop, place(shop), status)
     assert tell(shop, before)["reason"] == f"the order is {status}"
@@ -75,6 +76,15 @@ def test_f8_money_for_an_order_that_does_not_wait_for_it_is_kept_unmatched(shop:
     payment = shop.table.get(C2, order_id=before.order_id, payment_id="pi_1")
     assert payment is not None
     assert payment.status == "UNMATCHED"
+
+
+def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be_kept(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "CANCELLED")
+    tell(shop, order, outcome="failed")
+    archive(shop, order.order_id, to_stub=False)
+    with pytest.raises(Busy):  # the provider is answered 503 and tells again
+        tell(shop, order, event_id="evt_2")
+    assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
 
 def test_money_for_an_archived_order_is_kept_beside_its_stub(shop: Shop) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.store import Busy
+from functions.dynamodb.patience import Busy
 from functions.model.changes import read
 from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (

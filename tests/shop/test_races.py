@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.store import Busy, Table
+from functions.dynamodb.patience import Busy
+from functions.dynamodb.store import Table
 from functions.dynamodb.writes import change
 from functions.model.entities import Order, spread
 from functions.model.errors import OutOfStock, Refused

@@ -48,17 +48,17 @@ def _dynamodb(*operations: str) -> Callable[[Call], bool]:
 
 ON_CALLS = (
     OnCall("dies before", 0.003, "the process dies before the request is sent"),
-    OnCall("dies after", 0.004, "the process dies when the request was done"),
+    OnCall("dies after", 0.003, "the process dies when the request was done"),
     OnCall("throttled", 0.004, "the service asks to slow down", most=14),
     OnCall("server error", 0.002, "the service fails, and nothing was done", most=4),
     OnCall("done, but server error", 0.002, "the service fails, though it was done"),
     OnCall("unreachable", 0.002, "no connection", most=4),
-    OnCall("answer lost", 0.006, "the request is done, and no answer comes", most=4),
+    OnCall("answer lost", 0.004, "the request is done, and no answer comes", most=4),
     OnCall("slow", 0.003, "an answer that takes up to 15 minutes: longer than the function may run, or than a claim"),
-    OnCall("conflict", 0.012, "another transaction has the item", 30, _dynamodb(*WRITES)),
+    OnCall("conflict", 0.01, "another transaction has the item", 30, _dynamodb(*WRITES)),
     OnCall("unprocessed", 0.03, "some of a batch is left", 8, _dynamodb("BatchGetItem", "BatchWriteItem")),
-    OnCall("late replica", 0.25, "a read shows the table as it was a while ago", 1, lambda call: call.may_be_late),
-    OnCall("entries refused", 0.08, "the bus refuses some of a call's entries", 20, lambda call: call.operation == "PutEvents"),
+    OnCall("late replica", 0.12, "a read shows the table as it was a while ago", 1, lambda call: call.may_be_late),
+    OnCall("entries refused", 0.06, "the bus refuses some of a call's entries", 20, lambda call: call.operation == "PutEvents"),
 )  # fmt: skip
 
 
@@ -73,10 +73,10 @@ class Elsewhere:
 
 ELSEWHERE = (
     Elsewhere("delivered twice", 0.03, "a batch comes again, though it was answered"),
-    Elsewhere("result lost", 0.015, "a function was done, and Lambda takes it for failed"),
-    Elsewhere("not invoked", 0.02, "Lambda has no room for the function"),
-    Elsewhere("dies at once", 0.01, "the function's process dies as it starts"),
-    Elsewhere("cold start", 0.05, "a new process, which remembers nothing"),
+    Elsewhere("result lost", 0.01, "a function was done, and Lambda takes it for failed"),
+    Elsewhere("not invoked", 0.01, "Lambda has no room for the function"),
+    Elsewhere("dies at once", 0.005, "the function's process dies as it starts"),
+    Elsewhere("cold start", 0.02, "a new process, which remembers nothing"),
     Elsewhere("message twice", 0.03, "a queue hands out a message that another has, or has deleted"),
     Elsewhere("event twice", 0.02, "a rule sends an event twice"),
     Elsewhere("event late", 0.04, "an event comes minutes later, behind later ones"),

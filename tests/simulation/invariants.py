@@ -10,15 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from functions.archive import restored
 from functions.dynamodb.images import Image
-from functions.model import changes, derived, events
-from functions.model.changes import Change
+from functions.model import derived, events
 from functions.model.entities import SOLD
 from functions.model.states import ORDER_TRANSITIONS, SHIPMENT_TRANSITIONS
 from functions.model.table import BY_TYPE
 from tests.simulation.book import Book, Owned
-from tests.simulation.traffic import CUSTOMERS, PRODUCTS
+from tests.simulation.traffic import PRODUCTS
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -136,7 +134,7 @@ def snapshots_are_what_their_primaries_say(world: World, book: Book) -> Iterator
         found = BY_TYPE[image["type"]["S"]].read(image)
         if copy is None:
             yield f"{place} is a copy of nothing"
-        elif derived._differ(copy, found):  # noqa: SLF001  a copy need not have the version of a change that left it alone
+        elif derived._differ(copy, found):
             yield f"{place} is {found}, and should be {copy}"
     yield from (f"{place} is missing" for place in expected)
 

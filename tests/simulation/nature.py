@@ -13,7 +13,7 @@ from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
 from tests.simulation.lambdas import Lambdas
 from tests.simulation.streams import Reader, Stream
-from tests.simulation.table import SimulatedTable
+from tests.simulation.table import Image, SimulatedTable
 from tests.simulation.tasks import Tasks
 from tests.simulation.template import Template
 
@@ -37,7 +37,6 @@ class Nature:
     note: Callable[[str, str], None]
     broken: set[str] = field(default_factory=set)
     _lapses_due: set[int] = field(default_factory=set)
-    _runs: int = 0
 
     def __post_init__(self) -> None:
         lapse = self.template.functions["lapse"].environment
@@ -67,17 +66,17 @@ class Nature:
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _lapse_at(self, moment: float) -> None:
-        """The schedule fires every minute; only the minutes at which there is something to find are simulated: the
-        first, and the next two, because an index may be late."""
-        for minute in range(3):
-            due = int(moment // MINUTE) + 1 + minute
+        """The schedule fires every minute. Simulated are those at which there is something to find: the first one, and
+        the next, because an index may be late."""
+        for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
                 self._lapses_due.add(due)
-                self.tasks.at(due * MINUTE, lambda due=due: self.lapse(due * MINUTE))
+                self.tasks.at(due * MINUTE, lambda due=due: self._lapse(due * MINUTE))
 
-    def lapse(self, moment: float) -> None:
+    def _lapse(self, moment: float) -> None:
         """The schedule fires; where a run fails, the next minute's does its work."""
-        self._runs += 1
+        if not any(self._may_seem_due(image) for image in self.table.of_type("Order")):
+            return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def done(outcome: Outcome) -> None:
@@ -86,6 +85,12 @@ class Nature:
 
         for again in range(1 + bool(self.faults.at("schedule twice", event["time"]))):
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
+
+    def _may_seem_due(self, image: Image) -> bool:
+        """Whether an order waits, or has waited so shortly ago that an index may still say so."""
+        last = self.table.history[image["PK"]["S"], "ORDER"][-1][0]
+        waits = image.get("status", {}).get("S") in ("PENDING", "SHIPPED")
+        return waits or self.tasks.now - last < 2 * MINUTE
 
     # misfortunes that last --------------------------------------------------------------------------------------------
     def misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:

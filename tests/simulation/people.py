@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.api.asking import JSON, STAFF, WAREHOUSE, Token, event, payment_event, stripe_signature
+from tests.api.asking import JSON, WAREHOUSE, Token, event, payment_event, stripe_signature
 from tests.simulation.chance import Chance
 from tests.simulation.faults import HOUR, MINUTE, Faults
 from tests.simulation.lambdas import Lambdas

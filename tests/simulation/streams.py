@@ -10,10 +10,10 @@ from local.mappings import (
     Action,
     Delivered,
     EventSourceMapping,
+    Failed,
     Invoke,
     Outcome,
     Returned,
-    Failed,
     Settings,
     Switches,
 )

@@ -5,7 +5,7 @@ the service it is for answers. So botocore's own retries, errors and parsing are
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -100,6 +100,8 @@ class Wire:
             config = wiring.TIMEOUTS.merge(CHEAP)
             made = boto3.client(service, endpoint_url=PLAIN, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
             event = f"before-send.{made.meta.service_model.service_id.hyphenize()}"
+            if service == "dynamodb":
+                made._ruleset_resolver = None  # noqa: SLF001  every request goes here, which needs no rules to find out
             made.meta.events.register(event, lambda service=service, **sent: Wire._current.send(service, **sent))
             Wire._clients[service] = made
         return Wire._clients[service]

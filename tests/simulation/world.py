@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
@@ -30,9 +30,9 @@ from local.engine import Engine
 from tests.api.asking import WEBHOOK_SECRETS
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, Faults
+from tests.simulation.invariants import Steps, broken
 from tests.simulation.lambdas import Lambdas, apart, forget
 from tests.simulation.nature import Nature
-from tests.simulation.invariants import Steps, broken
 from tests.simulation.operators import Operator
 from tests.simulation.people import People, Provider, Warehouse
 from tests.simulation.queues import Bus, Queue, Worker
