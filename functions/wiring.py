@@ -42,7 +42,7 @@ def lag_ms(shop: Shop, since: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def secret(name: str, period: int = 0) -> str:
+def secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new value in the cache
     """The value of a secret, read once while the Lambda is warm; once in each `period`, where it may be rotated."""
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
