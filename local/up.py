@@ -65,13 +65,22 @@ class Running:
 
 def find(state: Path = STATE) -> Running | None:
     """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
-    ready = state / READY
-    if not ready.exists():
+    ready = _ready(state)
+    if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    if engine is None or aws is None:
+    # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
+    if engine is None or aws is None or _ready(state) != ready:
         return None
-    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), json.loads(ready.read_text())["provider_url"])
+    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"])
+
+
+def _ready(state: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((state / READY).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
 
 
 def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT) -> None:
@@ -87,7 +96,7 @@ def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PR
         _check_ports(state, api_port, provider_port)
         (state / READY).unlink(missing_ok=True)
         running, narrator = _start(state, api_port, provider_port, ending)
-        (state / READY).write_text(json.dumps({"provider_url": running.provider_url}))
+        (state / READY).write_text(json.dumps({"provider_url": running.provider_url, "since": time.time()}))
         ending.callback((state / READY).unlink)
         print(welcome(running), flush=True)
         narrator.start()

@@ -66,9 +66,9 @@ class Book:
         self.orders: dict[str, Owned] = {}
         for id, images in partitions.items():
             for image in images:
-                if image["SK"]["S"] == "ORDER" and id not in world.poison:
+                if image["SK"]["S"] == "ORDER" and id not in world.poison.orders:
                     self.orders[id] = Owned(id, image, images, self._archived(image))
-        self.keyless = {id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison}
+        self.keyless = {id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison.orders}
 
     def _archived(self, image: Image) -> list[Image]:
         if image["type"]["S"] != "ArchivedOrder":

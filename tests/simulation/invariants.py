@@ -166,7 +166,7 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
     for record, change in book.changes:
         if change.row.type != "Order" or change.after is None or change.name == "OrderArchiving":
             continue
-        if change.item.order_id in world.poison:
+        if change.item.order_id in world.poison.orders:
             continue
         if there[change.id] > 1:
             yield f"{change.name} {change.item.order_id} is {there[change.id]} entries of activity"
@@ -200,7 +200,7 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
         mails[mail.effect].append(mail)
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
     for record, change in book.changes:
-        if change.name not in notified or change.item.order_id in world.poison:
+        if change.name not in notified or change.item.order_id in world.poison.orders:
             continue
         sent = mails.pop(change.id, [])
         customer = change.item.customer_id
@@ -295,13 +295,13 @@ def poison_is_parked(world: World, book: Book) -> Iterator[str]:
         else:
             kept[key.split("/")[2].partition("-")[0]] += json.loads(document["payload"])["Records"]
     for record in world.records:
-        if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison:
+        if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.orders:
             continue
         for reader in world.readers.values():
             met = reader.settings.filters.accept(record) and _made(record) > reader.lost_up_to
             if met and record not in kept[reader.function]:
                 yield f"{reader.function} has not parked {record['eventID']}"
-    for queue, body in world.poisoned_messages:
+    for queue, body in world.poison.messages:
         function = next(worker.function for worker in world.template.workers if worker.queue == queue)
         if body not in [message.get("body") for message in kept[function]]:
             yield f"{function} has not parked a message it could not read"

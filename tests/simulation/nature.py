@@ -12,6 +12,7 @@ from local.mappings import Outcome, Returned
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
 from tests.simulation.lambdas import Lambdas
+from tests.simulation.poison import Poison
 from tests.simulation.streams import Reader, Stream
 from tests.simulation.table import Image, SimulatedTable
 from tests.simulation.tasks import Tasks
@@ -34,6 +35,7 @@ class Nature:
     lambdas: Lambdas
     template: Template
     readers: dict[str, Reader]
+    poison: Poison
     note: Callable[[str, str], None]
     broken: set[str] = field(default_factory=set)
     _lapses_due: set[int] = field(default_factory=set)
@@ -54,8 +56,7 @@ class Nature:
             late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
             self.tasks.at(int(image["ttl"]["N"]) + late, lambda: self._expire(key, image["ttl"]["N"]))
         if image["type"]["S"] == "Order":
-            status = image.get("status", {}).get("S")
-            seconds = {"PENDING": self._window, "SHIPPED": self._assumed}.get(status)
+            seconds = {"PENDING": self._window, "SHIPPED": self._assumed}.get(image["status"]["S"])
             if seconds is not None:
                 self._lapse_at(self.tasks.now + seconds + 5)
 
@@ -89,6 +90,8 @@ class Nature:
     def _may_seem_due(self, image: Image) -> bool:
         """Whether an order waits, or has waited so shortly ago that an index may still say so."""
         last = self.table.history[image["PK"]["S"], "ORDER"][-1][0]
+        if image["order_id"]["S"] in self.poison.orders:
+            return False
         waits = image.get("status", {}).get("S") in ("PENDING", "SHIPPED")
         return waits or self.tasks.now - last < 2 * MINUTE
 
@@ -99,6 +102,8 @@ class Nature:
         def moment(*question: object) -> float:
             return begins + lasts_seconds * self.chance.number("moment", era, *question)
 
+        for number in range(2):
+            self.tasks.at(moment("poison", number), lambda number=number: self.poison.strew(f"{era}-{number}"))
         for number in range(3):
             if strike := self.faults.at("shard split", era, number):
                 self.tasks.at(moment("split", number), lambda strike=strike: self.stream.split(strike.share))

@@ -35,6 +35,7 @@ from tests.simulation.lambdas import Lambdas, apart, forget
 from tests.simulation.nature import Nature
 from tests.simulation.operators import Operator
 from tests.simulation.people import People, Provider, Warehouse
+from tests.simulation.poison import Poison
 from tests.simulation.queues import Bus, Queue, Worker
 from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses
 from tests.simulation.streams import Reader, Stream
@@ -85,8 +86,18 @@ class World:
         ]
         self.readers = {function: self._reader(function) for function in self.template.streams}
         self.stream.readers = list(self.readers.values())
+        self.poison = Poison(chance, faults, self.table, self.template, self.queues, self.bus)
         self.nature = Nature(
-            tasks, chance, faults, self.table, self.stream, self.lambdas, self.template, self.readers, self.note
+            tasks=tasks,
+            chance=chance,
+            faults=faults,
+            table=self.table,
+            stream=self.stream,
+            lambdas=self.lambdas,
+            template=self.template,
+            readers=self.readers,
+            poison=self.poison,
+            note=self.note,
         )
         self.people = People(tasks, chance, self.lambdas, self.note)
         self.provider = Provider(self.people, faults)
@@ -98,8 +109,6 @@ class World:
         self.violations: list[str] = []
         self.records: list[dict[str, Any]] = []
         self.steps = Steps()
-        self.poison: set[str] = set()
-        self.poisoned_messages: list[tuple[str, str]] = []
         self.table.listeners += [self.records.append, self.steps.look, self._tell, self.stream.append, self.nature.look_ahead]
 
     def _is_broken(self, function: str) -> bool:
