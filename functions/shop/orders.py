@@ -35,7 +35,7 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.money import MOST_MINOR_UNITS
-from functions.model.patterns import A12, A14, A15, A16, A17, A12b, A16b
+from functions.model.patterns import A12, A13, A14, A15, A16, A17, A12b, A16b
 from functions.model.states import moved
 from functions.model.table import CUSTOMER, EXPIRY, ORDER, PRODUCT
 from functions.shop import stock
@@ -212,7 +212,10 @@ def lapse(shop: Shop, order_id: str) -> bool:
 # reading --------------------------------------------------------------------------------------------------------------
 def order_by_id(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
     """A12. The stub, where the order is archived. Raises NotFound, for another's as for none."""
-    found = shop.table.get(A12, order_id=order_id)
+    return _seen(caller, shop.table.get(A12, order_id=order_id))
+
+
+def _seen(caller: Caller, found: Order | ArchivedOrder | None) -> Order | ArchivedOrder:
     if found is None or not caller.sees(found.customer_id):
         raise NotFound("order")
     return found
@@ -248,7 +251,7 @@ def placed_by(shop: Shop, caller: Caller, order_id: str) -> Placer:
 
 def lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
     """A13: by product; an archived order's lines lie in the archive. Raises NotFound, WrongState."""
-    return _open(order_by_id(shop, caller, order_id), "show its lines").lines
+    return _open(_seen(caller, shop.table.get(A13, order_id=order_id)), "show its lines").lines
 
 
 def orders_of_customer(
