@@ -30,6 +30,7 @@ BY_CALL = "Whoever calls it waits for the answer, and gets it."
 BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
 BY_QUEUE = "Its queue has a dead-letter queue."
 BY_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
+USE_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")  # as its own grants ask, by name
 
 
 class OrdersStack(Stack):
@@ -76,7 +77,7 @@ class OrdersStack(Stack):
         api.may("dynamodb:Query", on=list(self.table.index_arns.values()))
         api.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
-        api.may("kms:Decrypt", on=self.key.key_arn)
+        api.may(*USE_KEY, on=self.key.key_arn)
 
         identity = Identity(self, "Identity", stage=self.stage)
         http = Api(self, "Http", stage=self.stage, function=api, identity=identity)
@@ -165,7 +166,7 @@ class OrdersStack(Stack):
         every_minute = EveryMinute(lapse, "Schedule", stage=self.stage, function=lapse)
         lapse.may("dynamodb:Query", on=[self.table.arn, self.table.index_arns["GSI2"]])
         lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        lapse.may("kms:Decrypt", on=self.key.key_arn)
+        lapse.may(*USE_KEY, on=self.key.key_arn)
         lapse.may("sqs:SendMessage", on=every_minute.dead_letters.queue_arn)
         return lapse
 
@@ -188,7 +189,7 @@ class OrdersStack(Stack):
     def let_park(self, function: Function) -> None:
         """What can never be worked is put aside with its reason; it and all data of the table are encrypted."""
         function.may("s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content.")
-        function.may("kms:Decrypt", "kms:GenerateDataKey", on=self.key.key_arn)
+        function.may(*USE_KEY, on=self.key.key_arn)
 
     def identity_arn(self, name: str) -> str:
         """SES asks for the narrowest of its verified identities: the address, or else its domain."""
