@@ -1,10 +1,11 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop simulate check synth deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
+SEEDS ?= 1-500
 
 python := .venv/bin/python
 node := .venv/bin/node
@@ -17,7 +18,7 @@ export JSII_NODE := $(CURDIR)/$(node)
 unexport VIRTUAL_ENV PYTHONHOME
 
 help: ## list what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: installed ## install everything into this folder (the others do it when needed)
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
@@ -38,6 +39,9 @@ test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 
 laptop: installed ## run the whole shop in processes of its own: demo, burst of orders, kill -9
 	$(python) -m pytest -m laptop -s tests/laptop $(ARGS)
+
+simulate: installed ## run the shop under many seeds with faults everywhere; SEEDS=1-5000, or SEED=42 for one's story
+	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
 
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .

@@ -15,6 +15,8 @@ import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
 
+from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
@@ -33,7 +35,14 @@ def client(service: str) -> Any:
 
 def shop(table_name: str, **settings: Any) -> Shop:
     """The shop on its table, under the wall clock."""
-    return Shop(table=Table(client("dynamodb"), table_name, BY_TYPE), new_id=lambda: uuid.uuid4().hex, **settings)
+    table = Table(client("dynamodb"), table_name, BY_TYPE, unreadable=passed_over)
+    return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
+
+
+def passed_over(image: Image, error: Unreadable) -> None:
+    """Log an item that a queue shows and nobody can read: its key, never what is in it."""
+    key = {name: image.get(name, {}).get("S") for name in ATTRIBUTES["main"]}
+    log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
 def lag_ms(shop: Shop, since: str) -> int:

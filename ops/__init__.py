@@ -1,1 +1,1 @@
-"""What an operator runs on a shop, from outside: it uses the functions' own code, and does nothing that they would not."""
+"""What an operator runs on a shop, from outside: with the functions' own code, and nothing that they would not do."""

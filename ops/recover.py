@@ -8,7 +8,7 @@ everybody who has seen it knows it again. All of it is safe to repeat, and safe 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant
@@ -16,7 +16,7 @@ from functions.dynamodb.streams import Permanent, Record
 from functions.dynamodb.writes import Write, put, put_newer, unchanged
 from functions.model import changes, derived, events
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Expiry, Order
+from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
 from functions.model.patterns import A12b
 from functions.model.states import ORDER_TRANSITIONS
@@ -166,7 +166,7 @@ def _entries_by_state(shop: Shop, item: Any) -> Iterator[tuple[Row[Any], Any]]:
 def _history(order: Order, logged: Mapping[int, Instant]) -> Iterator[Change]:
     """The changes of an order, the last first. Its states follow from each other: each has one before it, up to the
     present one, and each was one version."""
-    path = [order.status]
+    path: list[str] = [order.status]
     while before := [move.before for move in ORDER_TRANSITIONS if move.after == path[-1]]:
         path.append(before[0][0])
     if len(path) != order.version:
@@ -174,7 +174,7 @@ def _history(order: Order, logged: Mapping[int, Instant]) -> Iterator[Change]:
     at = order.updated_at
     for version, status in zip(range(order.version, 0, -1), path, strict=True):
         at = order.placed_at if version == 1 else logged.get(version, at)
-        past = replace(order, status=status, version=version, updated_at=at)
+        past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
         if change := changes.read(_record(ORDER.write(past))):
             yield change
 

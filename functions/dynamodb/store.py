@@ -38,10 +38,15 @@ class Page(Generic[T]):
     after: str | None = None
 
 
+def _refuse(_: Image, error: Unreadable) -> None:
+    raise error
+
+
 @dataclass
 class Table:
     """A table behind a client. `rows`: every row it may hold, by type. `clock`, `sleep` and `random` are arguments so
-    that a simulation can own them."""
+    that a simulation can own them. `unreadable` hears of what a queue shows and nobody can read: when it returns, that
+    is passed over, because the others in the queue must not wait for it."""
 
     client: "DynamoDBClient"
     name: str
@@ -51,6 +56,7 @@ class Table:
     random: Callable[[], float] = random.random
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
     budget_seconds: float = 2.5
+    unreadable: Callable[[Image, Unreadable], None] = _refuse
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: str) -> T | None:
@@ -93,7 +99,7 @@ class Table:
         if len(found) > limit:
             found = found[:limit]
             end = found[-1][0]
-        items = [self._item(pattern, image) for _, image in found]
+        items = [self._shown(pattern, image) for _, image in found]
         return Page(tuple(item for item in items if item is not None), end)
 
     def _query_one(
@@ -185,6 +191,16 @@ class Table:
     def read(self, image: Image) -> Any:
         """The item of an image by its type, None where it has expired; raises Unreadable."""
         return None if self._expired(image) else self._row(image).read(image)
+
+    def _shown(self, pattern: Query[T], image: Image) -> T | None:
+        """The item of a page; None for what is passed over."""
+        try:
+            return self._item(pattern, image)
+        except Unreadable as error:
+            if not pattern.view:
+                raise
+            self.unreadable(image, error)
+            return None
 
     def _item(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
         """What the pattern answers with: its view of the image, or the item if it is of the pattern's rows."""

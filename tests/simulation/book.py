@@ -47,10 +47,10 @@ class Owned:
         images = [image for image in (*self.archived, *self.there) if image["type"]["S"] == "Order"]
         return BY_TYPE["Order"].read(images[0]) if images else None
 
-    def all(self, type: str) -> list[Any]:
+    def all(self, kind: str) -> list[Any]:
         """Everything of a type it owns or owned, each once."""
-        found = {image["SK"]["S"]: image for image in (*self.archived, *self.there) if image["type"]["S"] == type}
-        return [BY_TYPE[type].read(image) for image in found.values()]
+        found = {image["SK"]["S"]: image for image in (*self.archived, *self.there) if image["type"]["S"] == kind}
+        return [BY_TYPE[kind].read(image) for image in found.values()]
 
 
 class Book:
@@ -68,7 +68,9 @@ class Book:
             for image in images:
                 if image["SK"]["S"] == "ORDER" and id not in world.poison.orders:
                     self.orders[id] = Owned(id, image, images, self._archived(image))
-        self.keyless = {id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison.orders}
+        self.keyless = {
+            id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison.orders
+        }
 
     def _archived(self, image: Image) -> list[Image]:
         if image["type"]["S"] != "ArchivedOrder":
@@ -79,7 +81,7 @@ class Book:
     @cached_property
     def changes(self) -> list[tuple[Mapping[str, Any], Change]]:
         """Every record that tells of a change, with that change."""
-        found = []
+        found: list[tuple[Mapping[str, Any], Change]] = []
         for record in self.world.records:
             try:
                 change = None if is_unchanged(record) else changes.read(record)

@@ -1,4 +1,4 @@
-"""What goes wrong, where, and how often: each fault has a name made of its kind and its place, and is drawn by that name.
+"""What goes wrong, where, and how often: each fault is named by its kind and its place, and is drawn by that name.
 
 Places do not move when another fault is left out ("fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1": that function's
 first such call about that item), so a run can be repeated with only some of its faults, and still be much the same run.
@@ -12,6 +12,7 @@ from tests.simulation.chance import Chance
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+BATCHES = {"BatchGetItem", "BatchWriteItem"}
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,22 @@ class OnCall:
     strikes: Callable[[Call], bool] = lambda call: True
 
 
-def _dynamodb(*operations: str) -> Callable[[Call], bool]:
-    return lambda call: call.service == "dynamodb" and call.operation in operations
-
-
+# fmt: off
 ON_CALLS = (
-    OnCall("dies before", 0.003, "the process dies before the request is sent"),
-    OnCall("dies after", 0.003, "the process dies when the request was done"),
-    OnCall("throttled", 0.004, "the service asks to slow down", most=14),
-    OnCall("server error", 0.002, "the service fails, and nothing was done", most=4),
+    OnCall("dies before",            0.003, "the process dies before the request is sent"),
+    OnCall("dies after",             0.003, "the process dies when the request was done"),
+    OnCall("throttled",              0.004, "the service asks to slow down", 14),
+    OnCall("server error",           0.002, "the service fails, and nothing was done", 4),
     OnCall("done, but server error", 0.002, "the service fails, though it was done"),
-    OnCall("unreachable", 0.002, "no connection", most=4),
-    OnCall("answer lost", 0.004, "the request is done, and no answer comes", most=4),
-    OnCall("slow", 0.003, "an answer that takes up to 15 minutes: longer than the function may run, or than a claim"),
-    OnCall("conflict", 0.01, "another transaction has the item", 30, _dynamodb(*WRITES)),
-    OnCall("unprocessed", 0.03, "some of a batch is left", 8, _dynamodb("BatchGetItem", "BatchWriteItem")),
-    OnCall("late replica", 0.12, "a read shows the table as it was a while ago", 1, lambda call: call.may_be_late),
-    OnCall("entries refused", 0.06, "the bus refuses some of a call's entries", 20, lambda call: call.operation == "PutEvents"),
-)  # fmt: skip
+    OnCall("unreachable",            0.002, "no connection", 4),
+    OnCall("answer lost",            0.004, "the request is done, and no answer comes", 4),
+    OnCall("slow",                   0.003, "an answer takes up to 15 minutes: longer than a claim, or a function"),
+    OnCall("conflict",               0.010, "another transaction has the item", 30, lambda c: c.operation in WRITES),
+    OnCall("unprocessed",            0.030, "some of a batch is left", 8, lambda c: c.operation in BATCHES),
+    OnCall("late replica",           0.120, "a read shows the table as it was a while ago", 1, lambda c: c.may_be_late),
+    OnCall("entries refused",        0.060, "the bus refuses some entries", 20, lambda c: c.operation == "PutEvents"),
+)
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -71,34 +70,38 @@ class Elsewhere:
     means: str
 
 
+# fmt: off
 ELSEWHERE = (
-    Elsewhere("delivered twice", 0.03, "a batch comes again, though it was answered"),
-    Elsewhere("result lost", 0.01, "a function was done, and Lambda takes it for failed"),
-    Elsewhere("not invoked", 0.01, "Lambda has no room for the function"),
-    Elsewhere("dies at once", 0.005, "the function's process dies as it starts"),
-    Elsewhere("cold start", 0.02, "a new process, which remembers nothing"),
-    Elsewhere("message twice", 0.03, "a queue hands out a message that another has, or has deleted"),
-    Elsewhere("event twice", 0.02, "a rule sends an event twice"),
-    Elsewhere("event late", 0.04, "an event comes minutes later, behind later ones"),
-    Elsewhere("kept by nobody", 0.05, "what a mapping gives up is not taken by the failure store"),
-    Elsewhere("clock skew", 0.2, "a function's clock is up to two seconds wrong"),
-    Elsewhere("shard split", 0.5, "a shard is closed, and two go on in its place"),
-    Elsewhere("mapping replaced", 0.25, "a stream's mapping is made anew, from its checkpoint"),
-    Elsewhere("mapping begun anew", 0.2, "a stream's mapping is made anew, from the oldest record there is"),
-    Elsewhere("reader fails", 0.1, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
-    Elsewhere("mapping off", 0.08, "a stream's mapping is off for longer than the stream remembers"),
-    Elsewhere("worker fails", 0.08, "a queue's worker fails for 25 or 48 hours"),
-    Elsewhere("unreadable item", 0.25, "an order is written that no version of this code can read"),
-    Elsewhere("item from the future", 0.25, "an order is written by a newer version of this code"),
-    Elsewhere("unreadable message", 0.2, "a queue has a message that is no event"),
-    Elsewhere("event from the future", 0.2, "an event of a newer version of this code is published"),
-    Elsewhere("schedule twice", 0.1, "the schedule fires twice"),
-    Elsewhere("webhook twice", 0.2, "the provider tells something twice"),
-    Elsewhere("webhook late", 0.15, "the provider tells something up to three days late"),
-    Elsewhere("warehouse stumbles", 0.1, "the warehouse takes a request, and forgets it"),
+    Elsewhere("delivered twice",       0.030, "a batch comes again, though it was answered"),
+    Elsewhere("result lost",           0.010, "a function was done, and Lambda takes it for failed"),
+    Elsewhere("not invoked",           0.010, "Lambda has no room for the function"),
+    Elsewhere("dies at once",          0.005, "the function's process dies as it starts"),
+    Elsewhere("cold start",            0.020, "a new process, which remembers nothing"),
+    Elsewhere("message twice",         0.030, "a queue hands out a message that somebody has in hand"),
+    Elsewhere("event twice",           0.020, "a rule sends an event twice"),
+    Elsewhere("event late",            0.040, "an event comes minutes later, behind later ones"),
+    Elsewhere("kept by nobody",        0.050, "what a mapping gives up is not taken by the failure store"),
+    Elsewhere("clock skew",            0.200, "a function's clocks are up to two seconds wrong"),
+    Elsewhere("shard split",           0.400, "a shard is closed, and two go on in its place"),
+    Elsewhere("mapping replaced",      0.250, "a stream's mapping is made anew, from its checkpoint"),
+    Elsewhere("mapping begun anew",    0.200, "a stream's mapping is made anew, from the oldest record there is"),
+    Elsewhere("reader fails",          0.100, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
+    Elsewhere("mapping off",           0.080, "a stream's mapping is off for longer than the stream remembers"),
+    Elsewhere("worker fails",          0.080, "a queue's worker fails for 25 or 48 hours"),
+    Elsewhere("unreadable item",       0.250, "an order is written that no version of this code can read"),
+    Elsewhere("item from the future",  0.250, "an order is written by a newer version of this code"),
+    Elsewhere("unreadable message",    0.200, "a queue has a message that is no event"),
+    Elsewhere("event from the future", 0.200, "an event of a newer version of this code is published"),
+    Elsewhere("schedule twice",        0.100, "the schedule fires twice"),
+    Elsewhere("webhook twice",         0.200, "the provider tells something twice"),
+    Elsewhere("webhook late",          0.150, "the provider tells something up to three days late"),
+    Elsewhere("warehouse stumbles",    0.100, "the warehouse takes a request, and forgets it"),
 )
+# fmt: on
 
 KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
+LIKING = (0.0, 0.5, 1.0, 1.0, 2.0, 4.0)
+"""How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +132,13 @@ class Faults:
     struck: list[Strike] = field(default_factory=list)
     _places: Counter[str] = field(default_factory=Counter)
     _again: dict[str, tuple[Strike, int]] = field(default_factory=dict)
-    _liking: dict[str, float] = field(default_factory=dict)
+    _probability: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for kind in KINDS:
-            self._liking[kind] = self.chance.one_of((0.0, 0.5, 1.0, 1.0, 2.0, 4.0), "liking", kind)
+        for fault in (*ON_CALLS, *ELSEWHERE):
+            self._probability[fault.kind] = fault.probability * self.chance.one_of(LIKING, "liking", fault.kind)
 
-    def at_call(self, call: Call, mortal: bool) -> Strike | None:
+    def at_call(self, call: Call, *, mortal: bool) -> Strike | None:
         """What goes wrong with a call. `mortal`: its process is one of ours and can die."""
         if self.off:
             return None
@@ -148,7 +151,7 @@ class Faults:
         for fault in ON_CALLS:
             if not fault.strikes(call) or (not mortal and fault.kind.startswith("dies")):
                 continue
-            drawn -= fault.probability * self._liking[fault.kind]
+            drawn -= self._probability[fault.kind]
             if drawn < 0:
                 strike = self._strike(fault.kind, place)
                 if strike and fault.most > 1:
@@ -169,9 +172,7 @@ class Faults:
         if self.off:
             return None
         text = " ".join(map(str, place))
-        probability = next(fault.probability for fault in ELSEWHERE if fault.kind == kind)
-        happens = self.chance.happens(probability * self._liking[kind], kind, text)
-        return self._strike(kind, text) if happens else None
+        return self._strike(kind, text) if self.chance.happens(self._probability[kind], kind, text) else None
 
     def _strike(self, kind: str, place: str) -> Strike | None:
         strike = Strike(kind, place, self.chance.number("share", kind, place))

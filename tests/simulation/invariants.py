@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Invariant = Callable[["World", Book], Iterator[str]]
 
-OPEN_FOR_EVER = "lies there for ever"
-
 
 # orders and money -----------------------------------------------------------------------------------------------------
 def no_order_is_lost(world: World, book: Book) -> Iterator[str]:
@@ -150,9 +148,9 @@ def logs_have_no_gaps(world: World, book: Book) -> Iterator[str]:
             yield f"the timeline of order {owned.id} (version {last}) has {[entry.version for entry in entries]}"
         at = {change.version: change.status for change in entries}
         for _, change in book.changes:
-            if change.row.type == "Order" and change.item.order_id == owned.id and change.version in at:
-                if at[change.version] != change.item.status:
-                    yield f"order {owned.id} was {change.item.status}, its timeline says {at[change.version]}"
+            is_logged = change.row.type == "Order" and change.item.order_id == owned.id and change.version in at
+            if is_logged and at[change.version] != change.item.status:
+                yield f"order {owned.id} was {change.item.status}, its timeline says {at[change.version]}"
 
 
 def activity_is_kept(world: World, book: Book) -> Iterator[str]:
@@ -194,7 +192,9 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     Excused: a second mail, when who sent the first died or got no answer before it could be marked. None at all, when
     the customer chose so at some time, or when the event was lost and the order has gone on since.
     """
-    notified = next(rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues)
+    notified = next(
+        rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
+    )
     mails = defaultdict(list)
     for mail in world.ses.mails:
         mails[mail.effect].append(mail)
@@ -238,11 +238,13 @@ def the_archive_holds_what_ended(world: World, book: Book) -> Iterator[str]:
                 yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
     for owned in book.orders.values():
         if owned.is_archived and (objects[owned.id] != 1 or not owned.archived):
-            yield f"order {owned.id} is archived in {objects[owned.id]} objects, its stub shows {len(owned.archived)} items"
+            yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {len(owned.archived)} items"
         types = Counter(image["type"]["S"] for image in owned.there)
         if owned.is_archived and types.keys() - {"ArchivedOrder", "Invoice", "Payment"}:
             yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
-    yield from (f"{id} has {len(images)} items and no order" for id, images in book.keyless.items() if not _unmatched(images))
+    yield from (
+        f"{id} has {len(images)} items and no order" for id, images in book.keyless.items() if not _unmatched(images)
+    )
     yield from (f"{name} was overwritten" for name in world.s3.overwritten)
 
 
@@ -263,7 +265,7 @@ def activity_that_ended_is_archived(world: World, book: Book) -> Iterator[str]:
 
 # going on -------------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: World, book: Book) -> Iterator[str]:
-    """Queues are empty, readers have come to the end of the stream, and no order stands where time should have moved it."""
+    """Queues are empty, readers are at the end of the stream, and no order stands where time should have moved it."""
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -288,8 +290,8 @@ _LONGEST_SECONDS = {
 def poison_is_parked(world: World, book: Book) -> Iterator[str]:
     """What can never be handled lies in the failure store, whole, from each reader that met it."""
     kept = defaultdict(list)
-    for key, body in world.s3.buckets.get(world.template.failures, {}).items():
-        document = json.loads(body)
+    for key, kept_as in world.s3.buckets.get(world.template.failures, {}).items():
+        document = json.loads(kept_as)
         if key.startswith("parked/"):
             kept[document["reader"]].append(document["record"])
         else:
@@ -301,8 +303,7 @@ def poison_is_parked(world: World, book: Book) -> Iterator[str]:
             met = reader.settings.filters.accept(record) and _made(record) > reader.lost_up_to
             if met and record not in kept[reader.function]:
                 yield f"{reader.function} has not parked {record['eventID']}"
-    for queue, body in world.poison.messages:
-        function = next(worker.function for worker in world.template.workers if worker.queue == queue)
+    for function, body in world.poison.messages:
         if body not in [message.get("body") for message in kept[function]]:
             yield f"{function} has not parked a message it could not read"
 
@@ -340,15 +341,15 @@ class Steps:
         old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
         if new is None:
             return
-        type, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
-        if type == "Stock" and int(new["available"]["N"]) < 0:
+        kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
+        if kind == "Stock" and int(new["available"]["N"]) < 0:
             self.wrong["stock"].append(f"{place} has {new['available']['N']}")
         if old is None:
             return
         if "version" in new and "version" in old and int(new["version"]["N"]) < int(old["version"]["N"]):
             self.wrong["version"].append(f"{place} went from version {old['version']['N']} to {new['version']['N']}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
-        moves = self._moves.get(type) if old["type"]["S"] == type else None
+        moves = self._moves.get(kind) if old["type"]["S"] == kind else None
         if moves is not None and before != after and (before, after) not in moves:
             self.wrong["state"].append(f"{place} went from {before} to {after}")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
+from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: TID251  to keep calls apart
 
 from functions import environment, wiring
 from functions.api import context
@@ -32,7 +32,10 @@ def _handler(dotted: str) -> Any:
 
 @dataclass
 class Lambdas:
-    """`broken`: the functions that fail whatever they are called for. `calls`: how often each was called. `skewed`: whose machines' clocks are wrong."""
+    """`broken`: whether a function fails whatever it is called for. `calls`: how often each was called.
+
+    `skewed`: whose machines' clocks are wrong.
+    """
 
     tasks: Tasks
     chance: Chance
@@ -85,7 +88,7 @@ class Lambdas:
         restore = _kept_apart()
         try:
             if self.faults.at("dies at once", function, place):
-                raise Died
+                raise Died  # noqa: TRY301  here as anywhere
             told = SimpleNamespace(aws_request_id=place)
             response = _handler(self.template.functions[function].handler)(json.loads(json.dumps(event)), told)
             return Returned(json.loads(json.dumps(response)))

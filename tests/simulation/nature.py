@@ -6,6 +6,7 @@ Nothing here waits or asks; everything is put into the future when its cause is 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from local.mappings import Outcome, Returned
@@ -20,7 +21,11 @@ from tests.simulation.template import Template
 
 EXPIRY_TAKES_SECONDS = 48 * HOUR
 """How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
-ENDS = {"reader fails": (25 * HOUR, 48 * HOUR), "worker fails": (25 * HOUR, 48 * HOUR), "mapping off": (26 * HOUR, 50 * HOUR)}
+LASTS_SECONDS = {
+    "reader fails": (25 * HOUR, 48 * HOUR),
+    "worker fails": (25 * HOUR, 48 * HOUR),
+    "mapping off": (26 * HOUR, 50 * HOUR),
+}
 
 
 @dataclass
@@ -42,8 +47,10 @@ class Nature:
 
     def __post_init__(self) -> None:
         lapse = self.template.functions["lapse"].environment
-        self._window = int(lapse["PAYMENT_WINDOW_MINUTES"]) * MINUTE
-        self._assumed = int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY
+        self._waits = {
+            "PENDING": int(lapse["PAYMENT_WINDOW_MINUTES"]) * MINUTE,
+            "SHIPPED": int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY,
+        }
 
     # what a write brings about ----------------------------------------------------------------------------------------
     def look_ahead(self, record: dict[str, Any]) -> None:
@@ -56,7 +63,7 @@ class Nature:
             late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
             self.tasks.at(int(image["ttl"]["N"]) + late, lambda: self._expire(key, image["ttl"]["N"]))
         if image["type"]["S"] == "Order":
-            seconds = {"PENDING": self._window, "SHIPPED": self._assumed}.get(image["status"]["S"])
+            seconds = self._waits.get(image["status"]["S"])
             if seconds is not None:
                 self._lapse_at(self.tasks.now + seconds + 5)
 
@@ -72,7 +79,7 @@ class Nature:
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
                 self._lapses_due.add(due)
-                self.tasks.at(due * MINUTE, lambda due=due: self._lapse(due * MINUTE))
+                self.tasks.at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
         """The schedule fires; where a run fails, the next minute's does its work."""
@@ -88,12 +95,12 @@ class Nature:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_seem_due(self, image: Image) -> bool:
-        """Whether an order waits, or has waited so shortly ago that an index may still say so."""
-        last = self.table.history[image["PK"]["S"], "ORDER"][-1][0]
+        """Whether an order has waited its time, or had until so shortly ago that an index may still say so."""
         if image["order_id"]["S"] in self.poison.orders:
             return False
-        waits = image.get("status", {}).get("S") in ("PENDING", "SHIPPED")
-        return waits or self.tasks.now - last < 2 * MINUTE
+        *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
+        waited = self.tasks.now - changed_at
+        return waited < 2 * MINUTE or waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     # misfortunes that last --------------------------------------------------------------------------------------------
     def misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
@@ -103,34 +110,31 @@ class Nature:
             return begins + lasts_seconds * self.chance.number("moment", era, *question)
 
         for number in range(2):
-            self.tasks.at(moment("poison", number), lambda number=number: self.poison.strew(f"{era}-{number}"))
+            self.tasks.at(moment("poison", number), partial(self.poison.strew, f"{era}-{number}"))
         for number in range(3):
             if strike := self.faults.at("shard split", era, number):
-                self.tasks.at(moment("split", number), lambda strike=strike: self.stream.split(strike.share))
+                self.tasks.at(moment("split", number), partial(self.stream.split, strike.share))
         for name, reader in self.readers.items():
             for kind in ("mapping replaced", "mapping begun anew"):
                 if self.faults.at(kind, name, era):
-                    keeps = kind == "mapping replaced"
-                    replace = lambda reader=reader, keeps=keeps: reader.replace(from_checkpoint=keeps)  # noqa: E731
+                    replace = partial(reader.replace, from_checkpoint=kind == "mapping replaced")
                     self.tasks.at(moment(kind, name), replace)
-            self._outage("mapping off", era, name, moment, lambda on, reader=reader: reader.turn(on=on))
-            self._outage("reader fails", era, name, moment, lambda on, name=name: self._mend(name, on))
+            self._outage("mapping off", era, name, moment)
+            self._outage("reader fails", era, name, moment)
         for worker in self.template.workers:
-            name = worker.function
-            self._outage("worker fails", era, name, moment, lambda on, name=name: self._mend(name, on))
+            self._outage("worker fails", era, worker.function, moment)
 
-    def _outage(
-        self, kind: str, era: str, name: str, moment: Callable[..., float], turn: Callable[[bool], None]
-    ) -> None:
+    def _outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
         if strike := self.faults.at(kind, name, era):
             starts = moment(kind, name)
-            ends = starts + ENDS[kind][strike.share > 0.5]
-            self.tasks.at(starts, lambda: self._turn(kind, name, turn, on=False))
-            self.tasks.at(ends, lambda: self._turn(kind, name, turn, on=True))
+            self.tasks.at(starts, partial(self._turn, kind, name, on=False))
+            self.tasks.at(starts + LASTS_SECONDS[kind][strike.share > 0.5], partial(self._turn, kind, name, on=True))
 
-    def _turn(self, kind: str, name: str, turn: Callable[[bool], None], *, on: bool) -> None:
+    def _turn(self, kind: str, name: str, *, on: bool) -> None:
         self.note(name, f"{kind}: {'over' if on else 'begins'}")
-        turn(on)
-
-    def _mend(self, function: str, on: bool) -> None:
-        (self.broken.discard if on else self.broken.add)(function)
+        if kind == "mapping off":
+            self.readers[name].turn(on=on)
+        elif on:
+            self.broken.discard(name)
+        else:
+            self.broken.add(name)

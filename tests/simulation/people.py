@@ -1,10 +1,11 @@
-"""Who is outside: customers and staff at the API, the payment provider with its webhooks, the warehouse at its queue."""
+"""Who is outside: customers and staff at the API, the payment provider and its webhooks, the warehouse at its queue."""
 
 import json
 import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.api.asking import JSON, WAREHOUSE, Token, event, payment_event, stripe_signature
@@ -85,7 +86,9 @@ class Provider:
 
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
         """A payment of these outcomes, one after the other; each is told by an event of its own."""
-        intent = Intent(f"pi_{order_id[:8]}_{len([i for i in self.intents if i.order_id == order_id])}", order_id, amount)
+        intent = Intent(
+            f"pi_{order_id[:8]}_{len([i for i in self.intents if i.order_id == order_id])}", order_id, amount
+        )
         self.intents.append(intent)
         for number, outcome in enumerate(outcomes):
             intent.captured |= outcome == "succeeded"
@@ -140,7 +143,7 @@ class Warehouse:
             if not self.packed[id]:
                 self.packed[id] += 1
                 path = f"/orders/{shipment['order_id']}/shipments/{id}"
-                self.people.begin("warehouse", lambda id=id, path=path: self._work(id, path))
+                self.people.begin("warehouse", partial(self._work, id, path))
             self.queue.delete(message)
 
     def _work(self, id: str, path: str) -> None:

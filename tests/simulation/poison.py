@@ -33,7 +33,8 @@ class Poison:
         if strike := self.faults.at("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.one_of(MISSING, strike.name)))
         if self.faults.at("item from the future", moment):
-            self._write(f"future-{moment}", lambda image: image.update(schema={"N": str(FUTURE_SCHEMA)}))
+            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}  # so that it does not lapse
+            self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.at("unreadable message", moment):
             worker = self.chance.one_of(self.template.workers, strike.name)
             body = self.chance.one_of(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)

@@ -1,4 +1,4 @@
-"""SQS and the bus: rules send events to queues, workers' functions get them from there, dead-letter queues take the rest.
+"""SQS and the bus: rules send events to queues, functions get them from there, dead-letter queues take the rest.
 
 Sources: SQS developer guide ("Amazon SQS visibility timeout", "Using dead-letter queues"), Lambda developer guide
 ("Using Lambda with Amazon SQS", "Handling errors for an SQS event source").

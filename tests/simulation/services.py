@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest
@@ -21,7 +21,7 @@ TRANSACTIONS = {"TransactWriteItems"}
 
 
 def _asked(request: AWSPreparedRequest) -> Any:
-    return json.loads(request.body)
+    return json.loads(cast(bytes, request.body))
 
 
 def _json(value: Any) -> Answer:
@@ -65,7 +65,7 @@ class DynamoDB(JsonService):
     def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
         if operation == "Query" and {"S": ""} in _asked(request)["ExpressionAttributeValues"].values():
             return self.refusal("ValidationException", 400)  # the engine lets an empty key pass, AWS does not
-        return Answer(*self._table.send(operation, request.body))
+        return Answer(*self._table.send(operation, cast(bytes, request.body)))
 
     def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
         match strike.kind:
@@ -123,7 +123,8 @@ class S3:
         if operation == "GetObject":
             return Answer(200, objects[key]) if key in objects else self.refusal("NoSuchKey", 404)
         assert operation == "PutObject", operation
-        body = bytes(request.body.read() if hasattr(request.body, "read") else request.body)
+        sent = cast(Any, request.body)
+        body = bytes(sent.read() if hasattr(sent, "read") else sent)
         told = request.headers.get("x-amz-checksum-sha256")
         if told and _text(told) != base64.b64encode(hashlib.sha256(body).digest()).decode():
             return self.refusal("BadDigest", 400)

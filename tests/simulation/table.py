@@ -18,7 +18,9 @@ from local.mappings import lambda_record
 Image = Mapping[str, Any]
 Key = tuple[str, str]
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
-SIGNED = b"AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+SIGNED = (
+    b"AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+)
 BY_TTL = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
 FIRST_SEQUENCE_NUMBER = 10**20
 
@@ -73,10 +75,10 @@ class SimulatedTable:
     # asking the engine ------------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
         """What the engine answers; what it wrote is known when this returns."""
-        answer = self._line.ask(f"DynamoDB_20120810.{operation}", body)
-        if operation in WRITES and answer[0] == 200:
+        status, answer = self._line.ask(f"DynamoDB_20120810.{operation}", body)
+        if operation in WRITES and status == 200:
             self._observe(expired=False)
-        return answer
+        return status, json.dumps(_read(answer)).encode()
 
     def do(self, operation: str, **request: Any) -> dict[str, Any]:
         """A request of the simulation's own, on which nothing ever goes wrong."""
@@ -95,8 +97,7 @@ class SimulatedTable:
     def _streams(self, operation: str, **request: Any) -> dict[str, Any]:
         status, body = self._line.ask(f"DynamoDBStreams_20120810.{operation}", json.dumps(request).encode())
         assert status == 200, body
-        answer: dict[str, Any] = json.loads(body)
-        return answer
+        return _read(body)
 
     def _observe(self, *, expired: bool) -> None:
         """Take note of what was just written, under virtual time and a count of our own instead of the engine's."""
@@ -175,6 +176,12 @@ class SimulatedTable:
         keys = {name for pair in (ATTRIBUTES["main"], (partition, sort)) for name in pair}
         shown = [{n: v for n, v in image.items() if names is None or n in names or n in keys} for image in page]
         return {"Items": shown, "Count": len(shown), "ScannedCount": min(limit, len(found)), **last}
+
+
+def _read(answer: bytes) -> dict[str, Any]:
+    """An answer of the engine, which has its maps in another order each time."""
+    read: dict[str, Any] = json.loads(answer, object_pairs_hook=lambda pairs: dict(sorted(pairs)))
+    return read
 
 
 def _key(keys: Mapping[str, Any]) -> Key:

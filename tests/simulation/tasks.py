@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from tests.simulation.chance import Chance
+
+MOST_STEPS = 50_000
+"""Ten times what a lively seed takes."""
+
+
+class Endless(Exception):
+    """Something goes on and on."""
 
 
 class Died(BaseException):
@@ -64,6 +71,8 @@ class Tasks:
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
             self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise Endless
             act()
         if self._waiting:
             self.now = until

@@ -1,4 +1,4 @@
-"""What the stack says, read from its synthesized template: functions, stream mappings, rules, queues and their workers."""
+"""What the stack says, read from its synthesized template: functions, stream mappings, rules, queues, workers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -96,14 +96,12 @@ def template() -> Template:
     KEPT.mkdir(parents=True, exist_ok=True)
     resources = synthesized(KEPT)["Resources"]
 
-    def of(type: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        return ((id.lower(), found["Properties"]) for id, found in resources.items() if found["Type"] == type)
+    def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        return ((id.lower(), found["Properties"]) for id, found in resources.items() if found["Type"] == kind)
 
     functions = {id: _function(properties) for id, properties in of("AWS::Lambda::Function") if "Handler" in properties}
     mappings = list(of("AWS::Lambda::EventSourceMapping"))
-    by_stream = {
-        functions[_name(one["FunctionName"])].name: one for _, one in mappings if "StartingPosition" in one
-    }
+    by_stream = {functions[_name(one["FunctionName"])].name: one for _, one in mappings if "StartingPosition" in one}
     workers = tuple(
         WorkerSettings(
             queue=_name(one["EventSourceArn"]),

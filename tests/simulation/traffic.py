@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.api.asking import HOME, STAFF, Token
@@ -167,10 +168,10 @@ class Traffic:
             name = f"late {order['key']}"
             if self.chance.happens(0.3, name, "key"):
                 customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
-                again = lambda customer=customer, order=order: self._place_quietly(customer, order["key"], order["body"])  # noqa: E731
+                again = partial(self._place_quietly, customer, order["key"], order["body"])
                 made.append(Command(f"{name}: asks again with its key", self._at(name), again))
             if self.chance.happens(0.2, name, "money"):
-                pay = lambda order_id=order_id, order=order: self.provider.pay(order_id, order["total"])  # noqa: E731
+                pay = partial(self.provider.pay, order_id, order["total"])
                 made.append(Command(f"{name}: pays an archived order", self._at(name), pay))
         return made
 

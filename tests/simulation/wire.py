@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import boto3
 from botocore import UNSIGNED
@@ -80,8 +80,8 @@ class _Body:
 class Wire:
     """Clients are made once for a process (that takes longer than a thousand calls); what they reach is each seed's."""
 
-    _clients: dict[str, Any] = {}
-    _current: "Wire"
+    _clients: ClassVar[dict[str, Any]] = {}
+    _current: ClassVar["Wire"]
 
     def __init__(self, tasks: Tasks, faults: Faults, chance: Chance, services: Mapping[str, Service]) -> None:
         self._tasks, self._faults, self._chance, self._services = tasks, faults, chance, services
@@ -101,7 +101,7 @@ class Wire:
             made = boto3.client(service, endpoint_url=PLAIN, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
             event = f"before-send.{made.meta.service_model.service_id.hyphenize()}"
             if service == "dynamodb":
-                made._ruleset_resolver = None  # noqa: SLF001  every request goes here, which needs no rules to find out
+                made._ruleset_resolver = None
             made.meta.events.register(event, lambda service=service, **sent: Wire._current.send(service, **sent))
             Wire._clients[service] = made
         return Wire._clients[service]
@@ -120,7 +120,7 @@ class Wire:
             process.struck.append(f"{strike.kind} @ {call}")
         self._tasks.pause(self._seconds(call, strike))
         answer = self._answer(service, operation, request, strike)
-        return AWSResponse(request.url, answer.status, dict(answer.headers or {}), _Body(answer.body))
+        return AWSResponse(str(request.url), answer.status, cast(Any, dict(answer.headers or {})), _Body(answer.body))
 
     def _seconds(self, call: Call, strike: Strike | None) -> float:
         """How long it takes: milliseconds, as a rule."""

@@ -2,9 +2,9 @@
 
     found = World(engine, seed).run()
 
-A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator clears
-up; a hundred days pass, then a year, in which what has its time over ends, and things go wrong again; somebody comes
-back to what is archived. Each time the dust has settled, every invariant must hold.
+A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
+clears up; a hundred days pass, then a year, in which what has its time over ends, and things go wrong again; somebody
+comes back to what is archived. Each time the dust has settled, every invariant must hold.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
@@ -40,7 +40,7 @@ from tests.simulation.queues import Bus, Queue, Worker
 from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses
 from tests.simulation.streams import Reader, Stream
 from tests.simulation.table import Line, SimulatedTable
-from tests.simulation.tasks import Tasks
+from tests.simulation.tasks import Endless, Tasks
 from tests.simulation.template import switches, template
 from tests.simulation.traffic import Command, Traffic
 from tests.simulation.wire import Service, Wire
@@ -48,7 +48,7 @@ from tests.simulation.wire import Service, Wire
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
 DUST_SETTLES_SECONDS = 7 * HOUR
-"""Longer than any retry goes on by itself: a stream record grows too old after six hours, a message is given up sooner."""
+"""Longer than anything is tried again by itself: a stream record grows too old in six hours, a message sooner."""
 CLEARING_UPS = 6
 """How often there may be something left to clear up after the last time."""
 PEPPER = "pepper of the simulation"
@@ -107,9 +107,16 @@ class World:
         self.traffic = Traffic(chance, self.people, self.provider)
         self.operator = Operator(self)
         self.violations: list[str] = []
+        self.set_out: list[str] = []
         self.records: list[dict[str, Any]] = []
         self.steps = Steps()
-        self.table.listeners += [self.records.append, self.steps.look, self._tell, self.stream.append, self.nature.look_ahead]
+        self.table.listeners += [
+            self.records.append,
+            self.steps.look,
+            self._tell,
+            self.stream.append,
+            self.nature.look_ahead,
+        ]
 
     def _is_broken(self, function: str) -> bool:
         return function in self.nature.broken
@@ -160,7 +167,9 @@ class World:
         by = self.tasks.process.name if self.tasks.process else "time"
         state = image.get("status", {}).get("S", "")
         version = image.get("version", {}).get("N", "")
-        self.note(by, f"{record['eventName']} {change['Keys']['PK']['S']}/{change['Keys']['SK']['S']} {state} {version}")
+        self.note(
+            by, f"{record['eventName']} {change['Keys']['PK']['S']}/{change['Keys']['SK']['S']} {state} {version}"
+        )
 
     def digest(self) -> str:
         """The same for the same run, and for no other."""
@@ -168,20 +177,28 @@ class World:
 
     # the story --------------------------------------------------------------------------------------------------------
     def run(self) -> None:
+        """Live through the seed, up to its end or to the first time that something is wrong: `violations`."""
         with self._in_place():
-            self._story()
+            try:
+                for until in self._eras():
+                    self._settle(until)
+                    if self.violations:
+                        return
+            except Endless:
+                self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
-    def _story(self) -> None:
+    def _eras(self) -> Iterator[float]:
+        """Each era begins when it is asked for, and ends at the moment that is given."""
         self.people.begin("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
         self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, self.traffic.commands())
-        self._settle(DAY_ENDS)
-        self._settle(QUARTER)
+        yield DAY_ENDS
+        yield QUARTER
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
-        self._settle(YEAR)
+        yield YEAR
         self._go_wrong("late", self.tasks.now, HOUR, self.traffic.late())
-        self._settle(self.tasks.now + 4 * DAY)
+        yield self.tasks.now + 4 * DAY
 
     def _go_wrong(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[Command]) -> None:
         """Let faults strike from here on, and people do what they set out to."""
@@ -189,9 +206,10 @@ class World:
         self.nature.misfortunes(era, begins, lasts_seconds)
         for command in commands:
             if self.only is None or command.name in self.only:
+                self.set_out.append(command.name)
                 who = command.name.partition(":")[0]
                 at = begins + command.after_seconds
-                self.tasks.at(at, lambda command=command: self.note("people", command.name))
+                self.tasks.at(at, partial(self.note, "people", command.name))
                 self.people.begin(who, command.do, at - self.tasks.now)
 
     def _settle(self, until: float) -> None:
@@ -203,7 +221,7 @@ class World:
             if not self.operator.clear_up():
                 break
         else:
-            self.violations.append("nothing waits for ever: there is still something to clear up")
+            self.violations.append("nothing_waits_for_ever: there is still something to clear up")
         self.violations += broken(self)
         self.faults.off = False
 
@@ -221,6 +239,7 @@ class World:
                 sleep=self.tasks.pause,
                 random=lambda: self.chance.number("jitter", next(ids)),
                 new_token=lambda: f"{table_name}-{next(ids)}",
+                unreadable=wiring.passed_over,
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 

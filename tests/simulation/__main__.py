@@ -1,0 +1,78 @@
+"""Simulates the shop under many seeds, or shows why one fails.
+
+python -m tests.simulation                   seeds 1 to 500, two at a time
+python -m tests.simulation --seeds 1-5000
+python -m tests.simulation --seed 42         one seed, shrunk and told as a story if it fails
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from local import engine as local_engine
+from tests.conftest import NO_ACCOUNT
+from tests.simulation.faults import KINDS
+from tests.simulation.runs import Verdict, engines, run_seed, run_seeds
+from tests.simulation.story import shrunk, told
+
+TOLD = 3
+"""How many of the seeds that fail are told at length."""
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(prog="python -m tests.simulation", description="Simulate the shop.")
+    asked.add_argument("--seeds", default="1-500", help="the first and the last, as in 1-500")
+    asked.add_argument("--seed", type=int, help="only this one, with its story")
+    asked.add_argument("--jobs", type=int, default=2, help="how many at a time")
+    asked.add_argument("--trace", action="store_true", help="with --seed: everything that happened")
+    chosen = asked.parse_args()
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(NO_ACCOUNT)
+    if chosen.seed is not None:
+        return _one(chosen.seed, whole=chosen.trace)
+    first, _, last = chosen.seeds.partition("-")
+    return _many(range(int(first), int(last or first) + 1), chosen.jobs)
+
+
+def _many(seeds: range, jobs: int) -> int:
+    began = time.monotonic()
+    faults: Counter[str] = Counter()
+    failed: list[Verdict] = []
+    for number, verdict in enumerate(run_seeds(seeds, jobs), 1):
+        faults += verdict.faults
+        if verdict.violations:
+            failed.append(verdict)
+            print(told(verdict), flush=True)
+        if number % 100 == 0:
+            print(f"{number} seeds, {faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
+    for kind, means in KINDS.items():
+        print(f"  {faults[kind]:>7}  {kind}: {means}")
+    seconds = time.monotonic() - began
+    print(
+        f"{len(seeds)} seeds ({seeds[0]}-{seeds[-1]}), {faults.total()} faults, {len(failed)} failed, {seconds:.0f} s"
+    )
+    for verdict in failed[:TOLD]:
+        _one(verdict.seed)
+    return bool(failed)
+
+
+def _one(seed: int, *, whole: bool = False) -> int:
+    with engines(1) as (directory,):
+        engine = local_engine.find(Path(directory))
+        assert engine is not None
+        verdict = run_seed(engine, seed)
+        if whole:
+            print("\n".join(f"{at:.3f} {who} {what}" for at, who, what in verdict.trace))
+        if verdict.violations:
+            print(told(shrunk(engine, verdict)))
+        else:
+            print(f"seed {seed}: {verdict.faults.total()} faults, every invariant holds, trace {verdict.digest[:16]}")
+    return bool(verdict.violations)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Runs seeds, several at once: each worker is a process with an engine of its own."""
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from local import engine as local_engine
+from local.engine import Engine
+from tests.conftest import SHARED_MEMORY
+from tests.simulation.template import template
+from tests.simulation.world import World
+
+LOCAL: list[Engine] = []
+"""The engine of this process."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a seed. `violations` are sentences that begin with their invariant; `decisions`: what was set out
+    to be done, and what went wrong, by name; `faults`: how often each kind struck."""
+
+    seed: int
+    violations: tuple[str, ...]
+    decisions: tuple[str, ...]
+    faults: Counter[str]
+    trace: tuple[tuple[float, str, str], ...]
+    digest: str
+    seconds: float
+
+    @property
+    def invariants(self) -> set[str]:
+        return {violation.partition(":")[0] for violation in self.violations}
+
+
+def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None) -> Verdict:
+    """Run one seed, all of it or with only these decisions."""
+    began = time.perf_counter()
+    world = World(engine, seed, only)
+    world.run()
+    return Verdict(
+        seed=seed,
+        violations=tuple(dict.fromkeys(world.violations)),
+        decisions=(*world.set_out, *dict.fromkeys(strike.name for strike in world.faults.struck)),
+        faults=Counter(strike.kind for strike in world.faults.struck),
+        trace=tuple(world.trace),
+        digest=world.digest(),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
+    """The verdicts of these seeds, in any order, without their traces."""
+    template()  # synthesized once, before there are several to do it
+    with (
+        engines(jobs) as directories,
+        get_context("spawn").Manager() as manager,
+    ):
+        free: Any = manager.Queue()
+        for directory in directories:
+            free.put(directory)
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (free,)) as workers:
+            yield from workers.map(_run, seeds)
+
+
+def _begin(free: Any) -> None:
+    engine = local_engine.find(Path(free.get()))
+    assert engine is not None, "the engine was started before its worker"
+    LOCAL.append(engine)
+
+
+def _run(seed: int) -> Verdict:
+    verdict = run_seed(LOCAL[0], seed)
+    return Verdict(**{**verdict.__dict__, "trace": ()})
+
+
+@contextmanager
+def engines(count: int) -> Iterator[list[str]]:
+    """So many engines, each in a folder of its own, in memory where there is such a place."""
+    directories = [
+        Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
+        for _ in range(count)
+    ]
+    started = [local_engine.start(directory) for directory in directories]
+    try:
+        yield [str(directory) for directory in directories]
+    finally:
+        for engine in started:
+            engine.stop()
+            shutil.rmtree(engine.directory)

@@ -1,0 +1,76 @@
+"""Why a seed fails, in as few lines as will do: its decisions are left out until only those are left that it takes."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from local.engine import Engine
+from tests.simulation.runs import Verdict, run_seed
+
+MOST_RUNS = 120
+MOST_LINES = 100
+
+
+def shrunk(engine: Engine, failed: Verdict) -> Verdict:
+    """The run with the fewest decisions found that breaks the same invariant. A decision is a command that somebody
+    sets out to do, or a fault; the delta debugging of Zeller and Hildebrandt, with a limit."""
+    invariant = failed.violations[0].partition(":")[0]
+    best = failed
+    runs = 0
+
+    def still_fails(decisions: Sequence[str]) -> bool:
+        nonlocal best, runs
+        runs += 1
+        verdict = run_seed(engine, failed.seed, frozenset(decisions))
+        if invariant in verdict.invariants:
+            best = verdict
+            return True
+        return False
+
+    fewest(list(failed.decisions), still_fails, lambda: runs >= MOST_RUNS)
+    return best
+
+
+def fewest(decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]) -> list[str]:
+    """Leave out ever smaller parts of the decisions, as long as it still fails without them."""
+    parts = 2
+    while len(decisions) > 1 and not enough():
+        size = -(-len(decisions) // parts)
+        for start in range(0, len(decisions), size):
+            rest = decisions[:start] + decisions[start + size :]
+            if rest and not enough() and still_fails(rest):
+                decisions, parts = rest, max(parts - 1, 2)
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(parts * 2, len(decisions))
+    return decisions
+
+
+def told(verdict: Verdict) -> str:
+    """A verdict as a story: what is wrong, how to see it again, and what led to it."""
+    sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
+    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay(verdict.seed)}\n"
+    if not verdict.trace:
+        return head
+    decisions = "\n".join(f"  {name}" for name in verdict.decisions)
+    lines = _lines(verdict)
+    left_out = f"\n  ... and {len(lines) - MOST_LINES} lines before" if len(lines) > MOST_LINES else ""
+    return f"{head}it takes {len(verdict.decisions)} decisions\n{decisions}{left_out}\n" + "\n".join(
+        lines[-MOST_LINES:]
+    )
+
+
+def replay(seed: int) -> str:
+    return f"make simulate SEED={seed}"
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    """The trace, as far as it is about what is wrong: what the sentences name, and what went wrong before."""
+    names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
+    lines = []
+    for at, who, what in verdict.trace:
+        if not names or who in ("fault", "people", "operator") or any(name in what for name in names):
+            lines.append(f"  {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S.%f} {who:<13} {what}")
+    return lines

@@ -1,0 +1,104 @@
+"""The simulation itself: some seeds of it, that a seed is a seed, and that what is wrong is found and told.
+
+The long form is `python -m tests.simulation`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from functions.shop import stock
+from local.engine import Engine
+from tests.simulation.runs import run_seed
+from tests.simulation.services import DynamoDB
+from tests.simulation.story import fewest, shrunk, told
+from tests.simulation.wire import Answer
+
+QUICK = range(1, 5)
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) -> None:
+    verdict = run_seed(engine, seed)
+    assert not verdict.violations, told(verdict)
+    assert verdict.faults.total() >= 20
+
+
+def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
+    """In a process that has run others before, and in one of its own, where sets have another order."""
+    first = run_seed(engine, 5)
+    run_seed(engine, 6)
+    again = run_seed(engine, 5)
+    assert again.trace == first.trace
+    alone = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "--seed", "5"],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert first.digest[:16] in alone.stdout
+
+
+def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
+    """What people set out to do is the same, and nothing goes wrong."""
+    whole = run_seed(engine, 3)
+    commands = [name for name in whole.decisions if " @ " not in name]
+    calm = run_seed(engine, 3, only=frozenset(commands))
+    assert [name for name in calm.decisions if " @ " not in name] == commands
+    assert not calm.faults
+    assert not calm.violations
+
+
+def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every read of a seed is answered twice: by the engine, and out of the history as of this moment."""
+    answer, compared = DynamoDB.answer, []
+
+    def both(self: DynamoDB, operation: str, request: Any) -> Answer:
+        real = answer(self, operation, request)
+        if operation in ("Query", "GetItem", "BatchGetItem"):
+            late = json.loads(self._table.late_answer(operation, json.loads(request.body), 0.0))
+            compared.append((_comparable(json.loads(real.body)), _comparable(late)))
+        return real
+
+    monkeypatch.setattr(DynamoDB, "answer", both)
+    run_seed(engine, 2)
+    assert len(compared) > 100
+    assert [real for real, _ in compared] == [late for _, late in compared]
+
+
+def _comparable(answer: dict[str, Any]) -> Any:
+    """What an answer holds, without counts; items of a batch come in no order."""
+    batches = answer.get("Responses", {}).values()
+    batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
+    return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
+
+
+def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: an order that is cancelled or lapses does not give its goods back."""
+
+    def nothing(_: Any) -> Iterator[Any]:
+        return iter(())
+
+    monkeypatch.setattr(stock, "release", nothing)
+    failed = next(verdict for seed in range(1, 10) if (verdict := run_seed(engine, seed)).violations)
+    assert failed.invariants == {"stock_adds_up"}
+    small = shrunk(engine, failed)
+    assert len(small.decisions) == 1
+    story = told(small)
+    assert f"make simulate SEED={failed.seed}" in story
+    assert small.decisions[0] in story
+    assert "LAPSED" in story or "CANCELLED" in story
+
+
+def test_the_fewest_decisions_are_those_that_it_takes() -> None:
+    decisions = [f"decision {number}" for number in range(50)]
+    takes = {"decision 7", "decision 31"}
+    assert set(fewest(decisions, lambda some: takes <= set(some), lambda: False)) == takes
