@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop simulate check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop simulate mutants check synth deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -42,6 +42,9 @@ laptop: installed ## run the whole shop in processes of its own: demo, burst of 
 
 simulate: installed ## run the shop under many seeds with faults everywhere; SEEDS=1-5000, or SEED=42 for one's story
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)
+
+mutants: installed ## plant faults in the product, one at a time: the simulation must see each
+	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py $(ARGS)
 
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .

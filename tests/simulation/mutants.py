@@ -3,7 +3,6 @@
 A mutant is the smallest change that a tired person could make; `plant` makes it, and undoes it when it is left.
 """
 
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -14,14 +13,13 @@ from unittest import mock
 from functions import archive, copies, fulfilment, relay, wiring
 from functions.dynamodb import writes
 from functions.dynamodb.streams import Batch
-from functions.model import changes, derived, entities
+from functions.model import changes, entities
 from functions.model import table as t
 from functions.model.patterns import A12
 from functions.model.states import moved
 from functions.notifications import handler as mailing
 from functions.queues import Messages
-from functions.shop import archive as archiving
-from functions.shop import invoices, notifications, orders, stock
+from functions.shop import invoices, orders, stock
 
 Plant = Callable[[], AbstractContextManager[Any]]
 
@@ -92,16 +90,6 @@ def _only_the_order(order: entities.Order, images: Sequence[Any]) -> bytes:
 _OBJECT = archive.order_object
 
 
-def _delete_first(shop: Any, bucket: str, order_id: str) -> None:
-    estate = archiving.close(shop, order_id)
-    if estate is None or estate.images is None:
-        return
-    body = archive.order_object(estate.order, estate.images)
-    key = f"orders/{order_id}/{estate.order.version}.json"
-    archiving.leave_stub(shop, estate.order, archive.restored(body), key, hashlib.sha256(body).hexdigest())
-    archive._put_once(bucket, key, body, "application/json")
-
-
 def _ship_then_tell(shop: Any, order_id: str) -> entities.Shipment | None:
     order = shop.table.get(A12, order_id=order_id)
     if not isinstance(order, entities.Order) or order.status != "PAID":
@@ -121,13 +109,6 @@ def _ship_then_tell(shop: Any, order_id: str) -> entities.Shipment | None:
     return shipment
 
 
-def _mark_before(shop: Any, *told: Any) -> entities.Notification | None:
-    mine = _CLAIM(shop, *told)
-    if mine is not None:
-        notifications.mark_sent(shop, mine, "sent, I am sure")
-    return mine
-
-
 def _claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entities.Order) -> entities.Notification:
     return entities.Notification(
         customer_id=order.customer_id,
@@ -142,17 +123,8 @@ def _claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entiti
     )
 
 
-_CLAIM = notifications.claim
-
-
 def _end_without_goods(shop: Any, after: entities.Order, before: entities.Order) -> entities.Order:
     shop.table.write(writes.change(t.ORDER, before, after), orders.expiry(shop, after, shop.retention_days))
-    return after
-
-
-def _end_in_two(shop: Any, after: entities.Order, before: entities.Order) -> entities.Order:
-    shop.table.write(writes.change(t.ORDER, before, after), orders.expiry(shop, after, shop.retention_days))
-    shop.table.write(*stock.release(before))
     return after
 
 
@@ -163,11 +135,6 @@ def _no_expiry(shop: Any, after: entities.Order, before: entities.Order) -> enti
 
 def _id_of_delivery(*_: Any) -> str:
     return f"{next(_NUMBERS):032}"
-
-
-def _overwrite(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    wiring.client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
-    return body
 
 
 def _swallow(self: Batch, record: Any, act: Callable[[Any], None]) -> None:
@@ -185,10 +152,6 @@ def _taken_without_look(order: entities.Order) -> Iterator[writes.Write[entities
 _TAKE = stock.take
 
 
-def _not_in_order(self: Batch, record: Any) -> bool:
-    return False
-
-
 def _nothing_failed(self: Messages) -> dict[str, Any]:
     return {"batchItemFailures": []}
 
@@ -198,13 +161,6 @@ MUTANTS = (
         "no version guard",
         "an older copy overwrites a newer one",
         _instead(copies, "put_newer", _unguarded(writes.put_newer)),
-    ),
-    Mutant(
-        "copies stay", "a sale that is none any more is not deleted", _instead(copies, "delete_older", writes.unchanged)
-    ),
-    Mutant("no sweep", "copies that came back after the archive stay", _instead(derived, "ENDED_BY", {})),
-    Mutant(
-        "goes on after failure", "later records of a failed item are applied", _instead(Batch, "holds", _not_in_order)
     ),
     Mutant("swallows failures", "a record that failed counts as done", _instead(Batch, "apply", _swallow)),
     Mutant(
@@ -229,17 +185,11 @@ MUTANTS = (
         "shipment and order's state in two writes",
         _instead(fulfilment, "request_shipment", _ship_then_tell),
     ),
-    Mutant("marks before sending", "a mail counts as sent before it is", _instead(mailing, "claim", _mark_before)),
     Mutant("claims nothing", "a mail is sent by whoever comes", _instead(mailing, "claim", _claim_nothing)),
     Mutant(
         "messages never fail", "a message that failed counts as done", _instead(Messages, "response", _nothing_failed)
     ),
     Mutant("goods are gone", "an order that ends unpaid keeps its goods", _instead(orders, "_end", _end_without_goods)),
-    Mutant(
-        "goods come later",
-        "an order ends in one write, its goods come in another",
-        _instead(orders, "_end", _end_in_two),
-    ),
     Mutant("never expires", "an order that ends unpaid has no end", _instead(orders, "_end", _no_expiry)),
     Mutant("sells what is not there", "stock is taken without a look", _instead(stock, "take", _taken_without_look)),
     Mutant(
@@ -248,26 +198,8 @@ MUTANTS = (
         _instead(orders, "order_id_of", lambda shop, customer_id, key: shop.new_id()),
     ),
     Mutant(
-        "orders unguarded",
-        "an ended order is written over what happened meanwhile",
-        _instead(orders, "change", _unguarded(writes.change)),
-    ),
-    Mutant(
         "archives no children",
         "an order's object holds the order alone",
         _instead(archive, "order_object", _only_the_order),
-    ),
-    Mutant(
-        "deletes first",
-        "the order is deleted before its object is there",
-        _instead(archive, "archive_order", _delete_first),
-    ),
-    Mutant(
-        "archives at once",
-        "the archive does not wait for the log",
-        _instead(archiving, "_unlogged", lambda images, version: []),
-    ),
-    Mutant(
-        "overwrites objects", "an object that lies there is written again", _instead(archive, "_put_once", _overwrite)
     ),
 )
