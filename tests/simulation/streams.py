@@ -20,6 +20,7 @@ from local.mappings import (
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, Faults
 from tests.simulation.lambdas import Lambdas
+from tests.simulation.table import STREAM
 from tests.simulation.tasks import Tasks
 
 RETENTION_SECONDS = DAY
@@ -99,7 +100,7 @@ class Reader:
             self.settings,
             mapping_id=f"{self.function}-{number}",
             function_arn=f"arn:aws:lambda:eu-central-1:000000000000:function:{self.function}",
-            stream_arn="arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/simulated",
+            stream_arn=STREAM,
             new_id=lambda: f"{self.function}-{number}-{self._next_id()}",
             resume=resume,
             switches=self.switches,

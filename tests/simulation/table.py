@@ -22,6 +22,7 @@ SIGNED = (
     b"AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 )
 BY_TTL = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
+STREAM = "arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/2026-11-02T08:00:00.000"
 FIRST_SEQUENCE_NUMBER = 10**20
 
 
@@ -67,9 +68,9 @@ class SimulatedTable:
         self.history: dict[Key, list[tuple[float, Image | None]]] = defaultdict(list)
         self._line, self._now = line, now
         self._count = 0
-        self.arn = self._streams("ListStreams", TableName=name)["Streams"][0]["StreamArn"]
-        (shard,) = self._streams("DescribeStream", StreamArn=self.arn)["StreamDescription"]["Shards"]
-        start = {"StreamArn": self.arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+        arn = self._streams("ListStreams", TableName=name)["Streams"][0]["StreamArn"]
+        (shard,) = self._streams("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]
+        start = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
         self._iterator = self._streams("GetShardIterator", **start)["ShardIterator"]
 
     # asking the engine ------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ class SimulatedTable:
             }
             identity = {"userIdentity": BY_TTL} if expired else {}
             made = {"eventID": f"{self._count:032x}", "eventName": found["eventName"], "dynamodb": change, **identity}
-            record = lambda_record(made, region=REGION, stream_arn=self.arn)
+            record = lambda_record(made, region=REGION, stream_arn=STREAM)
             self.history[_key(change["Keys"])].append((self._now(), change.get("NewImage")))
             for listener in self.listeners:
                 listener(record)
