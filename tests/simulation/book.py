@@ -1,4 +1,5 @@
-"""The shop's books, opened when the dust has settled: each order with all it owns, wherever that lies by now."""
+"""The shop's books, opened when the dust has settled: what happened, and each order with all it owns, wherever that
+lies by now."""
 
 from __future__ import annotations
 
@@ -14,13 +15,35 @@ from typing import TYPE_CHECKING, Any
 from functions.archive import restored
 from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
-from functions.model import changes
+from functions.model import changes, events
 from functions.model.changes import Change
 from functions.model.table import BY_TYPE
 from local.mappings import is_unchanged
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+
+@dataclass(frozen=True)
+class Happened:
+    """A stream record, the change it tells of, and whether that is one that is published."""
+
+    record: Mapping[str, Any]
+    change: Change
+    is_published: bool
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Happened | None:
+        """None for a record that tells of nothing, or cannot be read."""
+        try:
+            change = None if is_unchanged(record) else changes.read(record)
+        except Permanent:
+            return None
+        return cls(record, change, events.detail(change) is not None) if change else None
+
+    @property
+    def at(self) -> float:
+        return float(self.record["dynamodb"]["ApproximateCreationDateTime"])
 
 
 @dataclass
@@ -54,10 +77,11 @@ class Owned:
 
 
 class Book:
-    """`orders`: by id. `objects`: the archive's, by key. `changes`: everything that happened, by its change id."""
+    """`orders`: by id. `objects`: the archive's, by key. `happened`: everything, but for what is poison."""
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.happened = [one for one in world.happened if _order_of(one.change) not in world.poison.orders]
         self.objects: Mapping[str, bytes] = world.s3.buckets.get(world.template.archive, {})
         partitions: dict[str, list[Image]] = defaultdict(list)
         for image in world.table.items():
@@ -79,19 +103,6 @@ class Book:
         return restored(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
 
     @cached_property
-    def changes(self) -> list[tuple[Mapping[str, Any], Change]]:
-        """Every record that tells of a change, with that change."""
-        found: list[tuple[Mapping[str, Any], Change]] = []
-        for record in self.world.records:
-            try:
-                change = None if is_unchanged(record) else changes.read(record)
-            except Permanent:
-                continue
-            if change is not None:
-                found.append((record, change))
-        return found
-
-    @cached_property
     def ended_activity(self) -> list[Image]:
         """Every activity image in the archive, as often as it lies there."""
         lines: list[Image] = []
@@ -99,3 +110,8 @@ class Book:
             if key.startswith("activity/"):
                 lines += [json.loads(line) for line in gzip.decompress(body).splitlines()]
         return lines
+
+
+def _order_of(change: Change) -> str | None:
+    order_id: str | None = getattr(change.item, "order_id", None)
+    return order_id

@@ -56,7 +56,7 @@ ON_CALLS = (
     OnCall("conflict",               0.010, "another transaction has the item", 30, lambda c: c.operation in WRITES),
     OnCall("unprocessed",            0.030, "some of a batch is left", 8, lambda c: c.operation in BATCHES),
     OnCall("late replica",           0.120, "a read shows the table as it was a while ago", 1, lambda c: c.may_be_late),
-    OnCall("entries refused",        0.060, "the bus refuses some entries", 20, lambda c: c.operation == "PutEvents"),
+    OnCall("entries refused",        0.040, "the bus refuses some entries", 20, lambda c: c.operation == "PutEvents"),
 )
 # fmt: on
 
@@ -72,11 +72,11 @@ class Elsewhere:
 
 # fmt: off
 ELSEWHERE = (
-    Elsewhere("delivered twice",       0.030, "a batch comes again, though it was answered"),
+    Elsewhere("delivered twice",       0.020, "a batch comes again, though it was answered"),
     Elsewhere("result lost",           0.010, "a function was done, and Lambda takes it for failed"),
     Elsewhere("not invoked",           0.010, "Lambda has no room for the function"),
     Elsewhere("dies at once",          0.005, "the function's process dies as it starts"),
-    Elsewhere("cold start",            0.020, "a new process, which remembers nothing"),
+    Elsewhere("cold start",            0.012, "a new process, which remembers nothing"),
     Elsewhere("message twice",         0.030, "a queue hands out a message that somebody has in hand"),
     Elsewhere("event twice",           0.020, "a rule sends an event twice"),
     Elsewhere("event late",            0.040, "an event comes minutes later, behind later ones"),
@@ -84,7 +84,7 @@ ELSEWHERE = (
     Elsewhere("clock skew",            0.200, "a function's clocks are up to two seconds wrong"),
     Elsewhere("shard split",           0.400, "a shard is closed, and two go on in its place"),
     Elsewhere("mapping replaced",      0.250, "a stream's mapping is made anew, from its checkpoint"),
-    Elsewhere("mapping begun anew",    0.200, "a stream's mapping is made anew, from the oldest record there is"),
+    Elsewhere("mapping begun anew",    0.100, "a stream's mapping is made anew, from the oldest record there is"),
     Elsewhere("reader fails",          0.100, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
     Elsewhere("mapping off",           0.080, "a stream's mapping is off for longer than the stream remembers"),
     Elsewhere("worker fails",          0.080, "a queue's worker fails for 25 or 48 hours"),

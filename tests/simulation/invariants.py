@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.images import Image
-from functions.model import derived, events
+from functions.model import derived
 from functions.model.entities import SOLD
 from functions.model.lives import ACTIVITY_DAYS
 from functions.model.states import ORDER_TRANSITIONS, SHIPMENT_TRANSITIONS
@@ -149,7 +149,7 @@ def logs_have_no_gaps(world: World, book: Book) -> Iterator[str]:
         if [entry.version for entry in entries] != list(range(1, last + 1)):
             yield f"the timeline of order {owned.id} (version {last}) has {[entry.version for entry in entries]}"
         at = {change.version: change.status for change in entries}
-        for _, change in book.changes:
+        for change in (one.change for one in book.happened):
             is_logged = change.row.type == "Order" and change.item.order_id == owned.id and change.version in at
             if is_logged and at[change.version] != change.item.status:
                 yield f"order {owned.id} was {change.item.status}, its timeline says {at[change.version]}"
@@ -162,14 +162,15 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _ended(world, "Activity")}
-    for record, change in book.changes:
+    for one in book.happened:
+        change = one.change
         told = change.row.type == "Order" and change.after is not None and change.name != "OrderArchiving"
-        if not told or change.item.order_id in world.poison.orders:
+        if not told:
             continue
         if there[change.id] > 1:
             yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
-        was_lost = _made(record) <= world.readers["copies"].lost_up_to
-        is_over = _made(record) + ACTIVITY_DAYS * DAY < world.tasks.now
+        was_lost = one.at <= world.readers["copies"].lost_up_to
+        is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
         if not there[change.id] and change.id not in ended and not (was_lost and is_over):
             yield f"{change.name} of order {change.item.order_id} is in no activity"
 
@@ -183,9 +184,9 @@ def a_copy_never_goes_back(world: World, book: Book) -> Iterator[str]:
 def every_change_is_told(world: World, book: Book) -> Iterator[str]:
     """Every change that has an event was published. Excused: what the stream forgot, or nobody kept."""
     published = {event["detail"]["id"] for event in world.bus.published if "id" in event["detail"]}
-    for record, change in book.changes:
-        if events.detail(change) and change.id not in published and _made(record) > world.readers["relay"].lost_up_to:
-            yield f"{change.name} {change.id} was never published"
+    for one in book.happened:
+        if one.is_published and one.change.id not in published and one.at > world.readers["relay"].lost_up_to:
+            yield f"{one.change.name} {one.change.id} was never published"
 
 
 def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
@@ -201,8 +202,9 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     for mail in world.ses.mails:
         mails[mail.effect].append(mail)
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
-    for record, change in book.changes:
-        if change.name not in notified or change.item.order_id in world.poison.orders:
+    for one in book.happened:
+        change = one.change
+        if change.name not in notified:
             continue
         sent = mails.pop(change.id, [])
         customer = change.item.customer_id
@@ -213,7 +215,7 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
         for mail in sent[:-1]:
             if not _lost_before_the_mark(mail, change.id):
                 yield f"{len(sent)} mails on {change.name} of order {change.item.order_id}, and nothing had gone wrong"
-        if not sent and customer not in choosy and _made(record) > world.readers["relay"].lost_up_to:
+        if not sent and customer not in choosy and one.at > world.readers["relay"].lost_up_to:
             yield f"no mail on {change.name} of order {change.item.order_id}"
     yield from (f"a mail on {effect}, which never happened" for effect in mails)
 
@@ -382,7 +384,6 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 
-def broken(world: World) -> list[str]:
+def broken(world: World, book: Book) -> list[str]:
     """What does not hold now, each sentence with its invariant's name before it."""
-    book = Book(world)
     return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]

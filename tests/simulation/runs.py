@@ -1,5 +1,6 @@
 """Runs seeds, several at once: each worker is a process with an engine of its own."""
 
+import gc
 import shutil
 import tempfile
 import time
@@ -74,6 +75,8 @@ def _begin(free: Any) -> None:
     engine = local_engine.find(Path(free.get()))
     assert engine is not None, "the engine was started before its worker"
     LOCAL.append(engine)
+    gc.freeze()  # a seed leaves little behind, and looking for it among everything that was imported takes long
+    gc.set_threshold(50_000, 50, 100)
 
 
 def _run(seed: int) -> Verdict:

@@ -13,7 +13,7 @@ from typing import Any
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.model.table import PROJECTED, create_table_request
 from local.engine import REGION, Engine
-from local.mappings import lambda_record
+from local.mappings.records import TIME_TO_LIVE
 
 Image = Mapping[str, Any]
 Key = tuple[str, str]
@@ -21,7 +21,6 @@ WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWri
 SIGNED = (
     b"AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 )
-BY_TTL = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
 STREAM = "arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/2026-11-02T08:00:00.000"
 FIRST_SEQUENCE_NUMBER = 10**20
 
@@ -106,15 +105,22 @@ class SimulatedTable:
         self._iterator = page["NextShardIterator"]
         for found in page["Records"]:
             self._count += 1
-            change = {
-                **found["dynamodb"],
-                "ApproximateCreationDateTime": self._now(),
-                "SequenceNumber": str(FIRST_SEQUENCE_NUMBER + self._count),
+            identity = {"userIdentity": TIME_TO_LIVE} if expired else {}
+            record = {
+                "eventID": f"{self._count:032x}",
+                "eventName": found["eventName"],
+                "eventVersion": "1.1",
+                "eventSource": "aws:dynamodb",
+                "awsRegion": REGION,
+                "dynamodb": {
+                    **found["dynamodb"],
+                    "ApproximateCreationDateTime": float(int(self._now())),
+                    "SequenceNumber": str(FIRST_SEQUENCE_NUMBER + self._count),
+                },
+                "eventSourceARN": STREAM,
+                **identity,
             }
-            identity = {"userIdentity": BY_TTL} if expired else {}
-            made = {"eventID": f"{self._count:032x}", "eventName": found["eventName"], "dynamodb": change, **identity}
-            record = lambda_record(made, region=REGION, stream_arn=STREAM)
-            self.history[_key(change["Keys"])].append((self._now(), change.get("NewImage")))
+            self.history[_key(found["dynamodb"]["Keys"])].append((self._now(), found["dynamodb"].get("NewImage")))
             for listener in self.listeners:
                 listener(record)
 

@@ -28,6 +28,7 @@ from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
 from tests.api.asking import WEBHOOK_SECRETS
+from tests.simulation.book import Book, Happened
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, Faults
 from tests.simulation.invariants import Steps, broken
@@ -109,6 +110,7 @@ class World:
         self.violations: list[str] = []
         self.set_out: list[str] = []
         self.records: list[dict[str, Any]] = []
+        self.happened: list[Happened] = []
         self.steps = Steps()
         self.table.listeners += [
             self.records.append,
@@ -167,9 +169,10 @@ class World:
         by = self.tasks.process.name if self.tasks.process else "time"
         state = image.get("status", {}).get("S", "")
         version = image.get("version", {}).get("N", "")
-        self.note(
-            by, f"{record['eventName']} {change['Keys']['PK']['S']}/{change['Keys']['SK']['S']} {state} {version}"
-        )
+        place = f"{image['PK']['S']}/{image['SK']['S']}"
+        self.note(by, f"{record['eventName']} {place} {state} {version}")
+        if happened := Happened.of(record):
+            self.happened.append(happened)
 
     def digest(self) -> str:
         """The same for the same run, and for no other."""
@@ -222,7 +225,7 @@ class World:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
-        self.violations += broken(self)
+        self.violations += broken(self, Book(self))
         self.faults.off = False
 
     @contextmanager
