@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop simulate mutants check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop simulate mutants outage check synth deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -45,6 +45,9 @@ simulate: installed ## run the shop under many seeds with faults everywhere; SEE
 
 mutants: installed ## plant faults in the product, one at a time: the simulation must see each
 	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py $(ARGS)
+
+outage: installed ## let 10,000 items expire while the archive fails for 48 hours: none may be lost
+	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)
 
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .

@@ -55,10 +55,11 @@ class Queue:
         """Take some of the visible messages in hand, in no particular order; one that was received too often goes to
         the dead-letter queue instead."""
         taken: list[Message] = []
-        for id in self.chance.in_any_order(list(self.messages), self.settings.name, self.tasks.steps):
+        visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
+        for id in self.chance.in_any_order(visible, self.settings.name, self.tasks.steps):
             message = self.messages[id]
-            if message.visible_at > self.tasks.now or len(taken) == most:
-                continue
+            if len(taken) == most:
+                break
             if self.tasks.now - message.sent_at > self.settings.retention_seconds:
                 self.forgotten.append(self.messages.pop(message.id))
             elif message.receives >= self.settings.max_receives and self.dead_letters:

@@ -1,0 +1,199 @@
+"""What expires while the archive fails for two days lies in it afterwards, whole; `make outage` asks for this."""
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.images import Image
+from functions.dynamodb.keys import Instant, instant_of
+from functions.model import changes, derived
+from functions.model import table as t
+from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
+from functions.model.states import OrderCommand, moved
+from local.engine import Engine
+from tests.simulation import tasks
+from tests.simulation.book import Book
+from tests.simulation.faults import DAY, HOUR
+from tests.simulation.invariants import nothing_waits_for_ever
+from tests.simulation.world import OPENS_AT, World
+
+ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
+"""What expires: orders with all they own, and activity. Not counted: the orders' markers, which are not archived."""
+BEGINS = OPENS_AT + 400 * DAY
+LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
+TYPES = ("S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "M", "L")
+TEXTS = ("a", "Grüße", "🫖 tea", "日本語", "\x00\x1f", "e\u0301", '"\\/', "\U0010ffff", "x" * 99)
+
+
+# what expires ---------------------------------------------------------------------------------------------------------
+def number(chance: Random) -> str:
+    digits = str(chance.randrange(1, 10 ** chance.randint(1, 38)))
+    return chance.choice(("0", digits, f"-{digits}", f"0.{digits}", f"{digits}E80", f"-{digits}E-120"))
+
+
+def every_type(chance: Random) -> Image:
+    """An attribute of each of the ten types, as no other item has them."""
+    texts = [*chance.sample(TEXTS, 2), str(chance.random())]
+    numbers = [number(chance), str(chance.random())]
+    data = [b64encode(chance.randbytes(size)).decode() for size in (chance.randint(1, 32), 33)]
+    scalars = (chance.choice(("", *texts)), number(chance), chance.choice(("", *data)), chance.random() < 0.5, True)
+    of = dict[str, Any](zip(TYPES, (*scalars, texts, numbers, data), strict=False))
+    one, two, three, four = chance.sample([{tag: value} for tag, value in of.items()], 4)
+    of["M"] = {texts[0]: one, "deep": {"L": [two, {"M": {}}]}}
+    of["L"] = [three, {"M": {texts[1]: {"L": [four]}}}, {"L": []}]
+    return {f"of type {tag}": {tag: value} for tag, value in of.items()}
+
+
+def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
+    """An order that these commands closed, so many days before it ends, and all it owns."""
+    ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
+    closed = ends - days * DAY
+    placed_at, closed_at = at(closed - 5 * DAY), at(closed)
+    prices = {f"p{product}": chance.randint(1, 9_999) for product in chance.sample(range(500), chance.randint(1, 40))}
+    placed = Order(
+        order_id=id,
+        customer_id=f"c{chance.randrange(50)}",
+        status="PENDING",
+        placed_at=placed_at,
+        updated_at=placed_at,
+        currency="EUR",
+        total=sum(prices.values()),
+        lines={product: Line(name=chance.choice(TEXTS), price=price, quantity=1) for product, price in prices.items()},
+        address=Address(name="Ann", street="Domstraße 1", postcode="50667", city="Köln", country="DE"),
+        fingerprint="1:f",
+    )
+    life = [placed]
+    for hours, command in enumerate(commands, 1 - len(commands)):
+        life.append(moved(life[-1], command, at(closed + hours * HOUR)))
+    last = life[-1]
+    yield t.ORDER.write(last)
+    for one in life:  # the stream will tell of the last as of a new one: its entry is the one that is there by then
+        how = "INSERT" if one in (placed, last) else "MODIFY"
+        change = changes.read({"eventName": how, "dynamodb": {"NewImage": t.ORDER.write(one)}})
+        assert change
+        yield from map(t.TIMELINE.write, derived.timeline(change))
+    yield from map(t.ORDER_LINE.write, derived.sales(last))
+    own: dict[str, Any] = {"order_id": id, "created_at": placed_at}
+    whose = own | {"customer_id": last.customer_id}
+    paid: dict[str, Any] = own | {"amount": last.total, "currency": "EUR", "updated_at": closed_at}
+    yield t.EXPIRY.write(Expiry(**whose, ttl=int(ends)))
+    yield t.PAYMENT.write(Payment(**paid, payment_id="pi_1", status="FAILED", reason="card_declined"))
+    if last.status != "DELIVERED":
+        return
+    yield t.PAYMENT.write(Payment(**paid, payment_id="pi_2", status="CAPTURED"))
+    yield t.SHIPMENT.write(
+        Shipment(
+            **whose,
+            shipment_id=f"{id}-1",
+            status="DELIVERED",
+            quantities=dict.fromkeys(prices, 1),
+            updated_at=closed_at,
+            carrier="dhl",
+            tracking_number=f"JJD{id}",
+            version=3,
+        )
+    )
+    yield t.INVOICE.write(
+        Invoice(
+            **whose,
+            invoice_id=f"2026-{id}",
+            name="Ann",
+            address=last.address,
+            issued_at=closed_at,
+            currency="EUR",
+            total=last.total,
+            lines=last.lines,
+            payments=(Paid(payment_id="pi_2", amount=last.total),),
+        )
+    )
+
+
+def entry(chance: Random, id: str, days: int) -> Image:
+    """An entry of a customer's activity, of so many days before it ends."""
+    ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
+    what: dict[str, Any] = {"change_id": id, "event": "OrderPlaced", "order_id": f"o{id}", "version": 1}
+    whose = f"c{chance.randrange(50)}"
+    return t.ACTIVITY.write(Activity(**what, customer_id=whose, at=at(ends - days * DAY), ttl=int(ends)))
+
+
+def at(epoch: float) -> Instant:
+    return instant_of(int(epoch))
+
+
+def place(image: Image) -> tuple[str, str]:
+    return image["PK"]["S"], image["SK"]["S"]
+
+
+def sha256(image: Image) -> str:
+    """Of its typed JSON, as a stream record has it, in the one order of names."""
+    return hashlib.sha256(json.dumps(image, sort_keys=True).encode()).hexdigest()
+
+
+# the story ------------------------------------------------------------------------------------------------------------
+@pytest.mark.outage
+def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "MOST_STEPS", 1_000_000)
+    chance, world = Random(3), World(engine, seed=3)  # noqa: S311  it makes items, no secrets
+    worker = next(worker for worker in world.workers if worker.settings.function == "archive")
+    assert worker.queue.dead_letters
+    delivered = [
+        i for n in range(DELIVERED) for i in order(chance, f"d{n}", 395, "pay", "fulfil", "dispatch", "deliver")
+    ]
+    cancelled = [i for n in range(CANCELLED) for i in order(chance, f"c{n}", 365, "cancel")]
+    left = ITEMS + DELIVERED + CANCELLED - len(delivered) - len(cancelled)
+    activity = [entry(chance, f"a{n}", 90) for n in range(left)]
+    world.tasks.at(BEGINS, partial(world.nature.broken.add, "archive"))
+    world.tasks.at(BEGINS + LASTS_SECONDS, partial(world.nature.broken.discard, "archive"))
+
+    with world._in_place():
+        for days, images in ((395, delivered), (365, cancelled), (90, activity)):
+            world.tasks.run(BEGINS + ALL_END_WITHIN_SECONDS - days * DAY)
+            puts = ({"PutRequest": {"Item": {**image, **every_type(chance)}}} for image in images)
+            while some := list(islice(puts, 25)):
+                assert not world.table.do("BatchWriteItem", RequestItems={world.table.name: some})["UnprocessedItems"]
+        world.tasks.run(BEGINS)
+        written = [image for image in world.table.items() if "of type L" in image and image["type"]["S"] != "Expiry"]
+        assert all({tag for value in image.values() for tag in value} == set(TYPES) for image in written)
+        before = {place(image): sha256(image) for image in written}
+        calls, tried = world.lambdas.calls["archive"], worker._batches
+
+        world.tasks.run(BEGINS + LASTS_SECONDS)
+        assert world.lambdas.calls["archive"] == calls
+        failed, dead_letters = worker._batches - tried, len(worker.queue.dead_letters.messages)
+
+        world.tasks.run(BEGINS + 10 * DAY)
+
+    book = Book(world)
+    objects = {key: body for key, body in book.objects.items() if key.startswith("orders/")}
+    in_objects = [image for body in objects.values() for image in json.loads(body)["items"]]
+    archived = {place(image): sha256(image) for image in (*in_objects, *book.ended_activity)}
+    assert len(set(before.values())) == ITEMS
+    assert sorted(before.keys() - archived.keys())[:5] == [], "missing"
+    assert [place for place in before if archived[place] != before[place]][:5] == [], "not as they were"
+
+    assert len(objects) == len({key.split("/")[1] for key in objects}) == DELIVERED + CANCELLED
+    assert len(set(map(place, in_objects))) == len(in_objects)
+    for stub in world.table.of_type("ArchivedOrder"):
+        assert hashlib.sha256(objects.pop(stub["object_key"]["S"])).hexdigest() == stub["sha256"]["S"]
+    assert not objects, "without a stub"
+    removed = [record["dynamodb"]["OldImage"] for record in world.records if record["eventName"] == "REMOVE"]
+    lost = [place(image) for image in removed if archived.get(place(image)) != sha256(image)]
+    assert sorted(lost) == sorted((f"ORDER#{id}", "EXPIRY") for id in book.orders), "deleted, and not archived"
+    assert not world.s3.overwritten
+    assert not list(nothing_waits_for_ever(world, book))
+
+    history = world.table.history
+    waits = [history[f"ORDER#{id}", "ORDER"][-1][0] - history[f"ORDER#{id}", "EXPIRY"][-1][0] for id in book.orders]
+    print(f"{failed} calls failed, {dead_letters} dead letters, orders waited for up to {max(waits) / HOUR:.1f} hours")
+    assert failed > ITEMS / 2
+    assert dead_letters > ITEMS / 4
+    assert max(waits) > LASTS_SECONDS
