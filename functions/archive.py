@@ -12,9 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions import wiring
+from functions import objects, wiring
 from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed
@@ -66,9 +64,9 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
         return
     key = f"orders/{order_id}/{estate.order.version}.json"
     if estate.images is None:
-        body = _get(bucket, key)
+        body = objects.get(bucket, key)
     else:
-        body = _put_once(bucket, key, order_object(estate.order, estate.images), "application/json")
+        body = objects.put_once(bucket, key, order_object(estate.order, estate.images), "application/json")
     try:
         leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
     except Changed:  # another delivery was faster
@@ -78,7 +76,9 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
 
 def order_object(order: Order, images: Sequence[Image]) -> bytes:
     """The object of an order: {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]}, sorted keys."""
-    return _json({"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(images)})
+    return objects.as_json(
+        {"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(images)}
+    )
 
 
 def restored(body: bytes) -> list[Image]:
@@ -89,40 +89,13 @@ def restored(body: bytes) -> list[Image]:
 def archive_activity(bucket: str, events: Sequence[Received]) -> None:
     """Activity entries that ended, one line each, in the order of their ids."""
     images = {event.id: event.image for event in events}
-    lines = b"".join(_json(images[id]) + b"\n" for id in sorted(images))
+    lines = b"".join(objects.as_json(images[id]) + b"\n" for id in sorted(images))
     digest = hashlib.sha256(lines).hexdigest()
     day = events[0].data.at[:10]
-    _put_once(bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip")
+    objects.put_once(
+        bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
+    )
     wiring.log.info("archived", extra={"activity": len(images), "day": day})
-
-
-def _put_once(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
-    checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
-    try:
-        wiring.client("s3").put_object(
-            Bucket=bucket, Key=key, Body=body, ContentType=content_type, ChecksumSHA256=checksum, IfNoneMatch="*"
-        )
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "PreconditionFailed":
-            raise
-        return _get(bucket, key)
-    return body
-
-
-def _get(bucket: str, key: str) -> bytes:
-    return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_binary).encode()
-
-
-def _binary(value: Any) -> str:
-    """JSON has no bytes: base64, as in a stream record."""
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"an image holds no {type(value).__name__}")
 
 
 def _untag(value: Any) -> Any:

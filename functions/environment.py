@@ -16,13 +16,18 @@ E = TypeVar("E")
 @dataclass(frozen=True, kw_only=True)
 class Api:
     """`pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
-    `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with."""
+    `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
+    `shipping`: what sending an order costs, "EUR:490,USD:590". `tax_rate`: in hundredths of a percent.
+    `shop_name`: stands on a printed invoice."""
 
     table_name: str
     pepper_secret: str
     webhook_secret: str
     retention_days: int
     return_window_days: int
+    shipping: str
+    tax_rate: int
+    shop_name: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,23 @@ class Notifications:
     failures_bucket: str
     sender: str
     shop_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refunds:
+    """`provider_url`: where the payment provider answers. `provider_secret`: the key to it."""
+
+    table_name: str
+    failures_bucket: str
+    provider_url: str
+    provider_secret: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    table_name: str
+    failures_bucket: str
+    archive_bucket: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def fulfil(shop: Shop, paid: Received) -> None:
     """Invoice and shipment of an order that was paid."""
     order_id = paid.data.order_id
-    invoice_id = issue_invoice(shop, paid.id, order_id)
+    invoice_id = issue_invoice(shop, order_id)
     shipment = request_shipment(shop, order_id)
     wiring.log.info(
         "fulfilled",

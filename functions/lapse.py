@@ -10,7 +10,7 @@ from typing import Any
 
 from functions import wiring
 from functions.environment import Lapse, current
-from functions.shop.orders import lapse, unpaid
+from functions.shop.ending import lapse, unpaid
 from functions.shop.shipments import assume_delivered, unconfirmed
 
 

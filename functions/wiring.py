@@ -5,6 +5,7 @@ Everything is made when first needed and kept while the Lambda is warm. A test o
 
 import hashlib
 import json
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -19,6 +20,8 @@ from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
+from functions.provider import HttpProvider
+from functions.shop.settling import Provider
 from functions.shop.shop import Shop
 
 log = Logger(service="orderstream")
@@ -54,6 +57,20 @@ def lag_ms(shop: Shop, since: str) -> int:
 def secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new value in the cache
     """The value of a secret, read once while the Lambda is warm; once in each `period`, where it may be rotated."""
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
+
+
+SECRETS_KEPT_SECONDS = 300
+"""How long a warm Lambda may go on with the value of a secret that was changed."""
+
+
+def provider(url: str, secret_name: str) -> Provider:
+    """The payment provider, asked with the key that the secret holds by now."""
+    return _provider(url, secret(secret_name, int(time.time() // SECRETS_KEPT_SECONDS)).strip())
+
+
+@lru_cache(maxsize=2)
+def _provider(url: str, key: str) -> HttpProvider:
+    return HttpProvider(url, key)
 
 
 def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:

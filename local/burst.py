@@ -31,7 +31,7 @@ def run(shop: Running, orders: int, clients: int) -> None:
 
 
 def _order(people: Shoppers, product_id: str) -> str:
-    order = people.place(product_id, 1)
+    order = people.place(product_id, quantity=1)
     people.pay(order)
     return str(order["order_id"])
 

@@ -31,6 +31,8 @@ def tell(shop: Running) -> None:
     began = time.monotonic()
     people = Shoppers(shop)
     an_order_goes_all_the_way(people)
+    an_order_is_paid_in_two_ways(people)
+    an_order_goes_in_two_parcels_and_a_part_comes_back(people)
     an_order_is_cancelled(people)
     an_order_lapses(people)
     print(f"\nEvery effect arrived. {time.monotonic() - began:.1f} s. Next: docs/extending.md, or change something.")
@@ -58,16 +60,17 @@ class Shoppers:
         self.staff.post(f"/products/{product_id}/receipts", {"quantity": quantity}, key=uuid.uuid4().hex)
         return product_id
 
-    def place(self, product_id: str, quantity: int, api: Api | None = None) -> dict[str, Any]:
-        """Alice (or another) orders."""
-        body = {"lines": [{"product_id": product_id, "quantity": quantity}], "address": ADDRESS}
+    def place(self, *products: str, quantity: int, api: Api | None = None) -> dict[str, Any]:
+        """Alice (or another) orders so many of each of these."""
+        lines = [{"product_id": id, "quantity": quantity} for id in products]
+        body = {"lines": lines, "address": ADDRESS}
         order: dict[str, Any] = (api or self.alice).post("/orders", body, key=uuid.uuid4().hex)
         return order
 
     def pay(self, order: dict[str, Any]) -> None:
-        """The payment provider takes the order's total."""
+        """The payment provider takes what is due."""
         form = {
-            "amount": str(order["total"]),
+            "amount": str(order["due"]),
             "currency": order["currency"].lower(),
             "metadata[order_id]": order["order_id"],
         }
@@ -89,7 +92,7 @@ class Shoppers:
 def an_order_goes_all_the_way(people: Shoppers) -> None:
     print("\nAn order goes all the way")
     product_id = people.stocked(10)
-    order = _told("placed", lambda: people.place(product_id, 2))
+    order = _told("placed", lambda: people.place(product_id, quantity=2))
     id = order["order_id"]
     path = f"/orders/{id}"
     _told("listed among Alice's orders", lambda: until("its summary", lambda: _listed(people, id)))
@@ -105,10 +108,50 @@ def an_order_goes_all_the_way(people: Shoppers) -> None:
     _told("archived", lambda: until("its archiving", lambda: _archived(people, id)))
 
 
+def an_order_is_paid_in_two_ways(people: Shoppers) -> None:
+    print("\nAn order is paid with a gift card, and the rest by card")
+    product_id = people.stocked(5)
+    card = people.staff.post("/gift-cards", {"amount": 1000, "currency": "EUR"}, key=uuid.uuid4().hex)
+    order = people.place(product_id, quantity=2)
+    path = f"/orders/{order['order_id']}"
+    paid = _told(
+        "10.00 EUR from a gift card",
+        lambda: people.alice.post(f"{path}/payments", {"gift_card": card["code"]}, key=uuid.uuid4().hex),
+    )
+    people.pay(order | {"due": paid["due"]})
+    invoice = _told(
+        "the rest by card; invoiced", lambda: until("its invoice", lambda: _found(people, f"{path}/invoice"))
+    )
+    amounts = sorted((one["method"], one["amount"]) for one in invoice["payments"])
+    if amounts != [("CARD", order["total"] - 1000), ("CREDIT", 1000)]:
+        raise NotArrived(f"the invoice shows {amounts}")
+    left = people.alice.post("/gift-cards/balance", {"code": card["code"]})["balance"]
+    print(f"    left on the gift card: {left / 100:.2f} EUR")
+
+
+def an_order_goes_in_two_parcels_and_a_part_comes_back(people: Shoppers) -> None:
+    print("\nAn order goes in two parcels, and a part of it comes back")
+    mug, pot = people.stocked(5), people.stocked(5, price=3990)
+    order = people.place(mug, pot, quantity=3)
+    path = f"/orders/{order['order_id']}"
+    people.pay(order)
+    _told("delivered", lambda: until("its delivery", lambda: _is(people, path, "DELIVERED")))
+    parcels = people.alice.get(f"{path}/shipments")["items"]
+    if len(parcels) != 2:
+        raise NotArrived(f"it went in {len(parcels)} parcels")
+    print(f"    in two parcels: {', '.join(parcel['tracking_number'] for parcel in parcels)}")
+    back = {"lines": [{"product_id": pot, "quantity": 1, "restock": True}]}
+    returned = _told("one pot comes back", lambda: people.staff.post(f"{path}/returns", back, key=uuid.uuid4().hex))
+    print(f"    refunded: {returned['amount'] / 100:.2f} EUR")
+    _told("the money is back", lambda: until("its refund", lambda: _refunded(people, path) == returned["amount"]))
+    if people.available(pot) != 3:
+        raise NotArrived("the pot is not for sale again")
+
+
 def an_order_is_cancelled(people: Shoppers) -> None:
     print("\nAn order is cancelled")
     product_id = people.stocked(3)
-    order = _told("placed, all 3 are gone", lambda: people.place(product_id, 3))
+    order = _told("placed, all 3 are gone", lambda: people.place(product_id, quantity=3))
     _told("cancelled", lambda: people.alice.post(f"/orders/{order['order_id']}/cancel"))
     _told("the 3 are back", lambda: until("its stock", lambda: people.available(product_id) == 3))
     wanted = ["OrderCancelled", "OrderPlaced"]
@@ -118,7 +161,7 @@ def an_order_is_cancelled(people: Shoppers) -> None:
 def an_order_lapses(people: Shoppers) -> None:
     print("\nAn order is not paid for")
     product_id = people.stocked(3)
-    order = _told("placed", lambda: people.place(product_id, 1))
+    order = _told("placed", lambda: people.place(product_id, quantity=1))
     _told("an hour later", lambda: advance(people.shop, timedelta(hours=1)) >= 0)
     path = f"/orders/{order['order_id']}"
     _told("lapsed, its stock is back", lambda: until("its lapse", lambda: _is(people, path, "LAPSED")))
@@ -160,6 +203,11 @@ def _found(people: Shoppers, path: str) -> Any:
 
 def _is(people: Shoppers, path: str, status: str) -> bool:
     return bool(people.alice.get(path)["status"] == status)
+
+
+def _refunded(people: Shoppers, path: str) -> int:
+    """How much of what was paid for the order has been given back."""
+    return sum(one["refunded"] for one in people.alice.get(f"{path}/payments")["items"])
 
 
 def _is_past(people: Shoppers, path: str, status: str) -> bool:

@@ -118,13 +118,16 @@ class Stack:
         return f"{aws.endpoint}{API_PATH}/{self.name('AWS::ApiGatewayV2::Api')}"
 
 
-def deploy(aws: LocalAws, name: str, template: Mapping[str, Any], source: Path) -> Stack:
+def deploy(
+    aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, told: Mapping[str, str] | None = None
+) -> Stack:
     """Make or update the stack and wait for it (about 1 s); nothing happens when neither template nor source changed.
 
-    `source` is the folder of the package that the functions are (functions/). Safe to repeat. Raises DeployFailed.
+    `source` is the folder of the package that the functions are (functions/). `told`: what a function that has such a
+    variable is told here, instead of what the template says. Safe to repeat. Raises DeployFailed.
     """
     client = boto3.client("cloudformation", **aws.access)
-    adapted = json.dumps(_adapted(template, _upload(aws, source)), sort_keys=True)
+    adapted = json.dumps(_adapted(template, _upload(aws, source), told or {}), sort_keys=True)
     boto3.client("ssm", **aws.access).put_parameter(
         Name=BOOTSTRAP_PARAMETER, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
     )
@@ -164,7 +167,7 @@ def _handler(resource: Resource) -> str | None:
     return handler
 
 
-def _adapted(template: Mapping[str, Any], code_key: str) -> Resource:
+def _adapted(template: Mapping[str, Any], code_key: str, told: Mapping[str, str]) -> Resource:
     adapted: Resource = copy.deepcopy(dict(template))
     resources: dict[str, Resource] = adapted["Resources"]
     outputs: dict[str, Resource] = adapted.setdefault("Outputs", {})
@@ -176,6 +179,8 @@ def _adapted(template: Mapping[str, Any], code_key: str) -> Resource:
     for resource in resources.values():
         if "S3Key" in resource.get("Properties", {}).get("Code", {}):
             resource["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": code_key}
+            variables = resource["Properties"].get("Environment", {}).get("Variables", {})
+            variables.update({variable: value for variable, value in told.items() if variable in variables})
         if needed := resource.get("DependsOn"):
             resource["DependsOn"] = [id for id in ([needed] if isinstance(needed, str) else needed) if id in resources]
     return adapted

@@ -48,6 +48,10 @@ def _not_wanted(entry: Entry) -> list[str]:
     return [f"effect    no mail wanted for order {entry['order_id'][:8]}"]
 
 
+def _refunded(entry: Entry) -> list[str]:
+    return [f"effect    refund {entry['refund_id'][-14:]}: {entry['status']}"] if entry["status"] else []
+
+
 def _archived(entry: Entry) -> list[str]:
     what = entry.get("object") or f"{entry['activity']} activity entries of {entry['day']}"
     return [f"effect    archived {what}"]
@@ -72,6 +76,7 @@ TOLD: Mapping[str, Callable[[Entry], list[str]]] = {
     "fulfilled": _fulfilled,
     "mailed": _mailed,
     "not wanted": _not_wanted,
+    "refunded": _refunded,
     "archived": _archived,
     "looked": _looked,
     "parked": _parked,

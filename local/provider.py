@@ -1,10 +1,12 @@
-"""A payment provider that answers, in Stripe's shapes: a payment intent comes in, a signed webhook goes out.
+"""A payment provider that answers, in Stripe's shapes: a payment intent comes in, a signed webhook goes out; and money
+goes back on request.
 
     curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" http://127.0.0.1:PORT/v1/payment_intents
 
-`-d payment_method=pm_card_chargeDeclined` makes the payment fail. Events are written down before the answer and sent
-until the shop takes them, over a kill too, as a real provider does for days.
-Source: Stripe's API reference, "PaymentIntents" and "Check the webhook signatures".
+`-d payment_method=` chooses what happens, by the names of Stripe's own test cards: `pm_card_chargeDeclined` fails,
+`pm_card_pendingRefund` is refunded only after a while, `pm_card_refundFail` at first and then not after all.
+Events are written down before the answer and sent until the shop takes them, over a kill too, as a real provider does
+for days. Source: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,17 @@ import urllib3
 
 RETRY_SECONDS = 0.5
 SENDERS = 4
+DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
+
+Object = dict[str, Any]
+
+
+class Refused(Exception):
+    """A request that is answered with an error, in Stripe's shape: https://docs.stripe.com/api/errors"""
+
+    def __init__(self, status: int, message: str, type: str = "invalid_request_error", **more: str) -> None:  # noqa: A002
+        super().__init__(message)
+        self.status, self.error = status, {"type": type, "message": message, **more}
 
 
 def signature(secret: str, payload: str, at: int) -> str:
@@ -35,18 +49,23 @@ def signature(secret: str, payload: str, at: int) -> str:
 
 
 class Provider:
-    """Takes payments on the loopback interface. `secret()` is what it signs with; `directory` keeps its events."""
+    """Takes payments on the loopback interface, and gives them back to who has the `key`. `secret()` is what it signs
+    with; `directory` keeps its events, which tell all that it has ever done."""
 
-    def __init__(self, directory: Path, port: int, webhook_url: str, secret: Callable[[], str]) -> None:
+    def __init__(
+        self, directory: Path, port: int, webhook_url: str, secret: Callable[[], str], key: Callable[[], str]
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._made, self._taken = directory / "events.jsonl", directory / "taken.jsonl"
-        self._webhook_url, self._secret = webhook_url, secret
+        self._webhook_url, self._secret, self._key = webhook_url, secret, key
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=30)
         taken = set(_lines(self._taken))
-        self._intents: dict[str, dict[str, Any]] = {}
-        self._waiting: list[dict[str, Any]] = []
+        self._intents: dict[str, Object] = {}
+        self._refunds: dict[str, Object] = {}
+        self._first: dict[str, Object] = {}
+        self._waiting: list[Object] = []
         for event in _lines(self._made):
             self._remember(event)
             if event["id"] not in taken:
@@ -54,7 +73,7 @@ class Provider:
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._threads = [
-            threading.Thread(target=self._server.serve_forever, name="provider", daemon=True),
+            threading.Thread(target=self._server.serve_forever, args=(0.1,), name="provider", daemon=True),
             threading.Thread(target=self._send_all, name="provider webhooks", daemon=True),
         ]
 
@@ -70,37 +89,105 @@ class Provider:
         for thread in self._threads:
             thread.join()
 
-    def pay(self, form: dict[str, str], idempotency_key: str | None) -> dict[str, Any]:
-        """Make a payment intent that succeeds or fails at once; the same key gives the same intent."""
+    def answer(self, method: str, target: str, body: str, headers: Message) -> tuple[int, Object]:
+        """The status and the object that a request is answered with."""
+        try:
+            return 200, self._act(method, target, body, headers)
+        except Refused as refusal:
+            return refusal.status, {"error": refusal.error}
+
+    def _act(self, method: str, target: str, body: str, headers: Message) -> Object:
+        path, _, query = target.partition("?")
+        form, key = dict(urllib.parse.parse_qsl(body)), headers.get("Idempotency-Key")
+        if (method, path) == ("POST", "/v1/payment_intents"):
+            return self.pay(form, key)
+        if path != "/v1/refunds":
+            raise Refused(404, "there are POST /v1/payment_intents, POST /v1/refunds, GET /v1/refunds")
+        if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()):
+            raise Refused(401, "not the key of this account")
+        return self.refund(form, key) if method == "POST" else self.refunds(dict(urllib.parse.parse_qsl(query)))
+
+    def pay(self, form: dict[str, str], idempotency_key: str | None) -> Object:
+        """Make a payment intent that succeeds or fails at once; the same key gives the same intent. Raises Refused."""
         with self._lock:
-            if idempotency_key in self._intents:
-                return self._intents[idempotency_key]
-            failed = form.get("payment_method") == "pm_card_chargeDeclined"
+            if idempotency_key in self._first:
+                return self._first[idempotency_key]
+            method = form.get("payment_method", "pm_card_visa")
             intent = {
                 "id": f"pi_{uuid.uuid4().hex}",
                 "object": "payment_intent",
-                "amount": int(form["amount"]),
-                "currency": form["currency"].lower(),
-                "metadata": {"order_id": form["metadata[order_id]"]},
-                "status": "requires_payment_method" if failed else "succeeded",
+                "amount": _amount(form),
+                "currency": form.get("currency", "").lower(),
+                "metadata": _metadata(form),
+                "payment_method": method,
+                "status": "requires_payment_method" if method == DECLINED else "succeeded",
             }
-            event = {
-                "id": f"evt_{uuid.uuid4().hex}",
-                "object": "event",
-                "type": f"payment_intent.{'payment_failed' if failed else 'succeeded'}",
-                "created": int(time.time()),
-                "data": {"object": intent},
-                "request": {"idempotency_key": idempotency_key},
-            }
-            with self._made.open("a") as file:
-                file.write(json.dumps(event) + "\n")
-            self._remember(event)
-            self._waiting.append(event)
+            if not intent["currency"] or "order_id" not in _metadata(form):
+                raise Refused(400, "amount (minor units), currency, metadata[order_id]")
+            if method == DECLINED:
+                intent["last_payment_error"] = {"code": "card_declined"}
+            happened = "payment_failed" if method == DECLINED else "succeeded"
+            self._tell(f"payment_intent.{happened}", intent, idempotency_key)
             return intent
 
-    def _remember(self, event: dict[str, Any]) -> None:
+    def refund(self, form: dict[str, str], idempotency_key: str | None) -> Object:
+        """Give back some of a payment, once for each key. Raises Refused."""
+        with self._lock:
+            asked: Object = {"payment_intent": form.get("payment_intent"), "metadata": _metadata(form)}
+            asked |= {"amount": _amount(form)} if "amount" in form else {}
+            if known := self._first.get(idempotency_key or ""):
+                if any(known[name] != value for name, value in asked.items()):
+                    raise Refused(400, "the key was used with other parameters", "idempotency_error")
+                return known
+            intent = self._intents.get(form.get("payment_intent", ""))
+            if intent is None:
+                raise Refused(404, "no such payment_intent", code="resource_missing", param="payment_intent")
+            left = intent["amount"] - sum(one["amount"] for one in self._of(intent["id"]) if one["status"] != "failed")
+            if intent["status"] != "succeeded" or not left:
+                code = "charge_already_refunded" if intent["status"] == "succeeded" else "payment_intent_invalid"
+                raise Refused(400, "nothing is left to refund", code=code)
+            if asked.setdefault("amount", left) > left:
+                raise Refused(400, "the amount is greater than what is left", param="amount")
+            refund = {"id": f"re_{uuid.uuid4().hex}", "object": "refund", "currency": intent["currency"], **asked}
+            pending = intent.get("payment_method") == PENDING_REFUND
+            first = {**refund, "status": "pending" if pending else "succeeded"}
+            self._tell("refund.created", first, idempotency_key)
+            if pending:
+                self._tell("refund.updated", {**refund, "status": "succeeded"})
+            if intent.get("payment_method") == FAILING_REFUND:
+                failed = {"status": "failed", "failure_reason": "expired_or_canceled_card"}
+                self._tell("refund.failed", {**refund, **failed})
+            return first
+
+    def refunds(self, asked: dict[str, str]) -> Object:
+        """The refunds of a payment, the newest first."""
+        with self._lock:
+            found = self._of(asked.get("payment_intent", ""))[::-1]
+        return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
+
+    def _of(self, payment_id: str) -> list[Object]:
+        return [refund for refund in self._refunds.values() if refund["payment_intent"] == payment_id]
+
+    def _tell(self, kind: str, about: Object, idempotency_key: str | None = None) -> None:
+        """Write down that something happened, and send it from now on."""
+        event = {
+            "id": f"evt_{uuid.uuid4().hex}",
+            "object": "event",
+            "type": kind,
+            "created": int(time.time()),
+            "data": {"object": about},
+            "request": {"idempotency_key": idempotency_key},
+        }
+        with self._made.open("a") as file:
+            file.write(json.dumps(event) + "\n")
+        self._remember(event)
+        self._waiting.append(event)
+
+    def _remember(self, event: Object) -> None:
+        about = event["data"]["object"]
+        (self._refunds if about["object"] == "refund" else self._intents)[about["id"]] = about
         if key := event["request"]["idempotency_key"]:
-            self._intents[key] = event["data"]["object"]
+            self._first[key] = about
 
     def _send_all(self) -> None:
         while not self._stopping.is_set():
@@ -114,7 +201,7 @@ class Provider:
                     file.write(json.dumps(event["id"]) + "\n")
             self._stopping.wait(0.02 if len(taken) == len(waiting) else RETRY_SECONDS)
 
-    def _send(self, event: dict[str, Any]) -> bool:
+    def _send(self, event: Object) -> bool:
         payload = json.dumps(event)
         try:
             headers = {
@@ -125,6 +212,19 @@ class Provider:
         except Exception:  # noqa: BLE001  whatever kept the shop from taking it, the event is sent again
             return False
         return answer.status < 300
+
+
+def _amount(form: dict[str, str]) -> int:
+    """A positive number of minor units. Raises Refused."""
+    amount = form.get("amount", "")
+    if not amount.isdecimal() or not int(amount):
+        raise Refused(400, "amount: a positive number of minor units", code="parameter_invalid_integer", param="amount")
+    return int(amount)
+
+
+def _metadata(form: dict[str, str]) -> dict[str, str]:
+    inside = {name.removeprefix("metadata["): value for name, value in form.items() if name.startswith("metadata[")}
+    return {name.removesuffix("]"): value for name, value in inside.items()}
 
 
 def _lines(file: Path) -> list[Any]:
@@ -140,19 +240,16 @@ def _lines(file: Path) -> list[Any]:
 
 def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            if self.path != "/v1/payment_intents":
-                self._answer(404, {"error": {"message": "POST /v1/payment_intents"}})
-                return
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            form = dict(urllib.parse.parse_qsl(body))
-            try:
-                self._answer(200, provider.pay(form, self.headers.get("Idempotency-Key")))
-            except (KeyError, ValueError):
-                self._answer(400, {"error": {"message": "amount (minor units), currency, metadata[order_id]"}})
+        def do_GET(self) -> None:
+            self._answer()
 
-        def _answer(self, status: int, body: dict[str, Any]) -> None:
-            data = json.dumps(body).encode()
+        def do_POST(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            status, answer = provider.answer(self.command, self.path, body, self.headers)
+            data = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

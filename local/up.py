@@ -132,7 +132,8 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
         lambda: local_aws.start(state / "aws", engine.endpoint, port=api_port, goes_back_with_it=[checkpoints.file]),
     )
     ending.callback(aws.stop)
-    stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions"))
+    told = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
+    stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", told))
     engine.create_table(stack.name("AWS::DynamoDB::GlobalTable"), stack.properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.token(aws, stack, name)
@@ -149,9 +150,9 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
     expiring = threading.Thread(target=keep_expiring, args=(engine, stop_expiring), daemon=True)
     expiring.start()
     ending.callback(stop_expiring.set)
-    secret = _webhook_secret(aws, stack)
+    secret, key = json.loads(_secret(aws, stack, "WebhookSecret"))["current"], _secret(aws, stack, "ProviderSecret")
     webhook_url = f"{stack.api_url(aws)}/payments/events"
-    provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret).start()
+    provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
     running = Running(engine, aws, stack, provider.url)
     warehouse = Warehouse(aws, stack.outputs["WarehouseQueueUrl"], running.api("warehouse"), narrator.tell)
@@ -208,7 +209,7 @@ A first order, in another terminal:
     "lines": [{{"product_id": "mug", "quantity": 2}}],
     "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}' \\
     | tee /dev/stderr | sed 's/.*"order_id":"\\([^"]*\\)".*/\\1/')
-  curl -s {running.provider_url}/v1/payment_intents -d amount=2500 -d currency=eur -d "metadata[order_id]=$ORDER"
+  curl -s {running.provider_url}/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER"
   as alice $API/orders/$ORDER/whole
 
   make demo                   tells an order's whole way, from request to archive
@@ -228,10 +229,10 @@ def _step(what: str, do: Callable[[], Any]) -> Any:
     return result
 
 
-def _webhook_secret(aws: LocalAws, stack: Stack) -> str:
+def _secret(aws: LocalAws, stack: Stack, output: str) -> str:
+    """The value of the secret that an output of the stack names."""
     client = boto3.client("secretsmanager", **aws.access)
-    value = client.get_secret_value(SecretId=stack.outputs["WebhookSecret"])["SecretString"]
-    return str(json.loads(value)["current"])
+    return str(client.get_secret_value(SecretId=stack.outputs[output])["SecretString"])
 
 
 def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:

@@ -1,14 +1,22 @@
-"""A warehouse that answers: it works the queue of shipment requests, and tells the API what it packed and delivered.
+"""A warehouse that answers: it works the queue of what the shop asks of it, and tells the API what became of that.
 
-It deletes a request only when it has told of the delivery, and every call can be made again, so a kill loses nothing.
+It packs, the carrier takes the parcel, and it arrives. What is cancelled before it is packed is stopped. A request is
+deleted only when its end was told, and every call can be made again, so a kill loses nothing.
+
+Two rules let somebody see on purpose what mostly happens by chance. Of a shipment with `MANY` pieces or more of several
+products, one of these goes first, and the rest in the next parcel. A shipment of `HEAVY` pieces or more takes a while
+to pack, and then waits for the carrier: it can be cancelled before, and no more after.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,11 +24,31 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local.api import Api
 from local.aws import LocalAws
 
+TROUBLES = (ClientError, BotoCoreError, OSError, RuntimeError)
 CARRIER = "dhl"
+MANY = 3
+HEAVY = 12
+PACKING_SECONDS = 4.0
+"""How long it takes to pack what is heavy."""
+PICKUP_SECONDS = 2.0
+"""How long what is heavy waits for the carrier."""
+CLAIM_SECONDS = 60
+"""How long a request is ours once we have received it: more than it takes to work it."""
+
+
+@dataclass
+class Parcel:
+    """A shipment that is being worked. `receipt`: of the request for it. `due`: when its next step is done."""
+
+    shipment: Mapping[str, Any]
+    receipt: str
+    heavy: bool
+    due: float
+    next: Literal["pack", "send", "deliver"] = "pack"
 
 
 class Warehouse(threading.Thread):
-    """Dispatches at once what it is asked for, and delivers `travel_seconds` later."""
+    """Sends at once what is not heavy. What is sent arrives `travel_seconds` later."""
 
     def __init__(
         self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str, float], None], travel_seconds: float = 0.2
@@ -29,6 +57,7 @@ class Warehouse(threading.Thread):
         self._sqs = boto3.client("sqs", **aws.access)
         self._queue_url, self._api, self._tell, self._travel_seconds = queue_url, api, tell, travel_seconds
         self._stopping = threading.Event()
+        self._parcels: dict[str, Parcel] = {}
 
     def stop(self) -> None:
         self._stopping.set()
@@ -37,30 +66,97 @@ class Warehouse(threading.Thread):
     def run(self) -> None:
         while not self._stopping.is_set():
             try:
-                messages = self._sqs.receive_message(
-                    QueueUrl=self._queue_url, MaxNumberOfMessages=10, VisibilityTimeout=60
-                ).get("Messages", [])
-                asked = [json.loads(message["Body"])["detail"]["data"] for message in messages]
-                for shipment in asked:
-                    self._dispatch(shipment)
-                self._stopping.wait(self._travel_seconds if messages else 0.1)
-                for shipment, message in zip(asked, messages, strict=True):
-                    self._say(shipment, "delivered", {})
-                    self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=message["ReceiptHandle"])
-            except (ClientError, BotoCoreError, OSError, RuntimeError) as error:  # requests come again by themselves
-                self._tell(f"the warehouse stumbled and tries again: {error}", 0)
-                self._stopping.wait(1)
+                self._read()
+            except TROUBLES as error:
+                self._stumble(error)
+            self._work()
+            self._stopping.wait(0.1)
 
-    def _dispatch(self, shipment: dict[str, Any]) -> None:
-        parcel = self._api.get(f"/orders/{shipment['order_id']}/parcel")
-        if not parcel["lines"]:
+    def _stumble(self, error: Exception) -> None:
+        """Whatever it was, its request comes again by itself."""
+        self._tell(f"the warehouse stumbled and tries again: {error}", 0)
+        self._stopping.wait(1)
+
+    def _read(self) -> None:
+        """Take what waits in the queue: what is to be packed onto the table, everything else at once."""
+        messages = self._sqs.receive_message(
+            QueueUrl=self._queue_url, MaxNumberOfMessages=10, VisibilityTimeout=CLAIM_SECONDS
+        ).get("Messages", [])
+        for message in messages:
+            event = json.loads(message["Body"])["detail"]
+            if event["type"] == "ShipmentRequested":
+                self._take(event["data"], message["ReceiptHandle"])
+                continue
+            if event["type"] == "OrderCancelRequested":
+                self._answer_cancel(event["data"]["order_id"])
+            elif event["type"] == "ShipmentCancelled":
+                self._put_away(event["data"]["shipment_id"])
+            self._done(message["ReceiptHandle"])
+
+    def _take(self, shipment: Mapping[str, Any], receipt: str) -> None:
+        if known := self._parcels.get(shipment["shipment_id"]):  # the request came again while we are at it
+            known.receipt = receipt
+            return
+        heavy = sum(shipment["quantities"].values()) >= HEAVY
+        due = time.monotonic() + (PACKING_SECONDS if heavy else 0)
+        self._parcels[shipment["shipment_id"]] = Parcel(shipment, receipt, heavy, due)
+
+    def _answer_cancel(self, order_id: str) -> None:
+        """Stop what is not packed yet; what is packed goes on its way."""
+        parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
+        packed = any(parcel.next != "pack" for parcel in parcels)
+        self._say(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
+
+    def _put_away(self, shipment_id: str) -> None:
+        if parcel := self._parcels.pop(shipment_id, None):
+            self._done(parcel.receipt)
+
+    def _work(self) -> None:
+        """Take every parcel as far as its time has come."""
+        for id, parcel in list(self._parcels.items()):
+            try:
+                while id in self._parcels and parcel.due <= time.monotonic():
+                    self._step(parcel)
+            except TROUBLES as error:
+                del self._parcels[id]
+                self._stumble(error)
+
+    def _step(self, parcel: Parcel) -> None:
+        match parcel.next:
+            case "pack":
+                parcel.next, parcel.due = "send", time.monotonic() + (PICKUP_SECONDS if parcel.heavy else 0)
+            case "send":
+                self._dispatch(parcel.shipment)
+                parcel.next, parcel.due = "deliver", time.monotonic() + self._travel_seconds
+            case "deliver":
+                self._say(f"{_path(parcel.shipment)}/delivered")
+                self._put_away(parcel.shipment["shipment_id"])
+
+    def _dispatch(self, shipment: Mapping[str, Any]) -> None:
+        order = self._api.get(f"/orders/{shipment['order_id']}/parcel")
+        if not order["lines"]:
             raise RuntimeError(f"nothing to pack for {shipment['shipment_id']}")
-        number = f"JJD{int(shipment['shipment_id'].encode().hex()[:16], 16) % 10**12:012}"
-        self._say(shipment, "dispatched", {"carrier": CARRIER, "tracking_number": number})
+        digest = hashlib.sha256(shipment["shipment_id"].encode()).hexdigest()
+        told: dict[str, Any] = {"carrier": CARRIER, "tracking_number": f"JJD{int(digest, 16) % 10**12:012}"}
+        if part := first_part(shipment["quantities"]):
+            told["quantities"] = part
+        self._say(f"{_path(shipment)}/dispatched", told)
 
-    def _say(self, shipment: dict[str, Any], what: str, body: dict[str, str]) -> None:
-        path = f"/orders/{shipment['order_id']}/shipments/{shipment['shipment_id']}/{what}"
+    def _say(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
-        # 409: the order has gone on without us (said before, or assumed delivered)
+        # 409: the order has gone on without us (said before, stopped, sent, or assumed delivered)
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
+
+    def _done(self, receipt: str) -> None:
+        self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=receipt)
+
+
+def first_part(quantities: Mapping[str, int]) -> dict[str, int]:
+    """What of a shipment goes first, by itself; nothing where all of it goes together."""
+    many = sorted(id for id, quantity in quantities.items() if quantity >= MANY)
+    return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
+
+
+def _path(shipment: Mapping[str, Any]) -> str:
+    return f"/orders/{shipment['order_id']}/shipments/{shipment['shipment_id']}"

@@ -18,6 +18,7 @@ from stacks.stage import Stage
 GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PUBLIC = {
     "GET /docs": "Documentation is for those who have no token yet.",
+    "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
     "GET /openapi.json": "Documentation is for those who have no token yet.",
     "GET /products/{product_id}": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",

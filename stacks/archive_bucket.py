@@ -16,7 +16,7 @@ WORTH_MOVING_BYTES = 128 * 1024
 
 
 class ArchiveBucket(Construct):
-    """`name`, `arn`; `object_arns`: what the archive may write and read."""
+    """`name`, `arn`; `object_arns`: what the archive may write and read; `orders_arn`: the orders of these."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -49,7 +49,8 @@ class ArchiveBucket(Construct):
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
-        self.object_arns = [f"{self.arn}/orders/*", f"{self.arn}/activity/*"]
+        self.orders_arn = f"{self.arn}/orders/*"
+        self.object_arns = [self.orders_arn, f"{self.arn}/activity/*"]
         acknowledge(
             bucket,
             {

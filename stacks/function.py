@@ -16,6 +16,12 @@ ON_3_13 = (
     "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
 )
 
+# Why a function has no dead-letter queue: that takes only what was called for asynchronously.
+BY_CALL = "Whoever calls it waits for the answer, and gets it."
+BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
+BY_QUEUE = "Its queue has a dead-letter queue."
+BY_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
+
 
 class Function(Construct):
     """`module`: where its `handler` is, below functions. `environment`: what it is told, one of functions.environment.
@@ -33,8 +39,8 @@ class Function(Construct):
         module: str,
         environment: Any,
         no_dead_letters: str,
-        timeout_seconds: int,
-        memory_mb: int,
+        timeout_seconds: int = 60,
+        memory_mb: int = 512,
     ) -> None:
         super().__init__(scope, id)
         log = LogGroup(self, "Log", stage=stage)

@@ -15,21 +15,16 @@ from stacks import filters
 from stacks.api import Api
 from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import Bus
-from stacks.every_minute import EveryMinute
 from stacks.failure_store import FailureStore
-from stacks.function import Function
+from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, Function
 from stacks.identity import Identity
 from stacks.reaction_queue import ReactionQueue
+from stacks.schedule import Schedule
 from stacks.secrets import Secrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
 from stacks.table import Table
 
-# Why a function has no dead-letter queue: that takes only what was called for asynchronously.
-BY_CALL = "Whoever calls it waits for the answer, and gets it."
-BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
-BY_QUEUE = "Its queue has a dead-letter queue."
-BY_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
 USE_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")  # as its own grants ask, by name
 
 
@@ -49,7 +44,7 @@ class OrdersStack(Stack):
 
         self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
-        functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), self.the_passing_of_time()]
+        functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
         self.tell(
             TableName=self.table.name,
             BusName=self.bus.name,
@@ -57,6 +52,7 @@ class OrdersStack(Stack):
             ArchiveBucket=self.archived.name,
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
+            ProviderSecret=self.secrets.provider_arn,
             **{f"{function.node.id}Function": function.name for function in functions},
         )
 
@@ -67,6 +63,9 @@ class OrdersStack(Stack):
                 table_name=self.table.name,
                 pepper_secret=self.secrets.pepper_arn,
                 webhook_secret=self.secrets.webhook_arn,
+                shipping=",".join(self.stage.shipping),
+                tax_rate=self.stage.tax_rate,
+                shop_name=self.stage.shop_name,
                 **self.closing,
             ),
             no_dead_letters=BY_CALL,
@@ -76,6 +75,7 @@ class OrdersStack(Stack):
         api.may("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=self.table.arn)
         api.may("dynamodb:Query", on=list(self.table.index_arns.values()))
         api.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        api.may("dynamodb:DeleteItem", on=self.table.arn)
         api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.may(*USE_KEY, on=self.key.key_arn)
 
@@ -100,28 +100,20 @@ class OrdersStack(Stack):
         self.read_stream(relay, patterns=filters.of_relay(), batch_size=100)
         return copies, relay
 
-    def read_stream(self, reader: Function, *, patterns: Sequence[str], batch_size: int) -> None:
+    def read_stream(self, reader: Function, **settings: Any) -> None:
         stream = self.table.stream_arn
         reader.may("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=stream)
         reader.may("dynamodb:ListStreams", on=f"{self.table.arn}/stream/*", because="Streams are listed by table.")
         reader.may("s3:PutObject", on=self.failures.given_up_arn, because="Lambda names what its mapping gives up.")
         reader.may("s3:ListBucket", on=self.failures.arn)
         self.let_park(reader)
-        StreamReader(
-            reader,
-            "Stream",
-            stage=self.stage,
-            function=reader,
-            stream_arn=stream,
-            failures_arn=self.failures.arn,
-            patterns=patterns,
-            batch_size=batch_size,
-        )
+        settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
+        StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
 
     def the_reactions(self) -> Sequence[Function]:
         fulfilment = self.function("fulfilment", env.Fulfilment(**self.on_table), no_dead_letters=BY_QUEUE)
         fulfilment.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
 
         sender, domain = self.stage.sender, self.stage.sender.partition("@")[2]
         mailing = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
@@ -130,13 +122,19 @@ class OrdersStack(Stack):
         notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
         notifications.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
 
+        paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
+        refunding = env.Refunds(**self.on_table, **paying)
+        refunds = self.function("refunds", refunding, no_dead_letters=BY_QUEUE, timeout_seconds=180)
+        refunds.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        refunds.may("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+
         archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)
         archive = self.function("archive", archiving, no_dead_letters=BY_QUEUE, timeout_seconds=120)
         archive.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
 
-        workers = {"fulfilment": fulfilment, "notifications": notifications, "archive": archive}
+        workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
         for reaction in REACTIONS:
             worker = workers[reaction.function] if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"
@@ -151,40 +149,41 @@ class OrdersStack(Stack):
                 self.tell(**{f"{reaction.name.capitalize()}QueueUrl": reacting.queue.queue_url})
         return tuple(workers.values())
 
-    def the_passing_of_time(self) -> Function:
-        lapse = self.function(
-            "lapse",
-            env.Lapse(
-                table_name=self.table.name,
-                payment_window_minutes=self.stage.payment_window_minutes,
-                assumed_delivered_days=self.stage.assumed_delivered_days,
-                **self.closing,
-            ),
-            no_dead_letters=BY_SCHEDULE,
-            timeout_seconds=50,
+    def the_passing_of_time(self) -> Sequence[Function]:
+        looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
+        stage = self.stage
+        lapsing = env.Lapse(
+            table_name=self.table.name,
+            payment_window_minutes=stage.payment_window_minutes,
+            assumed_delivered_days=stage.assumed_delivered_days,
+            **self.closing,
         )
-        every_minute = EveryMinute(lapse, "Schedule", stage=self.stage, function=lapse)
-        lapse.may("dynamodb:Query", on=[self.table.arn, self.table.index_arns["GSI2"]])
+        lapse = self.function("lapse", lapsing, no_dead_letters=BY_SCHEDULE, timeout_seconds=50)
+        lapse.may("dynamodb:Query", on=looked_at)
         lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        lapse.may(*USE_KEY, on=self.key.key_arn)
-        lapse.may("sqs:SendMessage", on=every_minute.dead_letters.queue_arn)
-        return lapse
+        self.call(lapse, every_minutes=1)
 
-    def function(
-        self, module: str, environment: Any, *, no_dead_letters: str, timeout_seconds: int = 60, memory_mb: int = 512
-    ) -> Function:
+        erasing = env.Erasure(**self.on_table, archive_bucket=self.archived.name)
+        erasure = self.function("erasure", erasing, no_dead_letters=BY_SCHEDULE, timeout_seconds=300)
+        erasure.may("dynamodb:Query", on=looked_at)
+        erasure.may("dynamodb:GetItem", "dynamodb:UpdateItem", on=self.table.arn)
+        anew = "s3:GetObject", "s3:PutObject"
+        erasure.may(*anew, "s3:DeleteObjectVersion", on=self.archived.orders_arn, because="One for each order.")
+        erasure.may("s3:ListBucketVersions", on=self.archived.arn)
+        erasure.may(*anew, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record.")
+        erasure.may("s3:ListBucket", on=self.failures.arn)
+        self.call(erasure, every_minutes=60)
+        return lapse, erasure
+
+    def call(self, function: Function, *, every_minutes: int) -> None:
+        schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
+        function.may("sqs:SendMessage", on=schedule.dead_letters.queue_arn)
+        function.may(*USE_KEY, on=self.key.key_arn)
+
+    def function(self, module: str, environment: Any, **settings: Any) -> Function:
         """The Lambda of a module of functions, by that module's name."""
-        return Function(
-            self,
-            module.partition(".")[0].capitalize(),
-            stage=self.stage,
-            code=self.code,
-            module=module,
-            environment=environment,
-            no_dead_letters=no_dead_letters,
-            timeout_seconds=timeout_seconds,
-            memory_mb=memory_mb,
-        )
+        id = module.partition(".")[0].capitalize()
+        return Function(self, id, stage=self.stage, code=self.code, module=module, environment=environment, **settings)
 
     def let_park(self, function: Function) -> None:
         """What can never be worked is put aside with its reason; it and all data of the table are encrypted."""

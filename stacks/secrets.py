@@ -1,4 +1,5 @@
-"""The shop's two secrets, made at the first deploy and known to nobody until a function reads them."""
+"""The shop's secrets, made at the first deploy and known to nobody until a function reads them, or its owner fills in
+what others have given them."""
 
 import json
 
@@ -12,7 +13,9 @@ from stacks.stage import Stage
 
 class Secrets(Construct):
     """`pepper_arn`: text that makes order ids and e-mail hashes. `webhook_arn`: JSON {"current": ..., "previous": ...},
-    what the payment provider signs with; both are accepted, so that it can be changed without a gap."""
+    what the payment provider signs with; both are accepted, so that it can be changed without a gap. `provider_arn`:
+    the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
+    deploy. Until then refunds wait in their queue."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -38,11 +41,22 @@ class Secrets(Construct):
             ),
             removal_policy=removal,
         )
+        provider = secretsmanager.Secret(
+            self,
+            "Provider",
+            description="The payment provider's secret key: put in one that may read and create refunds, no more.",
+            encryption_key=key,
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
+            removal_policy=removal,
+        )
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
+        self.provider_arn: str = provider.secret_arn
         never = (
             "A new pepper would turn every retried request into a new order and every known address into a free one."
         )
         agreed = "It is agreed with the payment provider, who must change it at the same time: a runbook, not a timer."
+        theirs = "The payment provider makes and renews it; its owner fills it in."
         acknowledge(pepper, {"AwsSolutions-SMG4": never})
         acknowledge(webhook, {"AwsSolutions-SMG4": agreed})
+        acknowledge(provider, {"AwsSolutions-SMG4": theirs})

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from functions.model.money import costs
+
 if TYPE_CHECKING:
     from aws_cdk import RemovalPolicy
 
@@ -52,6 +54,9 @@ class Stage:
     """One deployment. `protect`: its data stays when the stack goes, and cannot be deleted by mistake.
 
     `sender`: the address mails come from; it or its domain is an identity that SES has verified.
+    `shipping`: what it costs to send an order, one amount in minor units for each currency (EUR:490); free in others.
+    `tax_rate`: the tax contained in every price, in hundredths of a percent (2000: 20 %).
+    `provider_url`: the payment provider, which speaks as Stripe does.
     `cors_origins`: the web pages that may call the API. `retention_days`: how long a closed order stays in the table.
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
@@ -62,6 +67,9 @@ class Stage:
     shop_name: str = "Orderstream"
     sender: str = "orders@shop.example"
     cors_origins: tuple[str, ...] = ()
+    shipping: tuple[str, ...] = ()
+    tax_rate: int = _number(0, 0, 5_000)
+    provider_url: str = "https://api.stripe.com"
     payment_window_minutes: int = _number(30, 1, 7 * 24 * 60)
     assumed_delivered_days: int = _number(30, 1, 365)
     return_window_days: int = _number(30, 0, 365)
@@ -88,23 +96,35 @@ class Stage:
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise BadSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
+        self._check_names()
+        try:
+            costs(",".join(self.shipping))
+        except ValueError as error:
+            raise BadSetting(f"shipping has '{error}': it must be like EUR:490") from None
+        if self.protect and "*" in self.cors_origins:
+            raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
+
+    def _check_names(self) -> None:
+        """How others are called and reached."""
         if not re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", self.sender):
             raise BadSetting(f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example")
         if not self.shop_name.strip() or not self.shop_name.isprintable():
             raise BadSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
+        if not re.fullmatch(
+            r"https://[\w.-]+(:\d+)?" if self.protect else r"https?://[\w.-]+(:\d+)?", self.provider_url
+        ):
+            raise BadSetting(f"provider_url is {self.provider_url!r}: it must be like https://api.stripe.com")
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
                 raise BadSetting(
                     f"cors_origins has {origin!r}: it must be like https://shop.example, without a path, or *"
                 )
-        if self.protect and "*" in self.cors_origins:
-            raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
 
 
 STAGES: Mapping[str, Stage] = {
     stage.name: stage
     for stage in (
-        Stage(name="dev", protect=False),
+        Stage(name="dev", protect=False, shipping=("EUR:490",), tax_rate=2_000),
         Stage(
             name="prod",
             protect=True,

@@ -16,22 +16,28 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
-from functions import archive, copies, environment, fulfilment, lapse, relay, wiring
+from functions import archive, copies, environment, fulfilment, lapse, refunds, relay, wiring
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
 from functions.notifications import handler as notifications
-from functions.shop import customers, orders, payments, products, shipments
+from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
 from local.engine import REGION, Engine
 from local.mappings.records import is_unchanged, lambda_record
+from tests.provider import FakeProvider
 
 PEPPER = b"pepper of the tests"
 STAFF = Caller("staff-1", frozenset({"staff"}))
 WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 ANN = Caller("ann")
 HOME = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
-WORKERS: dict[str, ModuleType] = {"fulfilment": fulfilment, "notifications": notifications, "archive": archive}
+WORKERS: dict[str, ModuleType] = {
+    "fulfilment": fulfilment,
+    "notifications": notifications,
+    "refunds": refunds,
+    "archive": archive,
+}
 READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
 VARIABLES = {
     "FAILURES_BUCKET": "failures",
@@ -39,6 +45,8 @@ VARIABLES = {
     "BUS_NAME": "shop",
     "SENDER": "shop@example.com",
     "SHOP_NAME": "Elm Row",
+    "PROVIDER_URL": "http://127.0.0.1:9",
+    "PROVIDER_SECRET": "provider",
     "PAYMENT_WINDOW_MINUTES": "30",
     "ASSUMED_DELIVERED_DAYS": "30",
     "RETENTION_DAYS": "365",
@@ -48,13 +56,17 @@ VARIABLES = {
 
 @dataclass
 class Shopfloor:
-    """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is."""
+    """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is.
+    `provider`: who gives money back, unless a test sets up another."""
 
     engine: Engine
     shop: Shop
     queues: dict[str, str]
+    provider: FakeProvider = field(default_factory=FakeProvider)
     seen: list[dict[str, Any]] = field(default_factory=list)
     ahead: timedelta = timedelta()
+    _stream: str = ""
+    _iterator: str | None = None
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
@@ -63,21 +75,21 @@ class Shopfloor:
     def records(self) -> list[dict[str, Any]]:
         """What has happened in the table since the last call, in order."""
         client = self.engine.streams()
-        (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
-        arn = stream["StreamArn"]
-        (shard,) = client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
-        iterator = client.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")
+        if self._iterator is None:
+            (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
+            self._stream = stream["StreamArn"]
+            (shard,) = client.describe_stream(StreamArn=self._stream)["StreamDescription"]["Shards"]
+            self._iterator = client.get_shard_iterator(
+                StreamArn=self._stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+            )["ShardIterator"]
         found: list[dict[str, Any]] = []
-        next_iterator: str | None = iterator["ShardIterator"]
-        while next_iterator:
-            page = client.get_records(ShardIterator=next_iterator)
+        while page := client.get_records(ShardIterator=self._iterator):
+            self._iterator = page["NextShardIterator"]
             if not page["Records"]:
                 break
-            found += [lambda_record(record, region=REGION, stream_arn=arn) for record in page["Records"]]
-            next_iterator = page.get("NextShardIterator")
-        new = [record for record in found[len(self.seen) :] if not is_unchanged(record)]
-        self.seen = found
-        return new
+            found += [lambda_record(record, region=REGION, stream_arn=self._stream) for record in page["Records"]]
+        self.seen += found
+        return [record for record in found if not is_unchanged(record)]
 
     # the queues -------------------------------------------------------------------------------------------------------
     def waiting(self, queue: str) -> list[dict[str, Any]]:
@@ -139,8 +151,8 @@ class Shopfloor:
 
     def place(self, key: str = "key-1", **quantities: int) -> str:
         """Ann orders; the order's id."""
-        wanted = {id: orders.Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
-        placed = orders.place_order(self.shop, ANN, key, wanted, HOME, {"lines": quantities})
+        wanted = {id: placing.Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
+        placed = placing.place_order(self.shop, ANN, key, wanted, HOME, {"lines": quantities})
         return placed.order.order_id
 
     def pay(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
@@ -179,6 +191,7 @@ def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Itera
 
         floor.shop.table.clock = floor.now
         patch.setattr(wiring, "shop", shop)
+        patch.setattr(wiring, "provider", lambda url, secret_name: floor.provider)
         yield floor
     for clear in forget:
         clear()
@@ -189,6 +202,7 @@ def _outfit() -> dict[str, str]:
     s3, sqs, bus, ses = map(wiring.client, ("s3", "sqs", "events", "sesv2"))
     for name in ("failures", "archive"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+    s3.put_bucket_versioning(Bucket="archive", VersioningConfiguration={"Status": "Enabled"})
     ses.create_email_identity(EmailIdentity=VARIABLES["SENDER"])
     bus.create_event_bus(Name=VARIABLES["BUS_NAME"])
     queues = {}

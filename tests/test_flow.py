@@ -2,16 +2,29 @@
 
 import hashlib
 import json
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from functions.archive import restored
-from functions.model.entities import ArchivedOrder
-from functions.shop import orders, products, shipments
+from functions.model.entities import ArchivedOrder, Order
+from functions.shop import (
+    accounts,
+    discounts,
+    ending,
+    orders,
+    payments,
+    placing,
+    products,
+    returns,
+    shipments,
+    tenders,
+)
 from functions.shop.invoices import invoice_of_order
 from local.clock import expire_until
-from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
+from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
 
 def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(floor: Shopfloor) -> None:
@@ -54,13 +67,79 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [8]
 
 
+def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(floor: Shopfloor) -> None:
+    floor.open_shop(available=10)
+    discounts.create_discount(floor.shop, STAFF, "spring", 20, limit=1)
+    dear = replace(floor.shop, shipping={"EUR": 490}, tax_rate=2000)
+    wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}
+    placed = placing.place_order(dear, ANN, "key-1", wanted, HOME, {}, "spring").order
+    order_id, total = placed.order_id, 3 * 1250 - 750 + 490
+    assert placed.total == total
+
+    card = accounts.issue_gift_card(floor.shop, STAFF, "card", 1000, "EUR").result["code"]
+    tenders.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card(floor.shop, card))
+    floor.settle()
+    told = payments.Told("evt_1", "pi_1", order_id, "succeeded", total, "EUR")  # all of it, though less was due
+    payments.record_payment(floor.shop, told, {"id": "evt_1"})
+    floor.settle()
+    invoice = invoice_of_order(floor.shop, ANN, order_id)
+    assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CREDIT", 1000), ("CARD", total - 1000)]
+    assert floor.provider.of("pi_1") == 1000, "what was too much went back at once"
+
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
+    for number in (1, 2):
+        shipments.deliver(floor.shop, WAREHOUSE, order_id, f"{order_id}-{number}")
+    floor.settle()
+    back = {"mug": returns.Back(1, restock=True)}
+    returned = returns.return_goods(floor.shop, STAFF, "back", order_id, back, refund_shipping=True).result
+    assert returned["amount"] == 1000 + 490, "a mug less a fifth, and shipping"
+    floor.settle()
+    assert floor.provider.of("pi_1") == 1000 + returned["amount"]
+    order = orders.order_by_id(floor.shop, ANN, order_id)
+    assert isinstance(order, Order)
+    assert (order.status, order.paid, order.refunded) == ("PARTIALLY_RETURNED", total, returned["amount"])
+    assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in floor.mails()] == [
+        "We have your", "Your", "Money back", "A part of your", "Your", "Your", "A part of your", "Money back",
+    ]  # fmt: skip
+    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [9]
+
+    before = floor.partition(f"ORDER#{order_id}")
+    expire_until(floor.engine, floor.shop.table.name, datetime.now(UTC) + timedelta(days=396))
+    floor.settle()
+    stub = orders.order_by_id(floor.shop, ANN, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    kept = [image for image in before if image["type"]["S"] != "Expiry"]
+    assert restored(floor.objects("archive")[stub.object_key]) == kept
+    counted = Counter(image["type"]["S"] for image in kept)
+    assert (counted["Payment"], counted["Refund"], counted["Return"], counted["Shipment"]) == (2, 2, 1, 2)
+    assert invoice_of_order(floor.shop, ANN, order_id) == invoice
+
+
+def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    order_id = floor.place(mug=5)
+    floor.pay(order_id)
+    floor.settle()
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    told = [json.loads(message["body"])["detail"]["type"] for message in floor.waiting("warehouse")]
+    assert sorted(told) == ["OrderCancelRequested", "ShipmentRequested"]
+    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    floor.settle()
+    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [5]
+    assert floor.provider.of("pi_1") == 5 * 1250
+    subjects = [mail.subject for mail in floor.mails()]
+    assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
+
+
 @pytest.mark.parametrize("how", ["cancel", "lapse"])
 def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: Shopfloor, how: str) -> None:
     floor.open_shop(available=5)
     order_id = floor.place(mug=5)
     floor.settle()
     if how == "cancel":
-        orders.cancel_order(floor.shop, ANN, order_id)
+        ending.cancel_order(floor.shop, ANN, order_id)
     else:
         late = datetime.now(UTC) + timedelta(minutes=31)
         assert floor.lapse(late.isoformat())["lapsed"] == 1

@@ -7,9 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from docs import markdown
-from docs.pages.states import initial
+from docs.pages.states import births
 from docs.pages.table import in_words
-from functions.dynamodb.images import optional
 from functions.dynamodb.keys import Instant
 from functions.model.changes import KINDS
 from functions.model.events import BY_NAME, EVENTS, SOURCE, Event
@@ -25,16 +24,22 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "event": "OrderPaid",
     "invoice_id": "2026-00000042",
     "issued_at": "2026-11-21T09:30:00.123Z",
+    "method": "CARD",
     "order_id": "ebz4oersmwzvd6p6iumrcaxfbq",
     "payment_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa",
     "placed_at": "2026-11-21T09:30:00.123Z",
     "quantities": {"mug": 2, "pot": 1},
+    "refund_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa-1",
+    "return_id": "3f9c1c8e5b7d4a60b1f2d3c4e5a69788",
     "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
     "total": 3750,
     "tracking_number": "00340434161094000000",
     "ttl": 1803029400,
     "version": 2,
+    "why": "RETURNED",
 }
+ON_ITS_WAY = {"DISPATCHED", "DELIVERED"}
+"""The states of a shipment that has a carrier."""
 
 
 def page() -> str:
@@ -134,16 +139,18 @@ def _data_schema(data: type[Any]) -> dict[str, Any]:
 
 def example(event: Event) -> dict[str, Any]:
     """A detail as it could be."""
-    reached = [kind.to for kind in KINDS if kind.name == event.name and kind.to]
-    known = {**EXAMPLE, "status": next(iter([*reached, *initial(event.of)]), "DELIVERED")}
-    if not reached:  # just made: what may be missing is missing yet
-        known |= {name: None for name, hint in typing.get_type_hints(event.data).items() if optional(hint)}
+    kind = next(kind for kind in KINDS if kind.name == event.name and kind.row is event.of)
+    reached = kind.move.reached(kind.move.before[0]) if kind.move else kind.to
+    status = next(iter([*filter(None, [reached]), *(state for state, _ in births(event.of))]), "DELIVERED")
+    known = {**EXAMPLE, "status": status}
+    if status not in ON_ITS_WAY:
+        known |= {"carrier": None, "tracking_number": None}
     body = {
         "id": EXAMPLE["change_id"],
         "type": event.name,
         "schema": event.schema,
         "time": EXAMPLE["at"],
-        "version": 2 if reached else 1,
+        "version": 1 if kind.on == "INSERT" else 2,
         "data": {name: known[name] for name in typing.get_type_hints(event.data)},
     }
     if event.image:

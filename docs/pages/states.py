@@ -1,4 +1,4 @@
-"""docs/states.md: what may happen to an order and to a shipment, as a diagram and as a table."""
+"""docs/states.md: what may happen to an order, a shipment, a payment and a refund, as a diagram and as a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,13 +13,17 @@ from functions.model.events import BY_NAME
 MACHINES: Mapping[str, tuple[Row[Any], Sequence[states.Transition]]] = {
     "An order": (t.ORDER, states.ORDER_TRANSITIONS),
     "A shipment": (t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
+    "A payment": (t.PAYMENT, states.PAYMENT_TRANSITIONS),
+    "A refund": (t.REFUND, states.REFUND_TRANSITIONS),
 }
 
 
-def initial(row: Row[Any]) -> list[str]:
-    """The states that nothing leads to."""
-    moves = [move for of, transitions in MACHINES.values() if of is row for move in transitions]
-    return [one for move in moves for one in move.before if one not in {other.after for other in moves}]
+def births(row: Row[Any]) -> Iterator[tuple[str, str]]:
+    """The states that an item is made in, and the change that tells it; none where its row has no states."""
+    for of, transitions in MACHINES.values():
+        if of is row:
+            made = (kind for kind in KINDS if kind.row is row and kind.on == "INSERT")
+            yield from ((kind.to or transitions[0].before[0], kind.name) for kind in made)
 
 
 def page() -> str:
@@ -27,25 +31,36 @@ def page() -> str:
 
 
 def _parts() -> Iterator[str]:
-    yield "A command moves what is in one of the states before; everything else is refused (`409`, `WrongState`)."
+    yield """
+A command moves what is in one of the states before; everything else is refused (`409`, `WrongState`). What leaves the
+state as it is stands in the table alone, with the field that it changes.
+"""
     for what, (row, transitions) in MACHINES.items():
         yield f"## {what}"
         yield "```mermaid\n" + "\n".join(_diagram(row, transitions)) + "\n```"
         yield markdown.table(
             ("command", "before", "after", "the change it makes"),
-            [(f"**{move.command}**", ", ".join(move.before), move.after, _told(move.change)) for move in transitions],
+            [(f"**{move.command}**", ", ".join(move.before), _after(move), _told(move.change)) for move in transitions],
         )
     yield "An order that is ARCHIVING gives place to an `ArchivedOrder`, a stub that stays for ever."
 
 
 def _diagram(row: Row[Any], transitions: Sequence[states.Transition]) -> Iterator[str]:
+    """One arrow for each pair of states; one onto itself where a command may also lead to where it comes from."""
     yield "stateDiagram-v2"
     yield "    direction LR"
-    born = next(kind.name for kind in KINDS if kind.row is row and kind.on == "INSERT")
-    yield from (f"    [*] --> {state} : {born}" for state in dict.fromkeys(initial(row)))
-    yield from (f"    {state} --> {move.after} : {move.command}" for move in transitions for state in move.before)
-    lasting = {state for move in transitions for state in move.before}
-    yield from (f"    {state} --> [*]" for state in dict.fromkeys(m.after for m in transitions) if state not in lasting)
+    yield from (f"    [*] --> {state} : {born}" for state, born in births(row))
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for move in transitions:
+        for state in move.before if move.after else ():
+            arrows.setdefault((state, move.after), []).append(move.command)
+    yield from (f"    {state} --> {after} : {', '.join(commands)}" for (state, after), commands in arrows.items())
+    left = {state for state, after in arrows if after != state}
+    yield from (f"    {after} --> [*]" for after in dict.fromkeys(after for _, after in arrows) if after not in left)
+
+
+def _after(move: states.Transition) -> str:
+    return move.after or f"as before; its `{move.by}` changes"
 
 
 def _told(change: str) -> str:

@@ -10,11 +10,13 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from functions import environment, wiring
 from functions.api.problems import Unauthenticated
+from functions.model.money import costs
 from functions.shop.shop import Caller, Shop
 
 PUBLIC = frozenset(
     {
         "GET /docs",
+        "GET /invoices/{invoice_id}/print",
         "GET /openapi.json",
         "GET /products/{product_id}",
         "GET /products/{product_id}/stock",
@@ -35,6 +37,8 @@ def shop() -> Shop:
         pepper=wiring.secret(settings.pepper_secret).encode(),
         retention_days=settings.retention_days,
         return_window_days=settings.return_window_days,
+        shipping=costs(settings.shipping),
+        tax_rate=settings.tax_rate,
     )
 
 

@@ -17,9 +17,9 @@ from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
 from functions.api.routes import Router
 from functions.dynamodb.patience import Busy
 from functions.model.entities import Settings
-from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.patterns import A14
-from functions.shop import customers
+from functions.shop import customers, erasure
 from functions.shop.shop import Caller
 
 router = Router()
@@ -59,6 +59,14 @@ class CustomerAnswer(Answer):
     updated_at: str
 
 
+class ErasureAnswer(Answer):
+    """A customer who is being forgotten. `status`: ERASING until nothing of theirs is left, then ERASED."""
+
+    customer_id: str
+    status: str
+    erased_at: str
+
+
 class NotificationSettings(Answer):
     """Through which channels a customer hears of what happens to an order."""
 
@@ -87,7 +95,9 @@ class CustomerPage(Answer):
     cursor: str | None
 
 
-@router.post("/customers", status_code=201, openapi_extensions=refuses(AlreadyExists, EmailTaken, EmailNotVerified))
+@router.post(
+    "/customers", status_code=201, openapi_extensions=refuses(AlreadyExists, EmailTaken, EmailNotVerified, WrongState)
+)
 def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
     """Become a customer.
 
@@ -139,6 +149,16 @@ def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
 def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
     """Change a customer's name."""
     return CustomerAnswer.of(customers.rename(shop(), caller, customer_named(caller, customer_id), profile.name))
+
+
+@router.delete("/customers/<customer_id>", status_code=202)
+def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
+    """Forget a customer: unknown at once; addresses go from their orders as these close, and from the archive.
+
+    Invoices stay as the law wants them. Repeatable; `status` says whether all is done.
+    """
+    erased = erasure.forget(shop(), caller, customer_named(caller, customer_id))
+    return Response(202, "application/json", ErasureAnswer.of(erased))
 
 
 @router.get("/customers/<customer_id>/page")

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Self, TypeVar
 
+from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from functions.shop import keyed
 
 T = TypeVar("T")
 NO_CONTROL = r"^[^\x00-\x1f\x7f-\x9f]*$"
@@ -35,6 +38,7 @@ def text(most: int, least: int = 1) -> StringConstraints:
 
 Id = Annotated[str, StringConstraints(pattern=ID)]
 Name = Annotated[str, text(200)]
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$"), AfterValidator(str.upper)]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[
@@ -71,6 +75,12 @@ class Answer(BaseModel):
     def of(cls, item: Any) -> Self:
         """The answer that shows this item."""
         return cls.model_validate(item)
+
+
+def answered(done: keyed.Answer, kind: type[Answer]) -> Response[Any]:
+    """The answer to a keyed command: 201; 200 where it had been done before, with what it came to then."""
+    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
+    return Response(status, "application/json", kind.model_validate(done.result), headers=headers)
 
 
 class Listed(Answer, Generic[T]):

@@ -11,7 +11,9 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api import (
+    accounts,
     customers,
+    discounts,
     docs,
     guard,
     invoices,
@@ -21,13 +23,31 @@ from functions.api import (
     payments,
     problems,
     products,
+    refunds,
+    returns,
+    sales,
     shipments,
+    tenders,
 )
 from functions.api.context import PUBLIC, caller_of
 from functions.api.routes import Routes
 from functions.wiring import log
 
-NOUNS = (customers, products, orders, payments, shipments, invoices, notifications)
+NOUNS = (
+    customers,
+    products,
+    discounts,
+    orders,
+    accounts,
+    tenders,
+    payments,
+    refunds,
+    shipments,
+    returns,
+    invoices,
+    sales,
+    notifications,
+)
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 DAY_OLD = "public, max-age=300"
 

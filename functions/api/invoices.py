@@ -1,14 +1,36 @@
-"""Invoices."""
+"""Invoices, as data and as a page to print."""
 
+from typing import Annotated
+from urllib.parse import urlencode
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import StringConstraints
+
+from functions import environment
+from functions.api import invoice_page
 from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Id, Listed
+from functions.api.fields import Answer, Id, Listed
 from functions.api.order_answers import InvoiceAnswer
 from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
+from functions.api.problems import refuses
 from functions.api.routes import Router
+from functions.model.errors import NotAllowed
 from functions.model.patterns import A20
 from functions.shop import invoices
 
 router = Router()
+
+Epoch = Annotated[
+    Annotated[str, StringConstraints(pattern="^[0-9]{1,12}$")], Query(description="When the link ends (epoch seconds).")
+]
+Signature = Annotated[Annotated[str, StringConstraints(max_length=100)], Query(description="As the link has it.")]
+
+
+class PrintLink(Answer):
+    """Where the invoice can be opened in a browser, without a token, for some minutes."""
+
+    url: str
 
 
 @router.get("/invoices/<invoice_id>")
@@ -40,3 +62,23 @@ def invoices_of_customer(
         lambda after: invoices.invoices_of_customer(shop(), caller, customer_id, low, high, limit, after),
         InvoiceAnswer.of,
     )
+
+
+@router.get("/invoices/<invoice_id>/print-link")
+def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
+    """A link to the invoice as a page to print, for who cannot send a token: a browser. It ends after ten minutes."""
+    link = invoices.print_link(shop(), caller, invoice_id)
+    query = urlencode({"until": link.until, "signature": link.signature})
+    return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
+
+
+@router.get(
+    "/invoices/<invoice_id>/print",
+    responses={200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}},
+    openapi_extensions=refuses(NotAllowed),
+)
+def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
+    """An invoice as a page to print, for who has a link to it that has not ended."""
+    invoice = invoices.invoice_by_link(shop(), invoice_id, invoices.Link(until, signature))
+    text = invoice_page.page(invoice, environment.current(environment.Api).shop_name)
+    return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.headers())

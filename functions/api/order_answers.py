@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from functions.api.fields import Answer
 from functions.dynamodb.keys import instant_of
+from functions.model import amounts
 from functions.model import entities as e
 
 
@@ -27,6 +28,48 @@ class LineAnswer(Answer):
     quantity: int
 
 
+class OrderLineAnswer(LineAnswer):
+    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered."""
+
+    backordered: int
+    shipped: int
+    delivered: int
+    returned: int
+
+
+class DiscountedAnswer(Answer):
+    """What a discount code took off an order's goods."""
+
+    code: str
+    percent: int
+    amount: int
+
+
+class TaxAnswer(Answer):
+    """The tax that is contained in a total, at a rate in hundredths of a percent."""
+
+    rate: int
+    net: int
+    tax: int
+
+
+def order_lines_shown(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
+    """An order's lines in the order of their products."""
+    return [
+        OrderLineAnswer(
+            product_id=id,
+            name=line.name,
+            price=line.price,
+            quantity=line.quantity,
+            backordered=line.backordered,
+            shipped=line.shipped,
+            delivered=line.delivered,
+            returned=line.returned,
+        )
+        for id, line in sorted(lines.items())
+    ]
+
+
 def lines_shown(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
     """The lines in the order of their products."""
     return [
@@ -36,7 +79,11 @@ def lines_shown(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
 
 
 class OrderAnswer(Answer):
-    """An order; money is in minor units. `archived`: its lines and address lie in the archive."""
+    """An order; money is in minor units. `archived`: all but what stands first lies in the archive.
+
+    `total`: its goods less the discount, and `shipping`; `tax` is contained in it. `due`: what is still to be paid.
+    `refunded`: what of `paid` is given back, or about to be.
+    """
 
     order_id: str
     customer_id: str
@@ -47,14 +94,20 @@ class OrderAnswer(Answer):
     total: int
     version: int
     archived: bool = False
-    lines: Sequence[LineAnswer] | None = None
+    lines: Sequence[OrderLineAnswer] | None = None
     address: AddressAnswer | None = None
+    discount: DiscountedAnswer | None = None
+    shipping: int | None = None
+    tax: TaxAnswer | None = None
+    paid: int | None = None
+    refunded: int | None = None
+    due: int | None = None
+    delivered_at: str | None = None
 
     @classmethod
     def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
         """The answer for an order, or for what stays of one that is archived."""
-        whole = item if isinstance(item, e.Order) else None
-        return cls(
+        stays = cls(
             order_id=item.order_id,
             customer_id=item.customer_id,
             status=item.status,
@@ -63,10 +116,22 @@ class OrderAnswer(Answer):
             currency=item.currency,
             total=item.total,
             version=item.version,
-            archived=whole is None,
-            lines=lines_shown(whole.lines) if whole else None,
-            address=AddressAnswer.of(whole.address) if whole else None,
+            archived=isinstance(item, e.ArchivedOrder),
         )
+        if isinstance(item, e.ArchivedOrder):
+            return stays
+        whole: dict[str, Any] = {
+            "lines": order_lines_shown(item.lines),
+            "address": item.address and AddressAnswer.of(item.address),
+            "discount": item.discount and DiscountedAnswer.of(item.discount),
+            "shipping": item.shipping,
+            "tax": TaxAnswer.of(amounts.tax_in(item.total, item.tax_rate)),
+            "paid": item.paid,
+            "refunded": item.refunded,
+            "due": item.total - item.paid if item.status == "PENDING" else 0,
+            "delivered_at": item.delivered_at,
+        }
+        return stays.model_copy(update=whole)
 
 
 class OrderInList(Answer):
@@ -96,36 +161,80 @@ class ShipmentAnswer(Answer):
     updated_at: str
 
 
-class PaymentAnswer(Answer):
-    """What the payment provider told of a payment. `reason`: why it pays nothing."""
+class ReturnAnswer(Answer):
+    """Goods that came back: how many of each product, and how many of them can be sold again.
 
+    `amount` is given back for them; `shipping` is a part of that.
+    """
+
+    return_id: str
+    order_id: str
+    quantities: Mapping[str, int]
+    restocked: Mapping[str, int]
+    amount: int
+    shipping: int
+    currency: str
+    created_at: str
+
+
+class RefundAnswer(Answer):
+    """Money that is given back: of which payment and what for. `account_id`: the credit account that it goes to, if not
+    to a card. `reason`: why it cannot be given back."""
+
+    refund_id: str
+    order_id: str
     payment_id: str
     status: str
     amount: int
     currency: str
+    why: str
+    account_id: str | None
+    attempt: int
+    reason: str | None
+    created_at: str
+    updated_at: str
+
+
+class PaymentAnswer(Answer):
+    """A payment by card, as the provider told of it, or with credit. `refunded`: what of it has been given back.
+
+    `account_id`: where credit came from. `reason`: why it pays nothing.
+    """
+
+    payment_id: str
+    method: str
+    status: str
+    amount: int
+    refunded: int
+    currency: str
+    account_id: str | None
     reason: str | None
     updated_at: str
 
 
 class PaidAnswer(Answer):
-    """A payment on an invoice."""
+    """A payment on an invoice: what of it counted for the order."""
 
     payment_id: str
+    method: str
     amount: int
 
 
 class InvoiceAnswer(Answer):
-    """An invoice, as it was issued; its id is its number."""
+    """An invoice, as it was issued; its id is its number. `taxes`: contained in its total."""
 
     invoice_id: str
     order_id: str
     customer_id: str
     name: str
-    address: AddressAnswer
+    address: AddressAnswer | None
     issued_at: str
     currency: str
     total: int
     lines: Sequence[LineAnswer]
+    discount: DiscountedAnswer | None
+    shipping: int
+    taxes: Sequence[TaxAnswer]
     payments: Sequence[PaidAnswer]
 
     @classmethod
@@ -136,11 +245,14 @@ class InvoiceAnswer(Answer):
             order_id=item.order_id,
             customer_id=item.customer_id,
             name=item.name,
-            address=AddressAnswer.of(item.address),
+            address=AddressAnswer.of(item.address) if item.address else None,
             issued_at=item.issued_at,
             currency=item.currency,
             total=item.total,
             lines=lines_shown(item.lines),
+            discount=DiscountedAnswer.of(item.discount) if item.discount else None,
+            shipping=item.shipping,
+            taxes=[TaxAnswer.of(tax) for tax in item.taxes],
             payments=[PaidAnswer.of(paid) for paid in item.payments],
         )
 
@@ -174,6 +286,8 @@ class WholeOrder(Answer):
     payments: Sequence[PaymentAnswer]
     invoices: Sequence[InvoiceAnswer]
     shipments: Sequence[ShipmentAnswer]
+    returns: Sequence[ReturnAnswer]
+    refunds: Sequence[RefundAnswer]
     timeline: Sequence[Happened]
     ends_at: str | None
     cursor: str | None
@@ -192,6 +306,8 @@ class WholeOrder(Answer):
             payments=shown(e.Payment, PaymentAnswer),
             invoices=shown(e.Invoice, InvoiceAnswer),
             shipments=shown(e.Shipment, ShipmentAnswer),
+            returns=shown(e.Return, ReturnAnswer),
+            refunds=shown(e.Refund, RefundAnswer),
             timeline=shown(e.TimelineEvent, Happened),
             ends_at=next(iter(ends), None),
             cursor=cursor,

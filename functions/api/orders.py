@@ -1,21 +1,22 @@
-"""Orders: place, show, list, cancel."""
+"""Orders: place, show, list, send elsewhere, cancel."""
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Body, Country, Id, IdempotencyKey, Listed, Name, Price, Quantity, text
-from functions.api.order_answers import LineAnswer, OrderAnswer, OrderInList, WholeOrder, lines_shown
+from functions.api.fields import Answer, Body, Code, Country, Id, IdempotencyKey, Listed, Name, Price, Quantity, text
+from functions.api.order_answers import OrderAnswer, OrderInList, OrderLineAnswer, WholeOrder, order_lines_shown
 from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model import entities as e
 from functions.model.errors import (
+    DiscountNotValid,
     Invalid,
     MixedCurrencies,
     NotAllowed,
@@ -26,20 +27,28 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.patterns import A14, A16, A12b, A16b
-from functions.shop import orders
+from functions.shop import ending, orders, placing
 
 router = Router()
+P = TypeVar("P", bound="Pieces")
+ELM_ROW: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 
 
-class WantedLine(Body):
-    """A product and how many. `price`: what the client showed; the order is refused if it is another by now."""
+class Pieces(Body):
+    """A product and how many."""
 
     product_id: Id
     quantity: Quantity
+
+
+class WantedLine(Pieces):
+    """A product and how many. `price`: what the client showed; the order is refused if it is another by now."""
+
     price: Price | None = None
 
 
-def _each_product_once(lines: Sequence[WantedLine]) -> Sequence[WantedLine]:
+def each_product_once(lines: Sequence[P]) -> Sequence[P]:
+    """The lines, if no two are of the same product. Raises ValueError."""
     counted = Counter(line.product_id for line in lines)
     if twice := sorted(id for id, count in counted.items() if count > 1):
         raise ValueError(f"one line for each product: {', '.join(twice[:5])} stands in several")
@@ -54,27 +63,23 @@ class Destination(Body):
     postcode: Annotated[str, text(20, least=0)]
     city: Annotated[str, text(100)]
     country: Country
+    model_config = ConfigDict(json_schema_extra={"examples": [ELM_ROW]})
 
 
 class NewOrder(Body):
-    """What is ordered, and where to."""
+    """What is ordered, and where to. `discount_code`: the order is refused if it cannot have it."""
 
     lines: Annotated[
-        list[WantedLine], Field(min_length=1, max_length=orders.MOST_PRODUCTS), AfterValidator(_each_product_once)
+        list[WantedLine], Field(min_length=1, max_length=placing.MOST_PRODUCTS), AfterValidator(each_product_once)
     ]
     address: Destination
+    discount_code: Code | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
                     "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
-                    "address": {
-                        "name": "Ann Ash",
-                        "street": "1 Elm Row",
-                        "postcode": "1010",
-                        "city": "Wien",
-                        "country": "AT",
-                    },
+                    "address": ELM_ROW,
                 }
             ]
         }
@@ -91,17 +96,20 @@ class PlacerAnswer(Answer):
 @router.post(
     "/orders",
     status_code=201,
-    openapi_extensions=refuses(NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, OutOfStock),
+    openapi_extensions=refuses(
+        NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
+    ),
 )
 def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
 
-    Prices are the products' own. What is accepted is reserved. Sent again with the same key and body, it answers 200
-    with the order as it is by then, and `Idempotent-Replayed: true`.
+    Prices are the products' own; shipping is added. What is accepted is reserved, but for what its lines tell as
+    backordered. Sent again with the same key and body, it answers 200 with the order as it is by then, and
+    `Idempotent-Replayed: true`.
     """
-    lines = {line.product_id: orders.Wanted(line.quantity, line.price) for line in new.lines}
+    lines = {line.product_id: placing.Wanted(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())
-    placed = orders.place_order(shop(), caller, key, lines, address, request.json_body)
+    placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
     headers = {"Location": f"/orders/{placed.order.order_id}"}
     if placed.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -171,9 +179,9 @@ def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Curs
 
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=refuses(WrongState))
-def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[LineAnswer]:
-    """The lines of an order."""
-    return Listed(items=lines_shown(orders.lines_of_order(shop(), caller, order_id)))
+def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
+    """The lines of an order, and what has become of each."""
+    return Listed(items=order_lines_shown(orders.lines_of_order(shop(), caller, order_id)))
 
 
 @router.get("/orders/<order_id>/customer", openapi_extensions=refuses(NotAllowed))
@@ -183,7 +191,37 @@ def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
     return PlacerAnswer.of(orders.placed_by(shop(), caller, order_id))
 
 
+@router.patch("/orders/<order_id>/address", openapi_extensions=refuses(WrongState))
+def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
+    """Have an order sent to another address, as long as the warehouse has not got it. Repeatable."""
+    return OrderAnswer.of(orders.readdress(shop(), caller, order_id, e.Address(**address.model_dump())))
+
+
+# cancelling -----------------------------------------------------------------------------------------------------------
+class CancelAnswer(Answer):
+    """What has become of an order that was to be cancelled."""
+
+    order_id: str
+    status: str
+
+
 @router.post("/orders/<order_id>/cancel", openapi_extensions=refuses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Cancel an order that is not paid for yet; its goods are free again. Repeatable."""
-    return OrderAnswer.of(orders.cancel_order(shop(), caller, order_id))
+    """Cancel an order. Its goods are free again, and what was paid is given back.
+
+    At once, as long as the warehouse has not got it. Then the warehouse is asked to stop it (`CANCEL_REQUESTED`), and
+    agrees, or refuses, or has sent it already. Repeatable.
+    """
+    return OrderAnswer.of(ending.cancel_order(shop(), caller, order_id))
+
+
+@router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=refuses(NotAllowed, WrongState))
+def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
+    """The order that was to be cancelled is stopped. For the warehouse and staff. Repeatable."""
+    return CancelAnswer.of(ending.agree_cancel(shop(), caller, order_id))
+
+
+@router.post("/orders/<order_id>/cancel/refused", openapi_extensions=refuses(NotAllowed, WrongState))
+def cancel_refused(caller: SignedIn, order_id: Id) -> CancelAnswer:
+    """The order that was to be cancelled cannot be stopped any more. For the warehouse and staff. Repeatable."""
+    return CancelAnswer.of(ending.refuse_cancel(shop(), caller, order_id))

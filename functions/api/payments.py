@@ -1,9 +1,14 @@
-"""What the payment provider tells, by signed webhook, in Stripe's shape: https://docs.stripe.com/api/events/object"""
+"""What the payment provider tells, by signed webhook, in Stripe's shape: https://docs.stripe.com/api/events/object
+
+Payments and refunds are ours by the order_id (and refund_id) in their metadata. A dispute has metadata of its own,
+empty unless whoever runs the shop fills it in: without an order_id it is acknowledged and logged, and a person looks.
+"""
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.openapi.params import Header
@@ -17,26 +22,31 @@ from functions.api.problems import BadSignature, Malformed, field_of, refuses, w
 from functions.api.routes import Router
 from functions.model.errors import KeyReused
 from functions.model.money import MOST_MINOR_UNITS
-from functions.shop import payments
+from functions.shop import payments, settling
+from functions.shop.keyed import Answer as Kept
 
+T = TypeVar("T", bound=BaseModel)
 router = Router()
 
-SECRETS_KEPT_SECONDS = 300
-"""How long after a rotation a warm Lambda may still know only the secrets of before."""
-
-ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$")]
+# An idempotency key that is made of it must have 255 characters at most: https://docs.stripe.com/api/idempotent_requests
+ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$")]
+REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
 Amount = Annotated[int, Field(ge=0, le=MOST_MINOR_UNITS)]
-OUTCOMES: dict[str, Literal["succeeded", "failed"]] = {
-    "payment_intent.succeeded": "succeeded",
-    "payment_intent.payment_failed": "failed",
-}
-"""The types of event that are about money; all others are acknowledged, and nothing is done."""
+Reason = Annotated[str, StringConstraints(max_length=200)]
+"""In the provider's words for machines: insufficient_funds."""
 
 
+# what they send -------------------------------------------------------------------------------------------------------
 class Theirs(BaseModel):
     """A part of the provider's event: they may add fields whenever they like."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class PaymentError(Theirs):
+    """Why a payment failed."""
+
+    code: Reason | None = None
 
 
 class PaymentIntent(Theirs):
@@ -47,6 +57,27 @@ class PaymentIntent(Theirs):
     amount_received: Amount | None = None
     currency: Annotated[str, StringConstraints(pattern="^[a-z]{3}$")]
     metadata: dict[str, str] = {}
+    last_payment_error: PaymentError | None = None
+    cancellation_reason: Reason | None = None
+
+
+class Dispute(Theirs):
+    """The customer's bank asks a payment back. `status`: won, lost, or warning_closed where it only inquired."""
+
+    id: ProviderId
+    payment_intent: ProviderId | None = None
+    status: str
+    reason: Reason | None = None
+    metadata: dict[str, str] = {}
+
+
+class ProviderRefund(Theirs):
+    """Money that is given back. What we asked for has our refund in its metadata."""
+
+    id: ProviderId
+    status: str | None = None
+    failure_reason: Reason | None = None
+    metadata: dict[str, str] | None = None
 
 
 class EventData(Theirs):
@@ -82,12 +113,92 @@ class ProviderEvent(Theirs):
 
 
 class Received(Answer):
-    """What came of an event; all null where it is of a type that is not about money."""
+    """What came of an event: the payment's or the refund's state. All null where it is about neither of ours."""
 
     received: Literal[True] = True
     payment_id: str | None = None
+    refund_id: str | None = None
     status: str | None = None
     reason: str | None = None
+
+
+# what it means --------------------------------------------------------------------------------------------------------
+PaymentOutcome = Literal["authorised", "succeeded", "failed"]
+REFUND_STATES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
+    "pending": "pending",
+    "requires_action": "pending",
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "canceled": "failed",
+}
+"""Of a refund, as the provider spells them: https://docs.stripe.com/api/refunds/object"""
+
+
+def _payment(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
+    def keep(event: ProviderEvent) -> Kept:
+        intent = _object(event, PaymentIntent)
+        came = intent.amount_received if outcome == "succeeded" else None
+        failed = intent.last_payment_error.code if intent.last_payment_error else intent.cancellation_reason
+        told = payments.Told(
+            event_id=event.id,
+            payment_id=intent.id,
+            order_id=_ours(intent.metadata, "order_id") or payments.NO_ORDER,
+            outcome=outcome,
+            amount=intent.amount if came is None else came,
+            currency=intent.currency.upper(),
+            reason=failed if outcome == "failed" else None,
+        )
+        # What was told, not the body: the provider counts its deliveries in the body, so that no two are alike.
+        kept = payments.record_payment(shop(), told, asdict(told))
+        if kept.result["status"] == "UNMATCHED" and not kept.replayed:
+            ids = {"payment_id": told.payment_id, "order_id": told.order_id, "event_id": told.event_id}
+            wiring.log.warning("unmatched payment", extra=ids)
+        return kept
+
+    return keep
+
+
+def _dispute(event: ProviderEvent) -> Kept | None:
+    dispute = _object(event, Dispute)
+    ids = {"dispute_id": dispute.id, "payment_id": dispute.payment_intent, "event_id": event.id}
+    wiring.log.warning("dispute", extra={**ids, "type": event.type, "status": dispute.status})
+    order_id = _ours(dispute.metadata, "order_id")
+    if order_id is None or dispute.payment_intent is None:
+        return None
+    closed: Literal["won", "lost"] = "lost" if dispute.status == "lost" else "won"
+    outcome = closed if event.type == "charge.dispute.closed" else "opened"
+    told = payments.Disputed(dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason)
+    return payments.record_dispute(shop(), told)
+
+
+def _refund(event: ProviderEvent) -> Kept | None:
+    refund = _object(event, ProviderRefund)
+    metadata = refund.metadata or {}
+    order_id, refund_id = _ours(metadata, "order_id"), _ours(metadata, "refund_id", REFUND_ID)
+    attempt, status = metadata.get("attempt", "1"), REFUND_STATES.get(refund.status or "")
+    if order_id is None or refund_id is None or status is None or not re.fullmatch("[0-9]{1,6}", attempt):
+        wiring.log.warning("refund of others", extra={"provider_id": refund.id, "event_id": event.id})
+        return None
+    reason = (refund.failure_reason or refund.status) if status == "failed" else None
+    told = settling.RefundTold(event.id, order_id, refund_id, int(attempt), refund.id, status, reason)
+    kept = settling.record_refund(shop(), told)
+    if kept.result["status"] in (None, "FAILED") and not kept.replayed:
+        wiring.log.warning("refund failed", extra={"order_id": order_id, **kept.result})
+    return kept
+
+
+EVENTS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
+    "payment_intent.amount_capturable_updated": _payment("authorised"),
+    "payment_intent.succeeded": _payment("succeeded"),
+    "payment_intent.payment_failed": _payment("failed"),
+    "payment_intent.canceled": _payment("failed"),
+    "charge.dispute.created": _dispute,
+    "charge.dispute.closed": _dispute,
+    "refund.created": _refund,
+    "refund.updated": _refund,
+    "refund.failed": _refund,
+}
+"""The types of event that are about our money; all others are acknowledged, and nothing is done."""
 
 
 @router.post("/payments/events", openapi_extensions=refuses(BadSignature, KeyReused))
@@ -96,36 +207,27 @@ def payment_event(
     event: ProviderEvent,
     signed: Annotated[str, Header(alias="Stripe-Signature", description="t=…,v1=…[,v1=…]")],
 ) -> Received:
-    """What the payment provider tells of a payment. Each event is taken once, however often it comes."""
-    period = int(shop().now().timestamp() // SECRETS_KEPT_SECONDS)
+    """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
+    comes; one that comes too early is answered 503, and taken when the provider sends it again."""
+    period = int(shop().now().timestamp() // wiring.SECRETS_KEPT_SECONDS)
     secrets = json.loads(wiring.secret(environment.current(environment.Api).webhook_secret, period))
     live = [secret for secret in (secrets.get("current"), secrets.get("previous")) if secret]
     signature.verify(signed, request.body or "", live, shop().now())
-    if event.type not in OUTCOMES:
-        return Received()
-    told = _told(event)
-    # What was told, not the body: the provider counts its deliveries in the body, so that no two are alike.
-    answer = payments.record_payment(shop(), told, asdict(told))
-    if answer.result["status"] == "UNMATCHED" and not answer.replayed:
-        ids = {"payment_id": told.payment_id, "order_id": told.order_id, "event_id": told.event_id}
-        wiring.log.warning("unmatched payment", extra=ids)
-    return Received(**answer.result)
+    keep = EVENTS.get(event.type)
+    kept = keep(event) if keep else None
+    return Received(**kept.result) if kept else Received()
 
 
-def _told(event: ProviderEvent) -> payments.Told:
+def _object(event: ProviderEvent, kind: type[T]) -> T:
+    """What the event is about. Raises Malformed."""
     try:
-        intent = PaymentIntent.model_validate(event.data.object)
+        return kind.model_validate(event.data.object)
     except ValidationError as error:
         wrong = [(field_of(("data", "object", *found["loc"])), why_of(found)) for found in error.errors()]
         raise Malformed(*wrong) from None
-    outcome = OUTCOMES[event.type]
-    came = intent.amount_received if outcome == "succeeded" else None
-    order_id = intent.metadata.get("order_id", "")
-    return payments.Told(
-        event_id=event.id,
-        payment_id=intent.id,
-        order_id=order_id if re.fullmatch(ID, order_id) else payments.NO_ORDER,
-        outcome=outcome,
-        amount=intent.amount if came is None else came,
-        currency=intent.currency.upper(),
-    )
+
+
+def _ours(metadata: Mapping[str, str], name: str, pattern: str = ID) -> str | None:
+    """An id in the metadata, if it can be one of ours."""
+    found = metadata.get(name, "")
+    return found if re.fullmatch(pattern, found) else None

@@ -1,4 +1,4 @@
-"""Products, their stock and their sales."""
+"""Products and their stock."""
 
 from typing import Annotated, Self
 
@@ -6,28 +6,29 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field, model_validator
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Body, Id, IdempotencyKey, Listed, Name, Price
-from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
+from functions.api.fields import Answer, Body, Id, IdempotencyKey, Name, Price
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
-from functions.model.patterns import A17
 from functions.shop import products
-from functions.shop.orders import sales_of_product as sales_of
 
 router = Router()
 MOST_PARTS = 20
 
 
 class NewProduct(Body):
-    """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast."""
+    """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast.
+
+    `backorder`: it may be ordered when there is none left; such a product's stock is one part.
+    """
 
     product_id: Id
     name: Name
     price: Price
     currency: Currency
     parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
+    backorder: bool = False
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR"}]}
     )
@@ -38,12 +39,13 @@ class ProductChange(Body):
 
     name: Name | None = None
     price: Price | None = None
+    backorder: bool | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.name is None and self.price is None:
-            raise ValueError("changes nothing: give name, price or both")
+        if self.name is None and self.price is None and self.backorder is None:
+            raise ValueError("changes nothing: give name, price or backorder")
         return self
 
 
@@ -61,16 +63,18 @@ class ProductAnswer(Answer):
     name: str
     price: int
     currency: str
+    backorder: bool
     created_at: str
     updated_at: str
     version: int
 
 
 class StockAnswer(Answer):
-    """How many can be ordered now."""
+    """How many are there to be ordered now. `backorder`: more can be ordered all the same."""
 
     product_id: str
     available: int
+    backorder: bool
 
 
 class ReceiptAnswer(Answer):
@@ -80,31 +84,21 @@ class ReceiptAnswer(Answer):
     quantity: int
 
 
-class Sale(Answer):
-    """A product in an order that was paid for; its price is the order's, each, in minor units."""
-
-    product_id: str
-    order_id: str
-    customer_id: str
-    placed_at: str
-    name: str
-    quantity: int
-    price: int
-    currency: str
-
-
 @router.post("/products", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
     """Offer a new product; there is none in stock yet. For staff."""
-    product = products.create_product(shop(), caller, new.product_id, new.name, new.price, new.currency, new.parts)
+    product = products.create_product(
+        shop(), caller, new.product_id, new.name, new.price, new.currency, new.parts, backorder=new.backorder
+    )
     where = {"Location": f"/products/{product.product_id}"}
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
 
 
 @router.patch("/products/<product_id>", openapi_extensions=refuses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name or price. For staff."""
-    return ProductAnswer.of(products.update_product(shop(), caller, product_id, change.name, change.price))
+    """Change a product's name or price, or whether it may be ordered when there is none left. For staff."""
+    changed = products.update_product(shop(), caller, product_id, change.name, change.price, change.backorder)
+    return ProductAnswer.of(changed)
 
 
 @router.get("/products/<product_id>")
@@ -115,9 +109,10 @@ def product(product_id: Id) -> ProductAnswer:
 
 @router.get("/products/<product_id>/stock")
 def stock_of_product(product_id: Id) -> StockAnswer:
-    """How many of a product can be ordered now."""
-    parts = products.stock_of_product(shop(), product_id)
-    return StockAnswer(product_id=product_id, available=sum(part.available for part in parts))
+    """How many of a product are there to be ordered now."""
+    product = products.product(shop(), product_id)
+    available = sum(part.available for part in products.stock_of_product(shop(), product_id))
+    return StockAnswer(product_id=product_id, available=max(0, available), backorder=product.backorder)
 
 
 @router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=refuses(NotAllowed))
@@ -126,21 +121,3 @@ def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt
     done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
     status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
     return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)
-
-
-@router.get("/products/<product_id>/sales", openapi_extensions=refuses(NotAllowed))
-def sales_of_product(
-    caller: SignedIn,
-    product_id: Id,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 20,
-    cursor: Cursor = None,
-) -> Listed[Sale]:
-    """Sales of a product, by when their orders were placed, newest first. For staff."""
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A17, (product_id, low, high), cursor),
-        lambda after: sales_of(shop(), caller, product_id, low, high, limit, after),
-        Sale.of,
-    )

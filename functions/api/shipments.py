@@ -1,35 +1,42 @@
 """Shipments: what the warehouse is told and tells, and where a parcel is."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Body, Id, Keyable, Listed
+from functions.api.fields import Answer, Body, Id, Keyable, Listed, Quantity
 from functions.api.order_answers import AddressAnswer, LineAnswer, ShipmentAnswer, lines_shown
 from functions.api.problems import refuses
 from functions.api.routes import Router
-from functions.model.errors import NotAllowed, NotFound, WrongState
+from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
 from functions.shop import shipments
+from functions.shop.placing import MOST_PRODUCTS
 
 router = Router()
 
 
 class Dispatched(Body):
-    """Who carries it, and the number to follow it by."""
+    """Who carries it, and the number to follow it by. `quantities`: how many of each product, if not all of it."""
 
     carrier: Keyable
     tracking_number: Keyable
-    model_config = ConfigDict(json_schema_extra={"examples": [{"carrier": "DHL", "tracking_number": "JD0146000034"}]})
+    quantities: Annotated[dict[Id, Quantity], Field(min_length=1, max_length=MOST_PRODUCTS)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"carrier": "DHL", "tracking_number": "JD0146000034", "quantities": {"mug": 1}}]
+        }
+    )
 
 
 class Parcel(Answer):
-    """What to pack, and where it goes."""
+    """What was ordered, and where it goes; which of it goes into which parcel, the shipments say."""
 
     order_id: str
     status: str
     lines: Sequence[LineAnswer]
-    address: AddressAnswer
+    address: AddressAnswer | None
 
 
 @router.get("/orders/<order_id>/shipments")
@@ -52,20 +59,25 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
         order_id=order.order_id,
         status=order.status,
         lines=lines_shown(order.lines),
-        address=AddressAnswer.of(order.address),
+        address=AddressAnswer.of(order.address) if order.address else None,
     )
 
 
 @router.post(
-    "/orders/<order_id>/shipments/<shipment_id>/dispatched", openapi_extensions=refuses(NotAllowed, WrongState)
+    "/orders/<order_id>/shipments/<shipment_id>/dispatched", openapi_extensions=refuses(NotAllowed, WrongState, TooMuch)
 )
 def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, told: Dispatched) -> ShipmentAnswer:
-    """The carrier has it. For the warehouse and staff. Repeatable with the same carrier and number."""
-    shipment = shipments.dispatch(shop(), caller, order_id, shipment_id, told.carrier, told.tracking_number)
+    """The carrier has it, or the `quantities` of it; what is left is requested as the order's next shipment.
+
+    For the warehouse and staff. Repeatable with the same carrier, number and quantities.
+    """
+    shipment = shipments.dispatch(
+        shop(), caller, order_id, shipment_id, told.carrier, told.tracking_number, told.quantities
+    )
     return ShipmentAnswer.of(shipment)
 
 
 @router.post("/orders/<order_id>/shipments/<shipment_id>/delivered", openapi_extensions=refuses(NotAllowed, WrongState))
 def shipment_delivered(caller: SignedIn, order_id: Id, shipment_id: Id) -> ShipmentAnswer:
-    """The customer has it. For the warehouse and staff. Repeatable."""
+    """The customer has it; with its last shipment the order is delivered. For the warehouse and staff. Repeatable."""
     return ShipmentAnswer.of(shipments.deliver(shop(), caller, order_id, shipment_id))

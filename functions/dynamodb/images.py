@@ -158,7 +158,8 @@ def _reader(cls: type[Any]) -> Any:
 
 
 def writer(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """A function from an instance of `cls` to its image; an empty set, and a None that reads back so, is left out."""
+    """A function from an instance of `cls` to its image; what reads back as it is where it is missing (an empty set, a
+    None, a zero or false that is its field's default) is left out."""
     return cast(Callable[[T], dict[str, Any]], _writer(cast(Any, cls)))
 
 
@@ -175,6 +176,8 @@ def _writer(cls: type[Any]) -> Any:
             condition, written = " if v:", f"{{'{tag}S': sorted([{write_one.format('x')} for x in v])}}"
         elif optional(hint) and field.default in (MISSING, None):
             condition, written = " if v is not None:", writing(optional(hint), "v", scope)
+        elif hint in (int, bool) and field.default in (0, False):
+            condition, written = " if v:", writing(hint, "v", scope)
         else:
             condition, written = "", writing(hint, "v", scope)
         body.append(f"{condition} image[{field.name!r}] = {written}")

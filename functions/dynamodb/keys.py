@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
 from functions.dynamodb.images import Image, optional, plain, reader, writer
@@ -240,12 +240,10 @@ class Row(Generic[T]):
         return self.key(**{name: getattr(item, name) for name in names})
 
 
-_TEMPLATES: dict[str, Template] = {}
-
-
+@cache
 def template(text: str) -> Template:
     """The template of this text, parsed once."""
-    return _TEMPLATES.setdefault(text, Template(text))
+    return Template(text)
 
 
 def crowded(rows: tuple[Row[Any], ...]) -> list[str]:

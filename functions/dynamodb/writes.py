@@ -149,6 +149,18 @@ def absent(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write
     return Write("ConditionCheck", row, request, refused)
 
 
+def delete(row: Row[T], item: T) -> Write[T]:
+    """Delete an item that is still as it was read."""
+    image = row.write(item)
+    request = {
+        "Key": {"PK": image["PK"], "SK": image["SK"]},
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": image["version"]},
+    }
+    return Write("Delete", row, request, _changed(row, image))
+
+
 def delete_older(row: Row[T], item: T) -> Write[T]:
     """Delete a copy unless the table has it from a later version of its source; fine where there is none."""
     image = row.write(item)

@@ -28,9 +28,10 @@ class NotReadable(Permanent):
 
 @dataclass(frozen=True)
 class Kind:
-    """A change's name, and what it looks like: the row after it (before it, if removed), how, and the status reached.
+    """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
 
-    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's.
+    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before.
+    `move`: the transition it tells of.
     """
 
     name: str
@@ -38,22 +39,52 @@ class Kind:
     on: On
     to: str | None = None
     expired: bool = False
+    was: Row[Any] | None = None
+    move: states.Transition | None = None
+
+    def tells(self, row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> bool:
+        """Whether this is what happened."""
+        if self.row is not row or self.on != on or self.expired > expired:
+            return False
+        if self.was is not None and not isinstance(before, self.was.entity):
+            return False
+        if self.move is not None:
+            return _made(self.move, before, after)
+        return self.to is None or bool(after.status == self.to)
+
+
+def _made(move: states.Transition, before: Any, after: Any) -> bool:
+    """Whether a transition leads from one to the other; where nobody knows what was before, to where the other is."""
+    if before is None:
+        return bool(move.after == after.status)
+    if before.status not in move.before or move.reached(before.status) != after.status:
+        return False
+    return bool(before.status != after.status or getattr(before, move.by) != getattr(after, move.by))
+
+
+def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Kind]:
+    return [Kind(move.change, row, "MODIFY", move=move) for move in transitions]
 
 
 KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER),
+    Kind("OrderPaid", t.ORDER, "INSERT", to="PAID"),  # it costs nothing
     Kind("OrderPlaced", t.ORDER, "INSERT"),
-    *(Kind(move.change, t.ORDER, "MODIFY", to=move.after) for move in states.ORDER_TRANSITIONS),
+    *_moves(t.ORDER, states.ORDER_TRANSITIONS),
     Kind("OrderExpired", t.EXPIRY, "REMOVE", expired=True),
-    Kind("OrderArchived", t.ARCHIVED_ORDER, "MODIFY"),
+    Kind("OrderArchived", t.ARCHIVED_ORDER, "MODIFY", was=t.ORDER),
+    Kind("PaymentAuthorised", t.PAYMENT, "INSERT", to="AUTHORISED"),
     Kind("PaymentCaptured", t.PAYMENT, "INSERT", to="CAPTURED"),
-    Kind("PaymentCaptured", t.PAYMENT, "MODIFY", to="CAPTURED"),
     Kind("PaymentFailed", t.PAYMENT, "INSERT", to="FAILED"),
     Kind("PaymentUnmatched", t.PAYMENT, "INSERT", to="UNMATCHED"),
-    Kind("PaymentUnmatched", t.PAYMENT, "MODIFY", to="UNMATCHED"),
+    *_moves(t.PAYMENT, states.PAYMENT_TRANSITIONS),
+    Kind("RefundRequested", t.REFUND, "INSERT"),
+    *_moves(t.REFUND, states.REFUND_TRANSITIONS),
+    Kind("GoodsReturned", t.RETURN, "INSERT"),
     Kind("InvoiceIssued", t.INVOICE, "INSERT"),
-    Kind("ShipmentRequested", t.SHIPMENT, "INSERT"),
-    *(Kind(move.change, t.SHIPMENT, "MODIFY", to=move.after) for move in states.SHIPMENT_TRANSITIONS),
+    Kind("ShipmentRequested", t.SHIPMENT, "INSERT", to="REQUESTED"),
+    *_moves(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
     Kind("ActivityExpired", t.ACTIVITY, "REMOVE", expired=True),
 )
 
@@ -107,7 +138,7 @@ def _read(record: Record) -> Change | None:
     item: Any = before if after is None else after
     on: On = record["eventName"]
     expired = _expired(record)
-    name = _name(row, on, getattr(item, "status", None), getattr(before, "status", None), expired)
+    name = _name(row, on, before, after, expired)
     at = instant_of(item.ttl) if expired else _moment(item)
     return Change(_id(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
 
@@ -125,10 +156,9 @@ def _expired(record: Record) -> bool:
     return identity.get("type") == "Service" and identity.get("principalId") == "dynamodb.amazonaws.com"
 
 
-def _name(row: Row[Any], on: On, status: str | None, old_status: str | None, expired: bool) -> str:
+def _name(row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> str:
     for kind in KINDS:
-        reached = kind.to is None or (kind.to == status and status != old_status)
-        if kind.row is row and kind.on == on and kind.expired <= expired and reached:
+        if kind.tells(row, on, before, after, expired):
             return kind.name
     return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
 

@@ -80,6 +80,7 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
             price=line.price,
             currency=order.currency,
             version=order.version,
+            returned=line.returned,
         )
 
 

@@ -10,10 +10,16 @@ from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant
 from functions.model.money import Currency
 
-OpenStatus = Literal["PENDING", "PAID", "FULFILLING", "SHIPPED"]
-OrderStatus = Literal[OpenStatus, "DELIVERED", "CANCELLED", "LAPSED", "ARCHIVING"]
-PaymentStatus = Literal["CAPTURED", "FAILED", "UNMATCHED"]
-ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED"]
+OpenStatus = Literal["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED"]
+OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING"]
+PaymentMethod = Literal["CARD", "CREDIT"]
+PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
+RefundReason = Literal["CANCELLED", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
+RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
+ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED", "CANCELLED"]
+AccountKind = Literal["GIFT_CARD", "STORE_CREDIT"]
+EntryReason = Literal["ISSUED", "PAID", "TRANSFERRED", "REFUNDED"]
+ErasureStatus = Literal["ERASING", "ERASED"]
 NotificationStatus = Literal["SENDING", "SENT"]
 SettingsName = Literal["notifications"]
 
@@ -46,6 +52,27 @@ class Customer:
 
 
 @entity
+class ErasedCustomer:
+    """What stays of a customer who asked to be forgotten. ERASING until nothing of theirs is left anywhere."""
+
+    customer_id: str
+    status: ErasureStatus
+    erased_at: Instant
+    created_at: Instant
+    updated_at: Instant
+    version: int
+
+    @property
+    def queue(self) -> str | None:
+        """Where the erasure finds it; None once all is done."""
+        return self.status if self.status == "ERASING" else None
+
+    @property
+    def shard(self) -> str:
+        return shard_of(self.customer_id)
+
+
+@entity
 class EmailClaim:
     """Makes an e-mail address one customer's alone; the key holds its HMAC, never the address."""
 
@@ -69,7 +96,11 @@ class Settings:
 
 @entity
 class Product:
-    """Something for sale. `parts`: how many items its stock is split over, more than one where it sells very fast."""
+    """Something for sale. `parts`: how many items its stock is split over, more than one where it sells very fast.
+
+    `backorder`: it may be ordered though there is none; what is available, in its one part, is then below zero until
+    more comes in.
+    """
 
     product_id: str
     name: str
@@ -78,6 +109,7 @@ class Product:
     created_at: Instant
     updated_at: Instant
     parts: int = 1
+    backorder: bool = False
     version: int = 1
 
 
@@ -93,15 +125,53 @@ class Stock:
     version: int = 1
 
 
+@entity
+class Discount:
+    """A code that takes percents off an order's goods. `minimum`: the least the goods must cost, in `currency`.
+
+    `limit`: how often it may be redeemed, `parts`: how many items that is split over. None: without limit.
+    """
+
+    code: str
+    percent: int
+    valid_from: Instant
+    created_at: Instant
+    updated_at: Instant
+    valid_until: Instant | None = None
+    minimum: int = 0
+    currency: Currency | None = None
+    limit: int | None = None
+    parts: int = 1
+    version: int = 1
+
+
+@entity
+class Redemptions:
+    """One part of a limited discount code: how often it can still be redeemed."""
+
+    code: str
+    part: int
+    left: int
+    created_at: Instant
+    version: int = 1
+
+
 # The order and what it owns
 @entity
 class Line:
-    """One product of an order, at its price then. `taken`: quantity by stock part, if not all from part 0."""
+    """One product of an order, at its price then. `taken`: quantity by stock part, if not all from part 0.
+
+    `backordered`: so many of them were not there when it was ordered. The rest counts what has become of them since.
+    """
 
     name: str
     price: int
     quantity: int
     taken: Mapping[str, int] | None = None
+    backordered: int = 0
+    shipped: int = 0
+    delivered: int = 0
+    returned: int = 0
 
     @property
     def parts(self) -> Mapping[str, int]:
@@ -121,8 +191,22 @@ class Address:
 
 
 @entity
+class Discounted:
+    """What a discount code took off an order. `part`: where its redemption was counted, if it is a limited one."""
+
+    code: str
+    percent: int
+    amount: int
+    part: int | None = None
+
+
+@entity
 class Order:
-    """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for."""
+    """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for.
+
+    `total` is the goods less the discount, and shipping. `tax_rate`: in hundredths of a percent, contained in all
+    prices. `paid`: the money taken for it, `refunded`: what of that is given back, or about to be.
+    """
 
     order_id: str
     customer_id: str
@@ -132,9 +216,30 @@ class Order:
     currency: Currency
     total: int
     lines: Mapping[str, Line]
-    address: Address
+    address: Address | None
     fingerprint: str
+    discount: Discounted | None = None
+    shipping: int = 0
+    tax_rate: int = 0
+    paid: int = 0
+    refunded: int = 0
+    shipping_refunded: bool = False
+    parcels: int = 0
+    delivered_at: Instant | None = None
     version: int = 1
+
+    @property
+    def shipped(self) -> int:
+        """Pieces that have left, of all products."""
+        return sum(line.shipped for line in self.lines.values())
+
+    @property
+    def delivered(self) -> int:
+        return sum(line.delivered for line in self.lines.values())
+
+    @property
+    def returned(self) -> int:
+        return sum(line.returned for line in self.lines.values())
 
     @property
     def queue(self) -> str | None:
@@ -147,7 +252,10 @@ class Order:
 
 
 OPEN: tuple[OpenStatus, ...] = get_args(OpenStatus)
-SOLD: tuple[OrderStatus, ...] = ("PAID", "FULFILLING", "SHIPPED", "DELIVERED")
+SOLD: tuple[OrderStatus, ...] = (
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
+    "RETURNED",
+)  # fmt: skip
 
 
 @entity
@@ -202,16 +310,63 @@ class Expiry:
 
 @entity
 class Payment:
-    """A payment as the provider tells of it, by the provider's id. `reason`: why it failed or matches nothing."""
+    """Money for an order: by card as the provider tells of it and by the provider's id, or from a credit account.
+
+    `reason`: why it failed or matches nothing. `refunded`: what of it has been given back.
+    """
 
     order_id: str
     payment_id: str
+    method: PaymentMethod = "CARD"
     status: PaymentStatus
     amount: int
     currency: str
     created_at: Instant
     updated_at: Instant
+    account_id: str | None = None
+    refunded: int = 0
     reason: str | None = None
+    version: int = 1
+
+
+@entity
+class Refund:
+    """Money to be given back, and whether it was: the outbox of the payment provider and of the credit accounts.
+
+    `account_id`: goes to this account; None: to where the payment came from. `attempt`: how often it was tried anew;
+    with the id it is the provider's idempotency key. `why`: what it is for, `reason`: why it failed.
+    """
+
+    order_id: str
+    refund_id: str
+    payment_id: str
+    status: RefundStatus
+    amount: int
+    currency: str
+    why: RefundReason
+    created_at: Instant
+    updated_at: Instant
+    customer_id: str | None = None
+    account_id: str | None = None
+    provider_id: str | None = None
+    attempt: int = 1
+    reason: str | None = None
+    version: int = 1
+
+
+@entity
+class Return:
+    """Goods that came back: quantities by product, of these the ones `restocked`, and what was refunded for them."""
+
+    order_id: str
+    return_id: str
+    customer_id: str
+    quantities: Mapping[str, int]
+    restocked: Mapping[str, int]
+    amount: int
+    shipping: int
+    currency: str
+    created_at: Instant
     version: int = 1
 
 
@@ -237,6 +392,16 @@ class Paid:
 
     payment_id: str
     amount: int
+    method: PaymentMethod = "CARD"
+
+
+@entity
+class TaxLine:
+    """The tax that is contained in an invoice's total, at one rate in hundredths of a percent."""
+
+    rate: int
+    net: int
+    tax: int
 
 
 @entity
@@ -247,13 +412,16 @@ class Invoice:
     order_id: str
     customer_id: str
     name: str
-    address: Address
+    address: Address | None
     issued_at: Instant
     currency: Currency
     total: int
     lines: Mapping[str, Line]
     payments: tuple[Paid, ...]
     created_at: Instant
+    taxes: tuple[TaxLine, ...] = ()
+    shipping: int = 0
+    discount: Discounted | None = None
     version: int = 1
 
 
@@ -265,6 +433,38 @@ class InvoiceSeries:
     last: int
     created_at: Instant
     version: int = 1
+
+
+# Credit
+@entity
+class Account:
+    """A gift card, or a customer's store credit in one currency. A gift card is whoever's has its code."""
+
+    account_id: str
+    kind: AccountKind
+    currency: Currency
+    balance: int
+    created_at: Instant
+    updated_at: Instant
+    customer_id: str | None = None
+    version: int = 1
+
+
+@entity
+class Entry:
+    """One movement of an account: `amount` (negative: out of it) and the balance after it. `version`: the account's.
+
+    `other`: the account it came from or went to, `order_id`: the order it paid or came back from.
+    """
+
+    account_id: str
+    version: int
+    at: Instant
+    reason: EntryReason
+    amount: int
+    balance: int
+    other: str | None = None
+    order_id: str | None = None
 
 
 # Markers
@@ -340,6 +540,7 @@ class OrderLine:
     price: int
     currency: Currency
     version: int
+    returned: int = 0
 
 
 @entity

@@ -12,6 +12,13 @@ ShopError
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
 │   ├── PriceChanged(changed)             since the client saw it
+│   ├── DiscountNotValid(code, why)       there is none, not now, not for this order, or redeemed too often
+│   ├── InsufficientFunds(balance)        a credit account holds less
+│   ├── SelfTransfer                      from an account to itself
+│   ├── WrongCurrency(wanted, got)
+│   ├── TooManyPayments(most)             one order is paid in so many parts
+│   ├── TooMuch(field, most)              more than there is to be shipped, returned or given back
+│   ├── ReturnWindowOver(ended_at)
 │   └── WrongState(what, state, command)  the table of states forbids it
 └── KeyReused                             an idempotency key that came with another body before
 """
@@ -87,6 +94,53 @@ class PriceChanged(Refused):
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))
         self.changed = changed
+
+
+class DiscountNotValid(Refused):
+    """A discount code that this order cannot have. `why` says it in words."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(f"discount code {code}: {why}")
+        self.code, self.why = code, why
+
+
+class InsufficientFunds(Refused):
+    """`balance`: what is there, in minor units."""
+
+    def __init__(self, balance: int) -> None:
+        super().__init__(f"the account holds {balance}")
+        self.balance = balance
+
+
+class SelfTransfer(Refused):
+    def __init__(self) -> None:
+        super().__init__("from an account to itself nothing can be transferred")
+
+
+class WrongCurrency(Refused):
+    def __init__(self, wanted: str, got: str) -> None:
+        super().__init__(f"this is in {wanted}, not in {got}")
+        self.wanted, self.got = wanted, got
+
+
+class TooManyPayments(Refused):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"an order is paid in {most} parts at most")
+        self.most = most
+
+
+class TooMuch(Refused):
+    """`field`: of what, `most`: how much there is."""
+
+    def __init__(self, field: str, most: int) -> None:
+        super().__init__(f"{field}: {most} at most")
+        self.field, self.most = field, most
+
+
+class ReturnWindowOver(Refused):
+    def __init__(self, ended_at: str) -> None:
+        super().__init__(f"it could be returned until {ended_at}")
+        self.ended_at = ended_at
 
 
 class WrongState(Refused):

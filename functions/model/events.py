@@ -6,6 +6,7 @@ consumer reads those when it acts. The bus promises no order: a consumer compare
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, get_type_hints
 
 from functions.dynamodb.images import Image, entity
@@ -43,7 +44,30 @@ class ExpiryData:
 class PaymentData:
     order_id: str
     payment_id: str
+    method: e.PaymentMethod
     status: e.PaymentStatus
+    amount: int
+    currency: str
+
+
+@entity
+class RefundData:
+    order_id: str
+    refund_id: str
+    payment_id: str
+    customer_id: str | None
+    status: e.RefundStatus
+    amount: int
+    currency: str
+    why: e.RefundReason
+
+
+@entity
+class ReturnData:
+    order_id: str
+    return_id: str
+    customer_id: str
+    quantities: Mapping[str, int]
     amount: int
     currency: str
 
@@ -87,11 +111,14 @@ class Event:
     schema: int = 1
     image: bool = False
 
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(get_type_hints(self.data))
+
     def __post_init__(self) -> None:
-        fields = get_type_hints(self.data)
-        if missing := fields.keys() - self.of.fields.keys():
+        if missing := set(self.fields) - self.of.fields.keys():
             raise TypeError(f"{self.name}: {self.of.type} has no {sorted(missing)}")
-        if personal := fields.keys() & PERSONAL:
+        if personal := PERSONAL.intersection(self.fields):
             raise TypeError(f"{self.name} would carry {sorted(personal)}, which nobody could erase from the bus")
         if self.name not in {kind.name for kind in KINDS if kind.row is self.of}:
             raise TypeError(f"no change of {self.of.type} is called {self.name}")
@@ -99,24 +126,42 @@ class Event:
 
 # fmt: off
 EVENTS = (
-    Event("CustomerRegistered", t.CUSTOMER,       CustomerData, "a customer has a profile now"),
-    Event("OrderPlaced",        t.ORDER,          OrderData,    "its stock is reserved; it waits for payment"),
-    Event("OrderPaid",          t.ORDER,          OrderData,    "paid in full"),
-    Event("OrderCancelled",     t.ORDER,          OrderData,    "cancelled before it was paid; its stock is free"),
-    Event("OrderLapsed",        t.ORDER,          OrderData,    "not paid in time; its stock is free again"),
-    Event("OrderFulfilling",    t.ORDER,          OrderData,    "with the warehouse"),
-    Event("OrderShipped",       t.ORDER,          OrderData,    "on its way"),
-    Event("OrderDelivered",     t.ORDER,          OrderData,    "delivered, or nobody objected in time"),
-    Event("OrderExpired",       t.EXPIRY,         ExpiryData,   "its retention is over; it is to be archived"),
-    Event("OrderArchived",      t.ARCHIVED_ORDER, OrderData,    "all of it lies in the archive"),
-    Event("PaymentCaptured",    t.PAYMENT,        PaymentData,  "the provider has the money"),
-    Event("PaymentFailed",      t.PAYMENT,        PaymentData,  "the provider did not get the money"),
-    Event("PaymentUnmatched",   t.PAYMENT,        PaymentData,  "money that fits no waiting order: a person must look"),
-    Event("InvoiceIssued",      t.INVOICE,        InvoiceData,  "an invoice has its number"),
-    Event("ShipmentRequested",  t.SHIPMENT,       ShipmentData, "the warehouse is to pack and send"),
-    Event("ShipmentDispatched", t.SHIPMENT,       ShipmentData, "the carrier has it"),
-    Event("ShipmentDelivered",  t.SHIPMENT,       ShipmentData, "the customer has it"),
-    Event("ActivityExpired",    t.ACTIVITY,       ActivityData, "an activity entry ended; to be archived", image=True),
+    Event("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer has a profile now"),
+    Event("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer asked to be forgotten"),
+    Event("OrderPlaced",          t.ORDER,           OrderData,    "its stock is reserved; it waits for payment"),
+    Event("OrderPartlyPaid",      t.ORDER,           OrderData,    "some of its total is paid; it waits for the rest"),
+    Event("OrderPaid",            t.ORDER,           OrderData,    "paid in full"),
+    Event("OrderReaddressed",     t.ORDER,           OrderData,    "it goes to another address"),
+    Event("OrderCancelled",       t.ORDER,           OrderData,    "cancelled; stock is free, what was paid goes back"),
+    Event("OrderLapsed",          t.ORDER,           OrderData,    "not paid in time; its stock is free again"),
+    Event("OrderFulfilling",      t.ORDER,           OrderData,    "with the warehouse"),
+    Event("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop it"),
+    Event("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop it"),
+    Event("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of it is on its way"),
+    Event("OrderShipped",         t.ORDER,           OrderData,    "on its way, all of it"),
+    Event("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of it has arrived"),
+    Event("OrderDelivered",       t.ORDER,           OrderData,    "delivered, or nobody objected in time"),
+    Event("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of it came back"),
+    Event("OrderReturned",        t.ORDER,           OrderData,    "all of it came back"),
+    Event("OrderRefunded",        t.ORDER,           OrderData,    "some money is given back, without a return"),
+    Event("OrderExpired",         t.EXPIRY,          ExpiryData,   "its retention is over; it is to be archived"),
+    Event("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "all of it lies in the archive"),
+    Event("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "the provider may take the money"),
+    Event("PaymentCaptured",      t.PAYMENT,         PaymentData,  "the money is here"),
+    Event("PaymentFailed",        t.PAYMENT,         PaymentData,  "the provider did not get the money"),
+    Event("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "money that fits no order: a person must look"),
+    Event("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank asks the money back"),
+    Event("PaymentRefunded",      t.PAYMENT,         PaymentData,  "all of it has been given back"),
+    Event("RefundRequested",      t.REFUND,          RefundData,   "money is to be given back"),
+    Event("RefundSucceeded",      t.REFUND,          RefundData,   "it has been given back"),
+    Event("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
+    Event("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
+    Event("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
+    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send"),
+    Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
+    Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
+    Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
+    Event("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", image=True),
 )
 # fmt: on
 BY_NAME: Mapping[str, Event] = {event.name: event for event in EVENTS}
@@ -136,7 +181,7 @@ def detail(change: Change) -> dict[str, Any] | None:
         "schema": event.schema,
         "time": change.at,
         "version": change.version,
-        "data": {name: _json(getattr(change.item, name)) for name in get_type_hints(event.data)},
+        "data": {name: _json(getattr(change.item, name)) for name in event.fields},
     }
     return body | ({"image": change.image} if event.image else {})
 
@@ -165,7 +210,7 @@ def received(detail: Any) -> Received:
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        data = event.data(**{name: detail["data"][name] for name in get_type_hints(event.data)})
+        data = event.data(**{name: detail["data"][name] for name in event.fields})
         return Received(detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image"))
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error

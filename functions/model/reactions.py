@@ -40,10 +40,30 @@ REACTIONS = (
     ),
     Reaction(
         "notifications",
-        on=("OrderPlaced", "OrderPaid", "OrderCancelled", "OrderLapsed", "OrderShipped", "OrderDelivered"),
+        on=(
+            "OrderPlaced",
+            "OrderPaid",
+            "OrderCancelled",
+            "OrderLapsed",
+            "OrderCancelRequested",
+            "OrderCancelRefused",
+            "OrderPartlyShipped",
+            "OrderShipped",
+            "OrderDelivered",
+            "OrderPartlyReturned",
+            "OrderReturned",
+            "RefundSucceeded",
+        ),
         effect="a mail to the customer, if their settings want it",
         once_by="the Notification, claimed before the mail is sent",
         function="notifications",
+    ),
+    Reaction(
+        "refunds",
+        on=("RefundRequested",),
+        effect="the payment provider gives the money back, or a credit account has it",
+        once_by="the provider: by the refund's id as its idempotency key; the account: the refund's state",
+        function="refunds",
     ),
     Reaction(
         "archive",
@@ -56,8 +76,8 @@ REACTIONS = (
     ),
     Reaction(
         "warehouse",
-        on=("ShipmentRequested",),
-        effect="the warehouse packs, and answers through the API",
+        on=("ShipmentRequested", "ShipmentCancelled", "OrderCancelRequested"),
+        effect="the warehouse packs, or stops what it can, and answers through the API",
         once_by="the warehouse, by shipment_id",
     ),
 )

@@ -12,17 +12,24 @@ from functions.model import entities as e
 
 # fmt: off
 CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE")
+ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        by="api, erasure")
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
 PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
+DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
+REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          by="api, lapse")
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            since="placed_at", by="api, reactions")
 ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    since="placed_at", by="archive")
 EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                by="api, lapse")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}")
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",                                                                                                                                                          by="api, refunds")
+REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            by="api, lapse, refunds")
+RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
 SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     by="fulfilment, api")
 INVOICE        = Row(e.Invoice,       "ORDER#{order_id} / INVOICE#{invoice_id}",               gsi1="INVOICE#{invoice_id} / INVOICE", gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}", unique=("invoice_id",),     by="fulfilment")
 INVOICE_SERIES = Row(e.InvoiceSeries, "SERIES#{series} / SERIES",                                                                                                                                                                 by="fulfilment")
+ACCOUNT        = Row(e.Account,       "ACCOUNT#{account_id} / BALANCE",                        gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",                                                                                by="api, refunds")
+ENTRY          = Row(e.Entry,         "ACCOUNT#{account_id} / ENTRY#{version:010}",            since="at",                                                                                                                                by="api, refunds")
 COMMAND        = Row(e.Command,       "COMMAND#{caller}#{key} / {command}",                    kind="marker")
 EFFECT         = Row(e.Effect,        "EFFECT#{effect_id} / {reaction}",                       kind="marker",                                                                                                                      by="reactions")
 NOTIFICATION   = Row(e.Notification,  "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}", gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}", kind="marker", unique=("effect_id",),                                     by="notifications")
@@ -37,7 +44,17 @@ BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
 PROJECTED: Mapping[str, tuple[str, ...] | None] = {  # None: all attributes. A projection cannot be changed later.
     "GSI1": None,
-    "GSI2": tuple(sorted({"type", "schema", *get_type_hints(e.QueuedOrder), *get_type_hints(e.Activity)})),
+    "GSI2": tuple(
+        sorted(
+            {
+                "type",
+                "schema",
+                *get_type_hints(e.QueuedOrder),
+                *get_type_hints(e.Activity),
+                *get_type_hints(e.ErasedCustomer),
+            }
+        )
+    ),
     "GSI3": None,
 }
 

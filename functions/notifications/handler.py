@@ -29,14 +29,16 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 def notify(shop: Shop, environment: Notifications, told: Received) -> None:
     """Send the mail of an event, unless it was sent or nobody wants it. Raises what shall be tried again."""
-    about = letter(shop, told.data.customer_id, told.data.order_id)
-    if about is None:
+    customer_id = told.data.customer_id  # None: of money that fits no order, which is a person's to look at
+    about = customer_id and letter(shop, customer_id, told.data.order_id)
+    if not about:
         wiring.log.info("not wanted", extra={"event": told.id, "order_id": told.data.order_id})
         return
     mine = claim(shop, told.name, told.id, told.at, about.order)
     if mine is None:
         return
-    mail = written(told.name, about.customer, about.order, environment.shop_name)
+    amount = getattr(told.data, "amount", None)
+    mail = written(told.name, about.customer, about.order, environment.shop_name, amount)
     message_id = _send(environment.sender, about.customer.email, mail, told.id)
     mark_sent(shop, mine, message_id)
     wiring.log.info(

@@ -2,30 +2,60 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
+from functions.model.amounts import in_percent, tax_in
 from functions.model.entities import Customer, Order
 from functions.model.money import shown
 
 
 @dataclass(frozen=True)
 class Words:
-    """What a mail says, with `{number}` for the order's short number."""
+    """What a mail says: `{number}` is the order's short number, `{amount}` the money that the event is about.
+
+    `goes`: whether goods are on their way, or will be, so that the mail says where to.
+    """
 
     subject: str
     opening: str
+    goes: bool = False
 
 
 WORDS: Mapping[str, Words] = {
-    "OrderPlaced": Words("We have your order {number}", "Thank you. Your goods are reserved until you have paid."),
-    "OrderPaid": Words("Your order {number} is paid", "Thank you. Your payment has arrived; we are packing."),
-    "OrderCancelled": Words("Your order {number} is cancelled", "Your order is cancelled. You owe us nothing."),
-    "OrderLapsed": Words("Your order {number} has lapsed", "We had no payment in time and have let your goods go."),
-    "OrderShipped": Words("Your order {number} is on its way", "Your parcel has left our warehouse."),
-    "OrderDelivered": Words("Your order {number} has arrived", "Your parcel has been delivered. Enjoy it."),
+    "OrderPlaced": Words(
+        "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", goes=True
+    ),
+    "OrderPaid": Words(
+        "Your order {number} is paid", "Thank you. Your payment has arrived; we are packing.", goes=True
+    ),
+    "OrderCancelled": Words(
+        "Your order {number} is cancelled",
+        "Your order is cancelled. You owe us nothing; what you have paid goes back to you.",
+    ),
+    "OrderLapsed": Words(
+        "Your order {number} has lapsed",
+        "We had no full payment in time and have let your goods go. What you have paid goes back to you.",
+    ),
+    "OrderCancelRequested": Words(
+        "You want to cancel your order {number}",
+        "We have asked our warehouse to stop it, and tell you as soon as we know.",
+    ),
+    "OrderCancelRefused": Words(
+        "Your order {number} could not be stopped",
+        "It was too late to stop it. You can send it back once you have it.",
+        goes=True,
+    ),
+    "OrderPartlyShipped": Words(
+        "A part of your order {number} is on its way", "A parcel has left our warehouse; the rest follows.", goes=True
+    ),
+    "OrderShipped": Words("Your order {number} is on its way", "All your goods have left our warehouse.", goes=True),
+    "OrderDelivered": Words("Your order {number} has arrived", "All your goods have been delivered. Enjoy.", goes=True),
+    "OrderPartlyReturned": Words("A part of your order {number} is back", "We have the goods that you sent back."),
+    "OrderReturned": Words("Your order {number} is back", "We have all your goods back."),
+    "RefundSucceeded": Words("Money back for your order {number}", "We have given you {amount} back."),
 }
 
 
@@ -36,21 +66,29 @@ class Mail:
     html: str
 
 
-def written(event: str, customer: Customer, order: Order, shop_name: str) -> Mail:
-    """The mail that tells this customer of this event of their order. Everything in the HTML is escaped."""
+def written(event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None) -> Mail:
+    """The mail that tells this customer of this event of their order. Everything in the HTML is escaped.
+
+    `amount`: the money that the event is about, if it is about some of its own.
+    """
     words = WORDS[event]
     number = order.order_id[:8].upper()
+    money = partial(shown, currency=order.currency)
+    tax = tax_in(order.total, order.tax_rate)
     context = {
-        "opening": words.opening,
+        "opening": words.opening.format(amount="" if amount is None else money(amount)),
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,
-        "address": order.address,
+        "address": order.address if words.goes else None,
         "lines": [
-            {"name": line.name, "quantity": line.quantity, "price": shown(line.price * line.quantity, order.currency)}
+            {"name": line.name, "quantity": line.quantity, "price": money(line.price * line.quantity)}
             for line in order.lines.values()
         ],
-        "total": shown(order.total, order.currency),
+        "discount": {"code": order.discount.code, "amount": money(-order.discount.amount)} if order.discount else None,
+        "shipping": money(order.shipping) if order.shipping else None,
+        "total": money(order.total),
+        "tax": {"percent": in_percent(tax.rate), "amount": money(tax.tax)} if tax.rate else None,
     }
     return Mail(
         subject=words.subject.format(number=number),

@@ -1,10 +1,10 @@
 """What the archive does to the table: close an order to every other writer, list what it owns, leave a stub.
 
-1. Once its log is complete, the order becomes ARCHIVING under its version; what is written beside it depends on the
-order as it was read, so whoever read it before decides anew (and a payment told of later than that stays with the
-stub). 2. Everything in its partition is read, consistently. 3. Once that lies in the archive, exactly what the object
-lists is deleted, and the order gives place to a small stub that stays for ever. Each step can be done again at any
-point.
+1. Once its log is complete and no money is on its way back, the order becomes ARCHIVING under its version; what is
+written beside it depends on the order as it was read, so whoever read it before decides anew (and a payment told of
+later than that stays with the stub). An order that was returned meanwhile has another end, and stays until then.
+2. Everything in its partition is read, consistently. 3. Once that lies in the archive, exactly what the object lists is
+deleted, and the order gives place to a small stub that stays for ever. Each step can be done again at any point.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from functions.dynamodb.images import Image
 from functions.dynamodb.writes import change, turn
 from functions.model.derived import LOGS
-from functions.model.entities import ArchivedOrder, Order
-from functions.model.patterns import A12, A12b
+from functions.model.entities import ArchivedOrder, Order, RefundStatus
+from functions.model.patterns import A12, C5, A12b
 from functions.model.states import moved
-from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, TIMELINE
+from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, REFUND, TIMELINE
 from functions.shop.shop import Shop, decided_again
 
 STAYS = {ORDER.type, INVOICE.type}
 """What an archived order leaves in the table: its stub, and its invoices, which the law wants kept and found."""
+ON_ITS_WAY: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
+"""The states of a refund that somebody still works on."""
 
 
 class NotReady(Exception):
-    """The order's log is not complete yet: the copies are behind the archive, and will catch up."""
+    """The order's log is not complete yet, or money is still on its way back: the others will catch up."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Estate:
 
 
 def close(shop: Shop, order_id: str) -> Estate | None:
-    """Steps 1 and 2. None where the order is archived already, or was never there.
+    """Steps 1 and 2. None where the order is archived already, or was never there, or its end was put off.
 
     Raises WrongState where the order is not closed, NotReady.
     """
@@ -50,9 +52,13 @@ def close(shop: Shop, order_id: str) -> Estate | None:
             return None
         if order.status == "ARCHIVING":
             return order
+        if shop.table.get(C5, order_id=order_id):  # a return has put its end off; this was the end before
+            return None
         after = moved(order, "archive", shop.instant())
-        if missing := _unlogged(shop.table.partition(A12b, order_id=order_id), order.version):
+        images = shop.table.partition(A12b, order_id=order_id)
+        if missing := _unlogged(images, order.version):
             raise NotReady(f"versions {missing} of the order are not in its log")
+        _money_must_be_back(images)
         shop.table.write(change(ORDER, order, after))
         return after
 
@@ -62,6 +68,7 @@ def close(shop: Shop, order_id: str) -> Estate | None:
     images = shop.table.partition(A12b, order_id=order_id)
     if _unlogged(images, order.version - 1):  # the log was complete when the archive took over: it is being deleted
         return Estate(order, None)
+    _money_must_be_back(images)  # a refund that had failed may have been sent anew just then
     return Estate(order, [_as_closed(image, images) for image in images])
 
 
@@ -70,6 +77,13 @@ def _unlogged(images: Sequence[Image], version: int) -> list[int]:
     logs = {log.into.type for log in LOGS if log.gapless and log.of is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in range(1, version + 1) for log in logs if (log, number) not in seen})
+
+
+def _money_must_be_back(images: Sequence[Image]) -> None:
+    """Raises NotReady while a refund is neither done nor given up: what works on it would not find it any more."""
+    refunds = [image for image in images if image["type"]["S"] == REFUND.type]
+    if waiting := [image["refund_id"]["S"] for image in refunds if image["status"]["S"] in ON_ITS_WAY]:
+        raise NotReady(f"refunds {waiting} are on their way")
 
 
 def _as_closed(image: Image, images: Sequence[Image]) -> Image:

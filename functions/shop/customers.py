@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.dynamodb.writes import change, put
-from functions.model.entities import Customer, EmailClaim, OrderSummary, Settings, SettingsName
-from functions.model.errors import AlreadyExists, EmailTaken, NotFound, NotRegistered
+from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
+from functions.model.errors import AlreadyExists, EmailTaken, NotFound, NotRegistered, WrongState
 from functions.model.patterns import A1, A2, A3, A4, A4b
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, Shop, decided_again
@@ -17,7 +17,7 @@ NOTIFY_BY_DEFAULT = {"email": True, "sms": False}
 def register(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
     """Make the caller a customer with a verified e-mail address, which becomes theirs alone in the same transaction.
 
-    Raises AlreadyExists, EmailTaken. Not repeatable: the second time the customer exists.
+    Raises AlreadyExists, EmailTaken; WrongState for who was forgotten. Not repeatable: the second time there is one.
     """
     now = shop.instant()
     customer = Customer(
@@ -30,10 +30,17 @@ def register(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
     )
     claim = EmailClaim(email_hash=customer.email_hash, customer_id=caller.id, created_at=now)
     shop.table.write(
-        put(CUSTOMER, customer, refused=lambda found: AlreadyExists("customer")),
+        put(CUSTOMER, customer, refused=_is_there),
         put(EMAIL_CLAIM, claim, refused=lambda found: EmailTaken()),
     )
     return customer
+
+
+def _is_there(found: Customer | ErasedCustomer | None) -> Exception:
+    """Who was forgotten cannot come back under the same login: what is left of them would be theirs again."""
+    return (
+        WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
+    )
 
 
 def email_hash(shop: Shop, email: str) -> str:

@@ -1,104 +1,212 @@
-"""Payments, as the provider tells of them. The provider is right about money, the shop is right about orders."""
+"""Payments, as the provider tells of them. The provider is right about money, the shop is right about orders.
+
+Money for an order that waits for it counts up to what is due. Whatever came beside that is given back at once: its
+refund stands in the transaction that keeps the payment. News come in any order: a payment moves only as the table of
+states says, later news of an earlier state changes nothing, and news of a state that others must lead to come again.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import Changed, Write, absent, change, put, unchanged
-from functions.model.entities import ArchivedOrder, Order, Payment
-from functions.model.patterns import A12, C2
-from functions.model.states import moved
-from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT
+from functions.dynamodb.writes import Write, change, put, unchanged
+from functions.model.entities import ArchivedOrder, Order, Payment, RefundReason
+from functions.model.errors import WrongState
+from functions.model.patterns import C2
+from functions.model.states import PaymentCommand, moved, moved_payment
+from functions.model.table import ORDER, PAYMENT, REFUND
 from functions.shop.keyed import Answer, once_per_key
+from functions.shop.refunds import as_read, left_of, order_beside, requested, takes_no_more
+from functions.shop.settling import PROVIDER
 from functions.shop.shop import Shop
 
-PROVIDER = "payment-provider"
-ARCHIVING_SECONDS = 60
 NO_ORDER = "none"
 """Stands in the key of a payment that names no order we could have."""
+EARLY_SECONDS = 60
+Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
+# payments -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Told:
-    """What the provider says happened: by its event and payment ids, for this order, in minor units."""
+    """What the provider says happened: by its event and payment ids, for this order, in minor units.
+
+    `reason`: why it failed, in the provider's words for machines.
+    """
 
     event_id: str
     payment_id: str
     order_id: str
-    outcome: Literal["succeeded", "failed"]
+    outcome: Literal["authorised", "succeeded", "failed"]
     amount: int
     currency: str
+    reason: str | None = None
 
 
 def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
-    """Keep what the provider tells; an order that waits for exactly this money is paid in the same transaction.
+    """Keep what the provider tells of a payment; an order that waits for its money is paid in the same transaction.
 
-    Each event is taken once, by its id. Money that fits no order waiting for it is kept as UNMATCHED with the reason:
-    the provider is answered as always, a person must look. Result: {"payment_id", "status", "reason"}.
+    Each event is taken once, by its id. Of money for a PENDING order, what is above what is due is given back (EXCESS;
+    all of it where the order counts as many payments as it may already); money for an order that does not wait for it
+    any more is given back whole (LATE). Money that fits no order is kept as UNMATCHED with the reason: the provider is
+    answered as always, a person must look. Result: {"payment_id", "status", "reason"}.
 
     Raises Busy while the order is being archived: the provider tells again.
     """
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        order = shop.table.get(A12, order_id=told.order_id)
-        if isinstance(order, Order) and order.status == "ARCHIVING":  # what it owns is being listed and deleted
-            raise Busy(ARCHIVING_SECONDS)
+    def decide() -> Decision:
+        order = order_beside(shop, told.order_id)
         known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
-        if known is not None and (known.status != "FAILED" or told.outcome == "failed"):
-            return [unchanged(PAYMENT, known)], _result(known)  # money that came does not fail any more
-        reason = "" if told.outcome == "failed" else _mismatch(order, told)
-        payment = _payment(shop, told, reason)
-        writes: list[Write[Any]] = []
-        if known is None:
-            writes.append(put(PAYMENT, payment))
+        if told.outcome == "succeeded":
+            came = _captured(shop, known, told, order)
         else:
-            payment = replace(payment, created_at=known.created_at, version=known.version + 1)
-            writes.append(change(PAYMENT, known, payment))
-        if payment.status == "CAPTURED" and isinstance(order, Order):
-            writes.append(change(ORDER, order, moved(order, "pay", shop.instant())))
-        elif isinstance(order, Order):  # a child is added only to an order as it was read: it may be going away
-            writes.append(unchanged(ORDER, order))
-        elif isinstance(order, ArchivedOrder):
-            writes.append(unchanged(ARCHIVED_ORDER, order))
-        else:
-            key = ORDER.key(order_id=told.order_id)
-            writes.append(absent(ORDER, key, refused=lambda found: Changed(ORDER, key)))
-        return writes, _result(payment)
+            came = _moved(shop, known, told, "authorise" if told.outcome == "authorised" else "fail", told.reason)
+        if came is None:
+            assert known is not None, "what is new is news"
+            return [unchanged(PAYMENT, known)], _result(known)
+        write = put(PAYMENT, came) if known is None else change(PAYMENT, known, came)
+        if came.status == "CAPTURED" and isinstance(order, Order):
+            return [write, *_counted(shop, order, came)], _result(came)
+        return [write, as_read(told.order_id, order)], _result(came)
 
     return once_per_key(shop, PROVIDER, told.event_id, "record_payment", body, decide)
 
 
+def _captured(shop: Shop, known: Payment | None, told: Told, order: Order | ArchivedOrder | None) -> Payment | None:
+    """The payment whose money is here, for the order or for none."""
+    if reason := _mismatch(order, told):
+        return _moved(shop, known, told, "unmatch", reason)
+    return _moved(shop, known, told, "capture", None)
+
+
 def _mismatch(order: Order | ArchivedOrder | None, told: Told) -> str:
-    """Why this money pays no order; "" where it does."""
+    """Why this money is for no order; "" where it is."""
     if order is None:
         return "there is no such order"
     if isinstance(order, ArchivedOrder):
         return "the order is archived"
-    if order.status != "PENDING":
-        return f"the order is {order.status}"
     if told.currency != order.currency:
         return f"the order is in {order.currency}"
-    if told.amount != order.total:
-        return f"the order costs {order.total}"
+    if told.amount < 1:
+        return "nothing came"
     return ""
 
 
-def _payment(shop: Shop, told: Told, reason: str) -> Payment:
+def _moved(
+    shop: Shop, known: Payment | None, told: Told, command: PaymentCommand, reason: str | None
+) -> Payment | None:
+    """The payment after what is told of it; None where that is no step on. One that is heard of first is new."""
     now = shop.instant()
-    status: Literal["CAPTURED", "FAILED", "UNMATCHED"]
-    status = "FAILED" if told.outcome == "failed" else "UNMATCHED" if reason else "CAPTURED"
-    return Payment(
+    before = known or Payment(
         order_id=told.order_id,
         payment_id=told.payment_id,
-        status=status,
+        status="FAILED" if command == "authorise" else "AUTHORISED",
         amount=told.amount,
         currency=told.currency,
-        reason=reason or None,
         created_at=now,
         updated_at=now,
+        version=0,
     )
+    try:
+        after = moved_payment(before, command, now)
+    except WrongState:
+        return None
+    return replace(after, amount=told.amount, currency=told.currency, reason=reason)
+
+
+def _counted(shop: Shop, order: Order, came: Payment) -> list[Write[Any]]:
+    """The writes of the order that money came for, and of the refund of what is not for it."""
+    counts = 0
+    if order.status == "PENDING" and not takes_no_more(shop, order):
+        counts = min(came.amount, order.total - order.paid)
+    writes: list[Write[Any]] = [as_read(order.order_id, order)]
+    if counts:
+        paid = order.paid + counts
+        after = moved(order, "pay" if paid == order.total else "pay_part", shop.instant())
+        writes = [change(ORDER, order, replace(after, paid=paid))]
+    if rest := came.amount - counts:
+        why: RefundReason = "EXCESS" if order.status == "PENDING" else "LATE"
+        refund = requested(shop, came, rest, why, number=1, customer_id=order.customer_id)
+        writes.append(put(REFUND, refund))
+    return writes
 
 
 def _result(payment: Payment) -> dict[str, Any]:
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}
+
+
+# disputes -------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Disputed:
+    """The customer's bank asks a payment back: it was `opened`, `won` by the shop, or `lost`. `reason`: the bank's."""
+
+    dispute_id: str
+    payment_id: str
+    order_id: str
+    outcome: Literal["opened", "won", "lost"]
+    reason: str | None = None
+
+
+def record_dispute(shop: Shop, told: Disputed) -> Answer:
+    """Keep what becomes of a disputed payment. Each dispute is opened once and closed once, however many events say so.
+
+    While it is open the payment is DISPUTED and gives nothing back. Lost, the bank has taken all that was left of it:
+    the order's money is less by that, and one that is not paid yet waits for it again. Won, it is here again; if the
+    order has ended meanwhile without being able to give it back, it is given back now.
+
+    Result: {"payment_id", "status", "reason"}, status null where there is no such payment. Raises Busy while the order
+    is being archived, and where what must have come before has not been told yet: the provider tells again.
+    """
+    asked = {"dispute_id": told.dispute_id, "outcome": told.outcome}
+
+    def decide() -> Decision:
+        order = order_beside(shop, told.order_id)
+        known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
+        if isinstance(order, Order) and _is_early(known, told):
+            raise Busy(EARLY_SECONDS)
+        if known is None:
+            return [], {"payment_id": told.payment_id, "status": None, "reason": "there is no such payment"}
+        after = _disputed(shop, known, told)
+        if after is None or not isinstance(order, Order):  # what matched no order is a person's to look at anyway
+            return [unchanged(PAYMENT, known)], _result(known)
+        return [change(PAYMENT, known, after), *_of_order(shop, order, known, told)], _result(after)
+
+    closes = "opened" if told.outcome == "opened" else "closed"
+    return once_per_key(shop, PROVIDER, f"{told.dispute_id} {closes}", "record_dispute", asked, decide)
+
+
+def _is_early(known: Payment | None, told: Disputed) -> bool:
+    """Whether this was told before what led to it: nobody disputes what did not come, or closes what is not open."""
+    before = ("AUTHORISED", "FAILED") if told.outcome == "opened" else ("AUTHORISED", "FAILED", "CAPTURED")
+    return known is None or known.status in before
+
+
+def _disputed(shop: Shop, known: Payment, told: Disputed) -> Payment | None:
+    """The payment after it; None where that is no step on."""
+    commands: dict[str, PaymentCommand] = {"opened": "dispute", "won": "win_dispute", "lost": "lose_dispute"}
+    try:
+        after = moved_payment(known, commands[told.outcome], shop.instant())
+    except WrongState:
+        return None
+    if told.outcome == "lost":
+        return replace(after, refunded=after.amount, reason=f"dispute lost: {told.reason}")
+    return after
+
+
+def _of_order(shop: Shop, order: Order, payment: Payment, told: Disputed) -> list[Write[Any]]:
+    """What the end of a dispute does to the money of the order."""
+    ended = order.status in ("CANCELLED", "LAPSED")
+    rest, number = left_of(shop, payment) if told.outcome == "lost" or (told.outcome == "won" and ended) else (0, 0)
+    if not rest:
+        return [as_read(order.order_id, order)]
+    if order.status == "PENDING":
+        waiting = replace(moved(order, "pay_part", shop.instant()), paid=order.paid - rest)
+        return [change(ORDER, order, waiting)]
+    after = replace(moved(order, "refund", shop.instant()), refunded=order.refunded + rest)
+    writes: list[Write[Any]] = [change(ORDER, order, after)]
+    if told.outcome == "won":
+        why: RefundReason = "LAPSED" if order.status == "LAPSED" else "CANCELLED"
+        refund = requested(shop, payment, rest, why, number=number, customer_id=order.customer_id)
+        writes.append(put(REFUND, refund))
+    return writes

@@ -5,7 +5,7 @@ from typing import Any
 
 from functions.dynamodb.writes import Write, adjust, change, put
 from functions.model.entities import Product, Stock
-from functions.model.errors import AlreadyExists, NotFound
+from functions.model.errors import AlreadyExists, Invalid, NotFound
 from functions.model.money import Currency
 from functions.model.patterns import A7, A11
 from functions.model.table import PRODUCT, STOCK
@@ -14,9 +14,17 @@ from functions.shop.shop import Caller, Shop, decided_again
 
 
 def create_product(
-    shop: Shop, caller: Caller, product_id: str, name: str, price: int, currency: Currency, parts: int
+    shop: Shop,
+    caller: Caller,
+    product_id: str,
+    name: str,
+    price: int,
+    currency: Currency,
+    parts: int,
+    *,
+    backorder: bool = False,
 ) -> Product:
-    """A product with no stock yet, one stock item per part. For staff. Raises AlreadyExists, NotAllowed."""
+    """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed."""
     caller.must_be("staff")
     now = shop.instant()
     product = Product(
@@ -25,9 +33,11 @@ def create_product(
         price=price,
         currency=currency,
         parts=parts,
+        backorder=backorder,
         created_at=now,
         updated_at=now,
     )
+    _must_have_one_debt(product)
     stock = [Stock(product_id=product_id, part=part, available=0, received=0, created_at=now) for part in range(parts)]
     shop.table.write(
         put(PRODUCT, product, refused=lambda found: AlreadyExists("product")), *(put(STOCK, part) for part in stock)
@@ -35,8 +45,24 @@ def create_product(
     return product
 
 
-def update_product(shop: Shop, caller: Caller, product_id: str, name: str | None, price: int | None) -> Product:
-    """What is None stays. For staff. Repeatable. Raises NotFound, NotAllowed."""
+def _must_have_one_debt(product: Product) -> None:
+    """One part below zero beside another that holds some would sell these to two."""
+    if product.backorder and product.parts > 1:
+        raise Invalid("backorder", "is for products whose stock is one part")
+
+
+def update_product(
+    shop: Shop,
+    caller: Caller,
+    product_id: str,
+    name: str | None = None,
+    price: int | None = None,
+    backorder: bool | None = None,
+) -> Product:
+    """What is None stays. For staff. Repeatable. Raises NotFound, Invalid, NotAllowed.
+
+    What was backordered before that is switched off stays so; nobody orders more until enough has come in.
+    """
     caller.must_be("staff")
 
     def attempt() -> Product:
@@ -45,7 +71,9 @@ def update_product(shop: Shop, caller: Caller, product_id: str, name: str | None
             before,
             name=before.name if name is None else name,
             price=before.price if price is None else price,
+            backorder=before.backorder if backorder is None else backorder,
         )
+        _must_have_one_debt(wanted)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.instant(), version=before.version + 1)

@@ -1,20 +1,31 @@
-"""Shipments: asked of the warehouse with the order's state, then moved by what the warehouse says."""
+"""Shipments: asked of the warehouse with the order's state, then sent, whole or in parts, and delivered as it says.
 
-from collections.abc import Iterator
+An order is asked for as one shipment. What the warehouse does not send with it becomes the next one, in the same
+transaction: so all shipments together are what was ordered, however many they are and whatever comes between.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from functions.dynamodb.keys import instant
 from functions.dynamodb.writes import Changed, change, put
-from functions.model.entities import ArchivedOrder, Order, Shipment
-from functions.model.errors import NotFound, WrongState
+from functions.model.entities import ArchivedOrder, Line, Order, Shipment
+from functions.model.errors import Invalid, NotFound, TooMuch, WrongState
 from functions.model.patterns import A12, A21, A16b, A21b, A21c
 from functions.model.states import moved, moved_shipment
 from functions.model.table import ORDER, SHIPMENT
-from functions.shop.orders import expiry, open_order, placed_by
+from functions.shop.ending import expiry
+from functions.shop.orders import open_order, placed_by
 from functions.shop.shop import Caller, Shop, decided_again
 
+MOST_PARCELS = 90
+"""In so many shipments an order is sent at most, so that one transaction can take all of them as delivered."""
+Quantities = Mapping[str, int]
+"""Pieces by product."""
 
+
+# asked for ------------------------------------------------------------------------------------------------------------
 def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
     """Hand a paid order to the warehouse: its state and its shipment in one transaction, so that a cancel cannot race.
 
@@ -25,68 +36,116 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
         order = shop.table.get(A12, order_id=order_id)
         if not isinstance(order, Order) or order.status != "PAID":
             return None
-        now = shop.instant()
-        shipment = Shipment(
-            order_id=order_id,
-            shipment_id=f"{order_id}-1",
-            customer_id=order.customer_id,
-            status="REQUESTED",
-            quantities={id: line.quantity for id, line in order.lines.items()},
-            created_at=now,
-            updated_at=now,
-        )
-        shop.table.write(change(ORDER, order, moved(order, "fulfil", now)), put(SHIPMENT, shipment))
+        after = replace(moved(order, "fulfil", shop.instant()), parcels=1)
+        shipment = _requested(after, {id: line.quantity for id, line in order.lines.items()})
+        shop.table.write(change(ORDER, order, after), put(SHIPMENT, shipment))
         return shipment
 
     return decided_again(shop, attempt)
 
 
-def dispatch(
-    shop: Shop, caller: Caller, order_id: str, shipment_id: str, carrier: str, tracking_number: str
-) -> Shipment:
-    """The carrier has it. For the warehouse and staff. Repeatable with the same carrier and tracking number.
+def _requested(order: Order, quantities: Quantities) -> Shipment:
+    """The last shipment of an order so far, for the warehouse to pack."""
+    return Shipment(
+        order_id=order.order_id,
+        shipment_id=f"{order.order_id}-{order.parcels}",
+        customer_id=order.customer_id,
+        status="REQUESTED",
+        quantities=quantities,
+        created_at=order.updated_at,
+        updated_at=order.updated_at,
+    )
 
-    Raises NotAllowed, NotFound, WrongState.
+
+# sent -----------------------------------------------------------------------------------------------------------------
+def dispatch(
+    shop: Shop,
+    caller: Caller,
+    order_id: str,
+    shipment_id: str,
+    carrier: str,
+    tracking_number: str,
+    quantities: Quantities | None = None,
+) -> Shipment:
+    """The carrier has it, or so much of it; None: all that is in it. What is left is the order's next shipment.
+
+    For the warehouse and staff. Repeatable with the same carrier, tracking number and quantities. Raises NotAllowed,
+    NotFound, WrongState, Invalid, TooMuch(product, how many are in it), TooMuch(parcels).
     """
     caller.must_be("warehouse", "staff")
+    if quantities is not None and (not quantities or min(quantities.values()) < 1):
+        raise Invalid("quantities", "is empty, or one of them is less than one")
 
     def attempt() -> Shipment:
         before = _shipment(shop, order_id, shipment_id)
-        told = replace(before, carrier=carrier, tracking_number=tracking_number)
+        sent = dict(before.quantities if quantities is None else quantities)
+        told = replace(before, carrier=carrier, tracking_number=tracking_number, quantities=sent)
         if before.status != "REQUESTED" and told == before:
             return before
         now = shop.instant()
         after = moved_shipment(told, "dispatch", now)
+        left = _left(before.quantities, sent)
         order = open_order(shop, order_id, "dispatch")
-        shop.table.write(change(SHIPMENT, before, after), change(ORDER, order, moved(order, "dispatch", now)))
+        if left and order.parcels >= MOST_PARCELS:
+            raise TooMuch("parcels", MOST_PARCELS)
+        lines = {id: replace(line, shipped=line.shipped + sent.get(id, 0)) for id, line in order.lines.items()}
+        all_sent = all(line.shipped == line.quantity for line in lines.values())
+        shipped = replace(
+            moved(order, "dispatch" if all_sent else "dispatch_part", now),
+            lines=lines,
+            parcels=order.parcels + bool(left),
+        )
+        following = [put(SHIPMENT, _requested(shipped, left))] if left else []
+        shop.table.write(change(SHIPMENT, before, after), change(ORDER, order, shipped), *following)
         return after
 
     return decided_again(shop, attempt)
 
 
-def deliver(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
-    """The customer has it; from now the order can still be returned for a while, then it expires. Repeatable.
+def _left(there: Quantities, taken: Quantities) -> dict[str, int]:
+    """What is left of a shipment; raises TooMuch where more of a product is taken than is there."""
+    for id, quantity in taken.items():
+        if quantity > (most := there.get(id, 0)):
+            raise TooMuch(id, most)
+    left = {id: quantity - taken.get(id, 0) for id, quantity in there.items()}
+    return {id: quantity for id, quantity in left.items() if quantity}
 
-    Raises NotAllowed, NotFound, WrongState.
+
+# delivered ------------------------------------------------------------------------------------------------------------
+def deliver(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
+    """The customer has it. With its last shipment the order is delivered: it can still be returned for a while, then
+    it expires. For the warehouse and staff. Repeatable. Raises NotAllowed, NotFound, WrongState.
     """
     caller.must_be("warehouse", "staff")
-    return decided_again(shop, lambda: _deliver(shop, order_id, shipment_id))
+
+    def attempt() -> Shipment:
+        before = _shipment(shop, order_id, shipment_id)
+        if before.status == "DELIVERED":
+            return before
+        (after,) = _arrive(shop, open_order(shop, order_id, "deliver"), [before])
+        return after
+
+    return decided_again(shop, attempt)
 
 
-def _deliver(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
-    before = _shipment(shop, order_id, shipment_id)
-    if before.status == "DELIVERED":
-        return before
+def _arrive(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
+    """Take these shipments of an order as delivered, and the order where that is all of it."""
     now = shop.instant()
-    after = moved_shipment(before, "deliver", now)
-    order = open_order(shop, order_id, "deliver")
-    delivered = moved(order, "deliver", now)
+    there = [moved_shipment(shipment, "deliver", now) for shipment in shipments]
+    lines: dict[str, Line] = {}
+    for id, line in order.lines.items():
+        arrived = sum(shipment.quantities.get(id, 0) for shipment in shipments)
+        lines[id] = replace(line, delivered=line.delivered + arrived)
+    all_there = all(line.delivered == line.quantity for line in lines.values())
+    after = replace(moved(order, "deliver" if all_there else "deliver_part", now), lines=lines)
+    if all_there:
+        after = replace(after, delivered_at=now)
     shop.table.write(
-        change(SHIPMENT, before, after),
-        change(ORDER, order, delivered),
-        expiry(shop, delivered, shop.return_window_days + shop.retention_days),
+        *(change(SHIPMENT, *pair) for pair in zip(shipments, there, strict=True)),
+        change(ORDER, order, after),
+        *([expiry(shop, after, shop.return_window_days + shop.retention_days)] if all_there else []),
     )
-    return after
+    return there
 
 
 def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
@@ -100,17 +159,22 @@ def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
-    """Take a shipped order as delivered. False where it was delivered or ended meanwhile. Repeatable."""
-    shipments = shop.table.query(A21, order_id=order_id, limit=100).items
-    on_their_way = [shipment.shipment_id for shipment in shipments if shipment.status == "DISPATCHED"]
+    """Take a shipped order as delivered, with all its shipments that are on their way, at once. Repeatable.
+
+    False where it was delivered or ended meanwhile, or is not shipped as a whole.
+    """
     try:
-        for shipment_id in on_their_way:
-            _deliver(shop, order_id, shipment_id)
+        order = open_order(shop, order_id, "deliver")
+        if order.status != "SHIPPED":
+            return False
+        shipments = list(shop.table.every(A21, order_id=order_id))
+        _arrive(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
     except (WrongState, NotFound, Changed):  # the index shows what was
         return False
-    return bool(on_their_way)
+    return True
 
 
+# reading --------------------------------------------------------------------------------------------------------------
 def _shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
     found = shop.table.get(A21c, order_id=order_id, shipment_id=shipment_id)
     if found is None:
@@ -122,7 +186,7 @@ def shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipm
     """A21. For who placed the order, staff and the warehouse. Raises NotFound."""
     if "warehouse" not in caller.groups:
         placed_by(shop, caller, order_id)
-    return shop.table.query(A21, order_id=order_id, limit=100).items
+    return shop.table.query(A21, order_id=order_id, limit=MOST_PARCELS).items
 
 
 def shipment_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> Shipment:

@@ -1,9 +1,10 @@
 """What every command is given: the table, the clock, the source of ids, and how long things last."""
 
+import base64
 import hashlib
 import hmac
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -17,13 +18,19 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """`pepper` makes ids that nobody can guess from what they are made of. The days say when a closed order expires."""
+    """`pepper` makes ids that nobody can guess from what they are made of. The days say when a closed order expires.
+
+    `shipping`: what it costs to send an order, by currency (free in others). `tax_rate`: in hundredths of a percent,
+    contained in every price.
+    """
 
     table: Table
     new_id: Callable[[], str]
     pepper: bytes = b""
     retention_days: int = 365
     return_window_days: int = 30
+    shipping: Mapping[str, int] = field(default_factory=dict)
+    tax_rate: int = 0
 
     def now(self) -> datetime:
         return self.table.clock()
@@ -36,6 +43,10 @@ class Shop:
         """32 bytes that only this shop can make of these parts; no two lists of parts run together."""
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper, text, hashlib.sha256).digest()
+
+    def id_of(self, *parts: str) -> str:
+        """The id that these parts make, and always make: 128 bits in 26 characters, so that nobody guesses one."""
+        return base64.b32encode(self.digest(*parts)[:16]).decode().rstrip("=").lower()
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,9 @@ class _Compiler:
 
         def matches(value: object) -> bool:
             # Fields are ANDed within one element, so that two elements of a list cannot match half each.
-            return any(all(field(element) for field in fields) for element in _elements(value))
+            if isinstance(value, list):
+                return any(all(field(element) for field in fields) for element in value or [MISSING])
+            return all(field(value) for field in fields)
 
         return matches
 
@@ -110,7 +112,7 @@ class _Compiler:
             _refuse((name,), f"a DynamoDB filter may start with {', '.join(self._dialect.keys)}")
         here = (*path, name)
         inner = self._leaf(rule, here) if isinstance(rule, list) else self._object(rule, here)
-        return lambda value: inner(value.get(name, MISSING) if isinstance(value, Mapping) else MISSING)
+        return lambda value: inner(value.get(name, MISSING) if isinstance(value, dict | Mapping) else MISSING)
 
     def _alternatives(self, rule: object, path: Path) -> Matcher:
         if not isinstance(rule, list) or len(rule) < 2:
@@ -214,13 +216,8 @@ _COMPARISONS: Final[Mapping[str, Callable[[Decimal, Decimal], bool]]] = {
 _RANGES: Final = [(one,) for one in _COMPARISONS] + [(low, high) for low in (">", ">=") for high in ("<", "<=")]
 
 
-def _elements(value: object) -> list[object]:
-    """What a field of the pattern is looked up in: an object, or each object of an array of them."""
-    return list(value) or [MISSING] if isinstance(value, list) else [value]
-
-
 def _leaves(value: object) -> list[object]:
-    return list(_scalars(value)) or [MISSING]
+    return [value] if isinstance(value, str) else list(_scalars(value)) or [MISSING]
 
 
 def _scalars(value: object) -> Iterator[object]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 LambdaRecord: TypeAlias = Mapping[str, Any]
@@ -16,7 +17,7 @@ LambdaRecord: TypeAlias = Mapping[str, Any]
 TIME_TO_LIVE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StreamRecord:
     """A record waiting for its function. `sequence_number` is a decimal string, to be compared as a number.
 
@@ -26,10 +27,17 @@ class StreamRecord:
 
     event: LambdaRecord
     sequence_number: str
-    item: str
     created_at: float
     polled_at: float
-    size_bytes: int
+
+    # Asked for only of a record that passes the filters: most do not, and reading them all as JSON takes longest.
+    @cached_property
+    def item(self) -> str:
+        return json.dumps(self.event["dynamodb"]["Keys"], sort_keys=True)
+
+    @cached_property
+    def size_bytes(self) -> int:
+        return len(json_text(self.event).encode())
 
     @classmethod
     def of(cls, event: LambdaRecord, polled_at: float) -> "StreamRecord":
@@ -37,10 +45,8 @@ class StreamRecord:
         return cls(
             event=event,
             sequence_number=change["SequenceNumber"],
-            item=json.dumps(change["Keys"], sort_keys=True),
             created_at=change.get("ApproximateCreationDateTime", polled_at),
             polled_at=polled_at,
-            size_bytes=len(json_text(event).encode()),
         )
 
 
@@ -106,6 +112,8 @@ def _json_values(value: Any) -> Any:
 
 def _same(old: Any, new: Any) -> bool:
     """Whether two images, or parts of them, hold the same: the elements of a set have no order."""
+    if old == new:
+        return True
     match old, new:
         case (
             ({"SS": list(a)}, {"SS": list(b)}) | ({"NS": list(a)}, {"NS": list(b)}) | ({"BS": list(a)}, {"BS": list(b)})
@@ -116,4 +124,4 @@ def _same(old: Any, new: Any) -> bool:
         case list(), list():
             return len(old) == len(new) and all(_same(one, other) for one, other in zip(old, new, strict=True))
         case _:
-            return bool(old == new)
+            return False

@@ -21,6 +21,9 @@ VARIABLES = {
     "WEBHOOK_SECRET": "webhook",
     "RETENTION_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
+    "SHIPPING": "USD:590",
+    "TAX_RATE": "2000",
+    "SHOP_NAME": "Elm & Sons",
 }
 
 

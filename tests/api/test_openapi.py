@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.api import customers, docs, orders, payments, products, shipments
+from functions.api import accounts, customers, discounts, docs, orders, payments, products, shipments, tenders
 from functions.api.context import PUBLIC
 from functions.api.fields import COUNTRIES
 from functions.api.handler import app, handler
@@ -15,6 +15,7 @@ from functions.api.openapi import document
 from tests.api.asking import answer_to, event
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
+PAGES = {"GET /invoices/{invoice_id}/print": "text/html"}
 DOCUMENT = document(app)
 OPERATIONS = {
     f"{method.upper()} {path}": operation
@@ -52,7 +53,8 @@ def test_a_route_says_what_it_does_and_what_it_answers(key: str) -> None:
     assert good
     for status, answer in operation["responses"].items():
         (media_type,) = answer["content"]
-        assert media_type == ("application/json" if status in good else "application/problem+json")
+        answers = PAGES.get(key, "application/json")
+        assert media_type == (answers if status in good else "application/problem+json")
         assert answer["content"][media_type]["schema"]
     assert (operation.get("security") == []) == (key in PUBLIC)
     assert ("401" in operation["responses"]) == (key not in PUBLIC)
@@ -67,7 +69,9 @@ def test_operations_have_names_of_their_own() -> None:
 def test_placing_an_order_lists_every_way_it_may_fail() -> None:
     responses = OPERATIONS["POST /orders"]["responses"]
     assert set(responses) == {"200", "201", "400", "401", "409", "413", "415", "422", "500", "503"}
-    for slug in ("not-registered", "unknown-products", "mixed-currencies", "out-of-stock", "price-changed"):
+    for slug in (
+        "not-registered", "unknown-products", "mixed-currencies", "out-of-stock", "price-changed", "discount-not-valid",
+    ):  # fmt: skip
         assert f"`{slug}`" in responses["409"]["description"]
 
 
@@ -85,7 +89,12 @@ def test_every_reference_leads_somewhere() -> None:
         products.NewProduct,
         products.ProductChange,
         products.Receipt,
+        discounts.NewDiscount,
         orders.NewOrder,
+        accounts.NewCredit,
+        accounts.GiftCardCode,
+        accounts.NewTransfer,
+        tenders.CreditPayment,
         shipments.Dispatched,
         payments.ProviderEvent,
     ],

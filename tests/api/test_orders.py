@@ -7,7 +7,8 @@ import pytest
 from functions.dynamodb.writes import put
 from functions.model.entities import OPEN, ArchivedOrder
 from functions.model.table import ARCHIVED_ORDER
-from tests.api.asking import ANN, STAFF, Api, answer_to, event, new_order
+from functions.shop.shipments import request_shipment
+from tests.api.asking import ANN, STAFF, WAREHOUSE, Api, answer_to, event, new_order
 
 
 def placed(api: Api, key: str = "key-1", **quantities: int) -> str:
@@ -103,14 +104,25 @@ def test_an_order_is_cancelled_and_its_goods_are_free_again(api: Api) -> None:
     assert api.ask("GET", "/orders", STAFF, status="PENDING").said["items"] == []
 
 
-def test_an_order_that_is_paid_for_is_not_cancelled(api: Api) -> None:
+def test_an_order_that_is_paid_for_is_cancelled_and_its_money_goes_back(api: Api) -> None:
     id = placed(api)
     api.pay(id)
+    cancelled = api.ask("POST", f"/orders/{id}/cancel", ANN).said
+    assert [cancelled[name] for name in ("status", "paid", "refunded", "due")] == ["CANCELLED", 2500, 2500, 0]
+    assert api.ask("POST", f"/orders/{id}/cancel", ANN).said == cancelled
+
+
+def test_an_order_that_is_on_its_way_is_not_cancelled(api: Api) -> None:
+    id = placed(api)
+    api.pay(id)
+    request_shipment(api.shop, id)
+    sent = {"carrier": "DHL", "tracking_number": "42"}
+    assert api.ask("POST", f"/orders/{id}/shipments/{id}-1/dispatched", WAREHOUSE, sent).status == 200
     refused = api.ask("POST", f"/orders/{id}/cancel", ANN)
     assert (refused.status, refused.problem) == (409, "wrong-state")
     assert {name: refused.said[name] for name in ("what", "state", "command")} == {
         "what": "order",
-        "state": "PAID",
+        "state": "SHIPPED",
         "command": "cancel",
     }
 

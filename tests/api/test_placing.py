@@ -24,7 +24,10 @@ def test_an_order_is_placed_and_its_goods_are_reserved(api: Api) -> None:
     assert "idempotent-replayed" not in placed.headers
     said = placed.said
     assert (said["status"], said["total"], said["currency"]) == ("PENDING", 5 * 1250, "EUR")
-    assert said["lines"][0] == {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}
+    mugs = {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}
+    assert said["lines"][0] == mugs | dict.fromkeys(("backordered", "shipped", "delivered", "returned"), 0)
+    assert said["tax"] == {"rate": 2000, "net": 5208, "tax": 1042}
+    assert [said[name] for name in ("discount", "shipping", "paid", "refunded", "due")] == [None, 0, 0, 0, 6250]
     assert said["address"]["city"] == "Wien"
     assert (left(api), left(api, "pot")) == (8, 7)
     assert api.ask("GET", placed.headers["location"], ANN).said == said
@@ -33,7 +36,8 @@ def test_an_order_is_placed_and_its_goods_are_reserved(api: Api) -> None:
 def test_an_answer_shows_nothing_of_how_the_order_is_kept(api: Api) -> None:
     assert set(api.place().said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
-        "lines", "address",
+        "lines", "address", "discount", "shipping", "tax", "paid", "refunded", "due",
+        "delivered_at",
     }  # fmt: skip
 
 
@@ -160,6 +164,23 @@ def test_f6_a_new_order_is_in_its_states_list_at_once(api: Api) -> None:
     placed = api.place().said
     (listed,) = api.ask("GET", "/orders", STAFF, status="PENDING").said["items"]
     assert (listed["order_id"], listed["total"]) == (placed["order_id"], 2500)
+
+
+def test_shipping_is_added_by_the_currency(api: Api) -> None:
+    body = {"product_id": "cup", "name": "Cup", "price": 500, "currency": "USD"}
+    api.ask("POST", "/products", STAFF, body)
+    api.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 2}, key="r")
+    placed = api.place(cup=2).said
+    assert (placed["shipping"], placed["total"], placed["due"]) == (590, 1590, 1590)
+    assert placed["tax"] == {"rate": 2000, "net": 1325, "tax": 265}
+
+
+def test_what_is_not_there_is_told_as_backordered_where_it_may_be(api: Api) -> None:
+    api.ask("PATCH", "/products/mug", STAFF, {"backorder": True})
+    placed = api.place(mug=12, pot=1)
+    assert [line["backordered"] for line in placed.said["lines"]] == [2, 0]
+    assert api.ask("GET", "/products/mug/stock").said == {"product_id": "mug", "available": 0, "backorder": True}
+    assert api.place("key-2", mug=1, pot=10).said["short"] == {"pot": 9}
 
 
 # Every refusal is its own problem -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def test_a_product_is_offered_and_everybody_may_look_at_it(bare: Api) -> None:
     assert (made.status, made.headers["location"]) == (201, "/products/cup")
     assert made.said | CUP == made.said
     assert bare.ask("GET", "/products/cup").said == made.said
-    assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0}
+    assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0, "backorder": False}
 
 
 def test_a_product_is_offered_once(bare: Api) -> None:
@@ -35,6 +35,7 @@ def test_a_product_is_offered_once(bare: Api) -> None:
         *[("currency", currency) for currency in ("eur", "ABC", "", "EURO", None, 978)],
         *[("parts", parts) for parts in (0, -1, 21, 1.0, "1")],
         *[("name", name) for name in ("", " ", "x" * 201, "a\tb")],
+        *[("backorder", backorder) for backorder in (0, "yes", None)],
         ("colour", "blue"),
     ],
 )
@@ -53,6 +54,14 @@ def test_a_price_or_a_name_is_changed_and_the_other_stays(api: Api) -> None:
     assert api.ask("PATCH", "/products/mug", STAFF, {"name": "Red mug"}).said["name"] == "Red mug"
     seen = api.ask("GET", "/products/mug").said
     assert (seen["name"], seen["price"]) == ("Red mug", 990)
+
+
+def test_a_product_may_be_ordered_when_there_is_none_while_staff_say_so(bare: Api) -> None:
+    assert bare.ask("POST", "/products", STAFF, {**CUP, "backorder": True}).said["backorder"] is True
+    assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0, "backorder": True}
+    assert bare.ask("PATCH", "/products/cup", STAFF, {"backorder": False}).said["backorder"] is False
+    assert bare.ask("GET", "/products/cup").said["backorder"] is False
+    assert list(bare.ask("POST", "/products", STAFF, {**CUP, "parts": 2, "backorder": True}).wrong) == ["backorder"]
 
 
 def test_a_change_of_nothing_is_malformed(api: Api) -> None:

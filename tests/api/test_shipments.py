@@ -16,9 +16,9 @@ from tests.api.asking import ANN, STAFF, WAREHOUSE, Api
 DHL = {"carrier": "DHL", "tracking_number": "JD0146 000034"}
 
 
-def fulfilling(api: Api, key: str = "key-1") -> tuple[str, str]:
+def fulfilling(api: Api, key: str = "key-1", **quantities: int) -> tuple[str, str]:
     """An order that is paid for and in the warehouse's hands: its id, its shipment's id."""
-    order_id = str(api.place(key).said["order_id"])
+    order_id = str(api.place(key, ANN, **quantities).said["order_id"])
     api.pay(order_id, event_id=f"evt_{key}", payment_id=f"pi_{key}")
     shipment = request_shipment(api.shop, order_id)
     assert shipment is not None
@@ -49,6 +49,62 @@ def test_a_parcel_goes_its_way_and_everybody_concerned_sees_it(api: Api) -> None
         assert api.ask("POST", f"{path}/delivered", WAREHOUSE).said["status"] == "DELIVERED"
     whole = api.ask("GET", f"/orders/{order_id}/whole", ANN).said
     assert (whole["order"]["status"], whole["shipments"][0]["quantities"]) == ("DELIVERED", {"mug": 2})
+
+
+def test_an_order_is_sent_in_parts_and_its_lines_say_what_has_become_of_them(api: Api) -> None:
+    order_id, shipment_id = fulfilling(api, mug=2, pot=1)
+    path = f"/orders/{order_id}/shipments"
+    for _ in range(2):
+        part = api.ask("POST", f"{path}/{shipment_id}/dispatched", WAREHOUSE, {**DHL, "quantities": {"mug": 1}})
+        assert (part.status, part.said["quantities"]) == (200, {"mug": 1})
+    first, rest = api.ask("GET", path, ANN).said["items"]
+    assert (first, rest["status"], rest["quantities"]) == (part.said, "REQUESTED", {"mug": 1, "pot": 1})
+    order = api.ask("GET", f"/orders/{order_id}", ANN).said
+    assert (order["status"], order["delivered_at"]) == ("PARTIALLY_SHIPPED", None)
+    assert [(line["product_id"], line["quantity"], line["shipped"]) for line in order["lines"]] == [
+        ("mug", 2, 1),
+        ("pot", 1, 0),
+    ]
+    api.ask("POST", f"{path}/{rest['shipment_id']}/dispatched", WAREHOUSE, {**DHL, "tracking_number": "2"})
+    for one in (first, rest):
+        assert api.ask("POST", f"{path}/{one['shipment_id']}/delivered", WAREHOUSE).status == 200
+    order = api.ask("GET", f"/orders/{order_id}", ANN).said
+    assert (order["status"], order["delivered_at"]) == ("DELIVERED", order["updated_at"])
+    assert [(line["shipped"], line["delivered"], line["returned"]) for line in order["lines"]] == [(2, 2, 0), (1, 1, 0)]
+
+
+@pytest.mark.parametrize(("quantities", "field", "most"), [({"mug": 3}, "mug", 2), ({"mug": 1, "jar": 1}, "jar", 0)])
+def test_no_more_is_sent_than_a_parcel_holds(api: Api, quantities: dict[str, int], field: str, most: int) -> None:
+    order_id, shipment_id = fulfilling(api)
+    path = f"/orders/{order_id}/shipments/{shipment_id}/dispatched"
+    refused = api.ask("POST", path, WAREHOUSE, {**DHL, "quantities": quantities})
+    assert (refused.status, refused.problem) == (409, "too-much")
+    assert (refused.said["field"], refused.said["most"]) == (field, most)
+
+
+@pytest.mark.parametrize(
+    ("quantities", "field"),
+    [
+        ({}, "quantities"),
+        ([], "quantities"),
+        ({"mug": 0}, "quantities.mug"),
+        ({"mug": -1}, "quantities.mug"),
+        ({"mug": 1.0}, "quantities.mug"),
+        ({"mug": "1"}, "quantities.mug"),
+        ({"mug": True}, "quantities.mug"),
+        ({"mug": 10_001}, "quantities.mug"),
+        ({"": 1}, "quantities..[key]"),
+        ({"a#b": 1}, "quantities.a#b.[key]"),
+        ({f"p{number}": 1 for number in range(91)}, "quantities"),
+    ],
+)
+def test_quantities_are_whole_pieces_of_products(api: Api, quantities: Any, field: str) -> None:
+    order_id, shipment_id = fulfilling(api)
+    before = api.contents()
+    path = f"/orders/{order_id}/shipments/{shipment_id}/dispatched"
+    refused = api.ask("POST", path, WAREHOUSE, {**DHL, "quantities": quantities})
+    assert list(refused.wrong) == [field]
+    assert api.contents() == before
 
 
 def test_a_parcel_is_not_delivered_before_it_is_on_its_way(api: Api) -> None:
@@ -93,10 +149,10 @@ def test_a_shipment_is_asked_for_by_carrier_and_number(api: Api) -> None:
 # invoices -------------------------------------------------------------------------------------------------------------
 def test_an_invoice_is_shown_by_order_by_number_and_by_date(api: Api) -> None:
     order_id, _ = fulfilling(api)
-    number = issue_invoice(api.shop, "effect-1", order_id)
+    number = issue_invoice(api.shop, order_id)
     invoice = api.ask("GET", f"/orders/{order_id}/invoice", ANN).said
     assert (invoice["invoice_id"], invoice["total"], invoice["name"]) == (number, 2500, "Ann")
-    assert invoice["payments"] == [{"payment_id": "pi_key-1", "amount": 2500}]
+    assert invoice["payments"] == [{"payment_id": "pi_key-1", "method": "CARD", "amount": 2500}]
     assert invoice["lines"][0]["price"] == 1250
     assert api.ask("GET", f"/invoices/{number}", ANN).said == invoice
     today = invoice["issued_at"][:10]
@@ -113,7 +169,7 @@ def test_an_order_that_is_not_paid_for_has_no_invoice(api: Api) -> None:
 def test_invoices_are_cut_into_pages(api: Api) -> None:
     for number in range(3):
         order_id, _ = fulfilling(api, f"key-{number}")
-        issue_invoice(api.shop, f"effect-{number}", order_id)
+        issue_invoice(api.shop, order_id)
     first = api.ask("GET", "/customers/me/invoices", ANN, limit=2).said
     rest = api.ask("GET", "/customers/me/invoices", ANN, limit=2, cursor=first["cursor"]).said
     numbers = [invoice["invoice_id"][-1] for invoice in first["items"] + rest["items"]]

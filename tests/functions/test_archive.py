@@ -11,10 +11,10 @@ from functions.archive import order_object, restored
 from functions.dynamodb import store
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import KeyReused
-from functions.shop import orders, payments
+from functions.shop import ending, orders, payments, placing, returns
 from tests.functions.archiving import deliver, end, handle, is_archived, objects, of_order, owned, partition
 from tests.functions.faults import dying, losing_the_answer, meanwhile, refusing
-from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_while_the_copies_are_behind_an_order_is_left_as_it_is_and_archived_late
     floor.open_shop()
     order_id = floor.place(mug=1)
     floor.settle()
-    orders.cancel_order(floor.shop, ANN, order_id)
+    ending.cancel_order(floor.shop, ANN, order_id)
     order = orders.order_by_id(floor.shop, ANN, order_id)
     (message,) = of_order(end(floor, readers=(relay.handler,)))
     assert handle(message) == [message["messageId"]]
@@ -128,7 +128,7 @@ def test_an_order_that_is_not_closed_is_never_archived(floor: Shopfloor) -> None
     before = partition(floor, order_id)
     order = orders.order_by_id(floor.shop, ANN, order_id)
     assert isinstance(order, Order)
-    floor.shop.table.write(orders.expiry(floor.shop, order, days=0))
+    floor.shop.table.write(ending.expiry(floor.shop, order, days=0))
     (message,) = of_order(end(floor))
     assert handle(message) == [message["messageId"]]
     assert (partition(floor, order_id), objects(floor, "orders/")) == (before, {})
@@ -138,7 +138,7 @@ def test_f14_what_a_person_deletes_is_not_archived_what_ends_by_itself_is(floor:
     floor.open_shop()
     by_hand, by_time = floor.place("one", mug=1), floor.place("two", mug=1)
     for order_id in (by_hand, by_time):
-        orders.cancel_order(floor.shop, ANN, order_id)
+        ending.cancel_order(floor.shop, ANN, order_id)
     key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
     floor.settle()
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
@@ -159,6 +159,79 @@ def test_while_s3_is_away_nothing_leaves_the_table(floor: Shopfloor, order_id: s
     is_archived(floor, order_id, before)
 
 
+# what is returned and refunded ----------------------------------------------------------------------------------------
+def take_back(floor: Shopfloor, order_id: str, **quantities: int) -> str:
+    """So many pieces came back; the id of the refund, which is brought nowhere yet."""
+    lines = {id: returns.Back(quantity, restock=True) for id, quantity in quantities.items()}
+    done = returns.return_goods(floor.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines)
+    floor.settle(("copies",))
+    return str(done.result["refund_ids"][0])
+
+
+def set_refund(floor: Shopfloor, order_id: str, refund_id: str, status: str) -> None:
+    """What has become of a refund meanwhile."""
+    floor.shop.table.client.update_item(
+        TableName=floor.shop.table.name,
+        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": f"REFUND#{refund_id}"}},
+        UpdateExpression="SET #status = :status",
+        ConditionExpression="attribute_exists(PK)",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":status": {"S": status}},
+    )
+
+
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+def test_returns_and_refunds_lie_in_the_archive_with_their_order(floor: Shopfloor, order_id: str, status: str) -> None:
+    set_refund(floor, order_id, take_back(floor, order_id, mug=1), status)
+    before = partition(floor, order_id)
+    assert {"Return", "Refund"} < {image["type"]["S"] for image in before}
+    assert handle(*of_order(end(floor))) == []
+    is_archived(floor, order_id, before, "PARTIALLY_RETURNED")
+
+
+@pytest.mark.parametrize("status", ["REQUESTED", "SENT"])
+def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_later(
+    floor: Shopfloor, order_id: str, status: str
+) -> None:
+    refund_id = take_back(floor, order_id, mug=2, pot=1)
+    set_refund(floor, order_id, refund_id, status)
+    (message,) = of_order(end(floor))
+    before = partition(floor, order_id)
+    assert handle(message) == [message["messageId"]]
+    assert (partition(floor, order_id), objects(floor, "orders/")) == (before, {})
+    set_refund(floor, order_id, refund_id, "SUCCEEDED")
+    before = partition(floor, order_id)
+    assert handle(message) == []
+    is_archived(floor, order_id, before, "RETURNED")
+
+
+def test_money_that_is_sent_anew_just_when_the_archive_comes_is_waited_for(floor: Shopfloor, order_id: str) -> None:
+    refund_id = take_back(floor, order_id, mug=2, pot=1)
+    set_refund(floor, order_id, refund_id, "FAILED")
+    (message,) = of_order(end(floor))
+    with meanwhile("dynamodb", "UpdateItem", lambda: set_refund(floor, order_id, refund_id, "REQUESTED")):
+        assert handle(message) == [message["messageId"]]
+    assert (handle(message), objects(floor, "orders/")) == ([message["messageId"]], {})
+    set_refund(floor, order_id, refund_id, "SUCCEEDED")
+    before = partition(floor, order_id)
+    assert handle(message) == []
+    ((_, body),) = objects(floor, "orders/").items()
+    refunds = [image for image in restored(body) if image["type"]["S"] == "Refund"]
+    assert refunds == [image for image in before if image["type"]["S"] == "Refund"]
+
+
+def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_end(
+    floor: Shopfloor, order_id: str
+) -> None:
+    (message,) = of_order(end(floor))
+    set_refund(floor, order_id, take_back(floor, order_id, mug=1), "SUCCEEDED")
+    before = partition(floor, order_id)
+    assert handle(message) == []
+    assert (partition(floor, order_id), objects(floor, "orders/")) == (before, {})
+    assert handle(*of_order(end(floor))) == []
+    is_archived(floor, order_id, before, "PARTIALLY_RETURNED")
+
+
 # what comes after -----------------------------------------------------------------------------------------------------
 def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_look_at(
     floor: Shopfloor, order_id: str
@@ -175,11 +248,11 @@ def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_loo
 
 def test_a_key_that_is_used_again_meets_the_stub(floor: Shopfloor, order_id: str) -> None:
     handle(*end(floor))
-    wanted = {"mug": orders.Wanted(2), "pot": orders.Wanted(1)}
-    again = orders.place_order(floor.shop, ANN, "key-1", wanted, HOME, {"lines": {"mug": 2, "pot": 1}})
+    wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}
+    again = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME, {"lines": {"mug": 2, "pot": 1}})
     assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, ArchivedOrder)
     with pytest.raises(KeyReused):
-        orders.place_order(floor.shop, ANN, "key-1", wanted, HOME, {"lines": {"mug": 3}})
+        placing.place_order(floor.shop, ANN, "key-1", wanted, HOME, {"lines": {"mug": 3}})
 
 
 def test_the_stub_says_where_the_order_lies_order_where_its_stub_says(floor: Shopfloor, order_id: str) -> None:

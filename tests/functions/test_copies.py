@@ -12,10 +12,11 @@ from hypothesis import strategies as some
 from functions import copies, environment
 from functions.model import changes
 from functions.model.table import BY_TYPE
-from functions.shop import orders
+from functions.shop import ending, returns, shipments
+from functions.shop.sales import bought_by_customer, sales_of_product
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
-from tests.shopfloor import ANN, Shopfloor
+from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
 
 Record = dict[str, Any]
 DERIVED = {row.type for row in BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")}
@@ -74,7 +75,7 @@ def told(floor: Shopfloor) -> list[Record]:
     floor.open_shop(available=20)
     first, second = floor.place("one", mug=2, pot=1), floor.place("two", mug=1)
     live_out(floor, first, "1")
-    orders.cancel_order(floor.shop, ANN, second)
+    ending.cancel_order(floor.shop, ANN, second)
     floor.settle()
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
     floor.settle()
@@ -123,10 +124,50 @@ def test_lines_count_as_sales_only_once_the_order_is_paid(floor: Shopfloor) -> N
     floor.settle()
     assert (copied(floor, paid)["OrderLine"], copied(floor, cancelled)["OrderLine"]) == ([], [])
     floor.pay(paid)
-    orders.cancel_order(floor.shop, ANN, cancelled)
+    ending.cancel_order(floor.shop, ANN, cancelled)
     floor.settle()
     assert len(copied(floor, paid)["OrderLine"]) == 1
     assert copied(floor, cancelled)["OrderLine"] == []
+
+
+def sold(floor: Shopfloor) -> list[tuple[str, int, int]]:
+    """The sales of mugs: order, how many, and how many of them came back."""
+    found = sales_of_product(floor.shop, STAFF, "mug", "", "", 10, None).items
+    assert bought_by_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items[-len(found) :] == found
+    return [(sale.order_id, sale.quantity, sale.returned) for sale in found]
+
+
+def test_f7_product_sales_follow_their_orders_from_payment_on(floor: Shopfloor) -> None:
+    floor.open_shop()
+    kept, cancelled = floor.place("one", mug=3), floor.place("two", mug=1)
+    floor.settle()
+    assert sold(floor) == [], "nobody has paid yet"
+    floor.pay(kept, "evt_1", "pi_1")
+    floor.pay(cancelled, "evt_2", "pi_2")
+    floor.settle(("copies",))
+    assert sorted(sold(floor)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
+    ending.cancel_order(floor.shop, ANN, cancelled)
+    floor.settle()
+    assert sold(floor) == [(kept, 3, 0)], "what was cancelled after all is no sale"
+    shipments.request_shipment(floor.shop, kept)
+    floor.ship(kept)
+    floor.deliver(kept)
+    returns.return_goods(floor.shop, STAFF, "back", kept, {"mug": returns.Back(2, restock=True)})
+    floor.settle()
+    assert sold(floor) == [(kept, 3, 2)]
+
+
+def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    assert sold(floor) == [(order_id, 1, 0)], "it may go out yet"
+    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    floor.settle()
+    assert (sold(floor), copied(floor, order_id)["OrderLine"]) == ([], [])
 
 
 def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(floor: Shopfloor) -> None:
@@ -155,7 +196,7 @@ def test_f15_records_of_what_is_derived_make_no_write(floor: Shopfloor, told: li
 def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(floor: Shopfloor) -> None:
     floor.open_shop()
     ill, well = floor.place("one", mug=1), floor.place("two", mug=1)
-    orders.cancel_order(floor.shop, ANN, ill)
+    ending.cancel_order(floor.shop, ANN, ill)
     floor.pay(well)
     records = floor.records()
     batch = [record for record in records if record in of_order(records, ill) + of_order(records, well)]

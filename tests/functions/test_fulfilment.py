@@ -9,10 +9,10 @@ import pytest
 
 from functions import fulfilment, relay
 from functions.notifications import handler as notifications
-from functions.shop import orders
+from functions.shop import discounts, ending, orders, placing
 from local.clock import expire_until
 from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
-from tests.shopfloor import STAFF, Shopfloor
+from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
 
 Message = dict[str, Any]
 
@@ -130,7 +130,41 @@ def test_the_invoice_names_the_payments_as_of_its_issue(floor: Shopfloor, paid: 
     handle(*floor.waiting("fulfilment"))
     (invoice,) = of_type(floor, paid, "Invoice")
     (payment,) = invoice["payments"]["L"]
-    assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}}
+    assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
+
+
+def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(floor: Shopfloor, paid: str) -> None:
+    ending.cancel_order(floor.shop, ANN, paid)
+    assert handle(*floor.waiting("fulfilment")) == []
+    assert (of_type(floor, paid, "Invoice"), of_type(floor, paid, "Shipment")) == ([], [])
+    other = floor.place("two", mug=2, pot=1)
+    floor.pay(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.records()}, None)
+    assert handle(*floor.waiting("fulfilment")) == []
+    is_fulfilled_once(floor, other, number=1)
+
+
+def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_nowhere(
+    floor: Shopfloor, paid: str
+) -> None:
+    (message,) = floor.waiting("fulfilment")
+    with meanwhile("dynamodb", "TransactWriteItems", lambda: ending.cancel_order(floor.shop, ANN, paid), call=2):
+        assert handle(message) == []
+    assert (len(of_type(floor, paid, "Invoice")), of_type(floor, paid, "Shipment")) == (1, [])
+    assert orders.order_by_id(floor.shop, STAFF, paid).status == "CANCELLED"
+
+
+def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(floor: Shopfloor) -> None:
+    floor.open_shop()
+    discounts.create_discount(floor.shop, STAFF, "gift", 100)
+    wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}
+    free = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME, {}, "gift").order.order_id
+    relay.handler({"Records": floor.records()}, None)
+    assert handle(*floor.waiting("fulfilment")) == []
+    (invoice,) = of_type(floor, free, "Invoice")
+    (shipment,) = of_type(floor, free, "Shipment")
+    assert (invoice["total"], invoice["payments"]) == ({"N": "0"}, {"L": []})
+    assert shipment["status"] == {"S": "REQUESTED"}
 
 
 def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from functions import lapse
-from functions.shop import orders, products
-from tests.functions.faults import meanwhile, refusing
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from functions.model.entities import SHARDS
+from functions.model.patterns import REFUNDS
+from functions.shop import accounts, ending, orders, products, shipments, tenders
+from tests.functions.faults import counted, meanwhile, refusing
+from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
 
 
 def run(floor: Shopfloor, at: datetime) -> dict[str, int]:
@@ -65,7 +67,7 @@ def test_a_paid_or_cancelled_order_does_not_lapse(floor: Shopfloor) -> None:
     floor.open_shop()
     paid, cancelled = floor.place("one", mug=1), floor.place("two", mug=1)
     floor.pay(paid)
-    orders.cancel_order(floor.shop, ANN, cancelled)
+    ending.cancel_order(floor.shop, ANN, cancelled)
     assert run(floor, floor.now() + timedelta(days=1))["lapsed"] == 0
     assert (status(floor, paid), status(floor, cancelled)) == ("PAID", "CANCELLED")
 
@@ -104,6 +106,17 @@ def test_one_order_that_fails_stops_no_other(floor: Shopfloor) -> None:
     assert available(floor) == 5
 
 
+def test_what_was_paid_of_an_order_that_lapses_is_given_back(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    order_id = floor.place(mug=2)
+    account_id = accounts.issue_store_credit(floor.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
+    tenders.pay_with_credit(floor.shop, ANN, "k", order_id, accounts.Source(account_id))
+    assert [run(floor, floor.now() + timedelta(minutes=31))["lapsed"] for _ in range(2)] == [1, 0]
+    (refund,) = floor.shop.table.query(REFUNDS, order_id=order_id).items
+    assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
+    assert (status(floor, order_id), available(floor)) == ("LAPSED", 5)
+
+
 # shipped --------------------------------------------------------------------------------------------------------------
 def test_a_shipped_order_nobody_confirmed_counts_as_delivered_in_the_end(floor: Shopfloor, shipped: str) -> None:
     assert run(floor, floor.now() + timedelta(days=29))["assumed_delivered"] == 0
@@ -121,6 +134,34 @@ def test_its_days_count_from_when_it_was_shipped_not_from_when_it_was_placed(flo
     floor.ship(order_id)
     assert run(floor, floor.now() + timedelta(days=29))["assumed_delivered"] == 0
     assert run(floor, floor.now() + timedelta(days=31))["assumed_delivered"] == 1
+
+
+def test_all_parcels_of_a_shipped_order_count_as_delivered_but_none_of_one_that_is_shipped_in_part(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    placed = [floor.place(key, mug=1, pot=1) for key in ("in parts", "in part")]
+    for order_id in placed:
+        floor.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
+        floor.settle()
+        send(floor, order_id, 1, {"mug": 1})
+    send(floor, placed[0], 2)
+    assert run(floor, floor.now() + timedelta(days=31))["assumed_delivered"] == 1
+    assert [status(floor, order_id) for order_id in placed] == ["DELIVERED", "PARTIALLY_SHIPPED"]
+    found = [[it.status for it in shipments.shipments_of_order(floor.shop, STAFF, order_id)] for order_id in placed]
+    assert found == [["DELIVERED", "DELIVERED"], ["DISPATCHED", "REQUESTED"]]
+
+
+def send(floor: Shopfloor, order_id: str, parcel: int, quantities: dict[str, int] | None = None) -> None:
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-{parcel}", "dhl", f"{parcel}", quantities)
+
+
+def test_looking_scans_nothing(floor: Shopfloor, shipped: str) -> None:
+    floor.place("two", mug=1)
+    with counted("dynamodb", "Scan") as scans, counted("dynamodb", "Query") as queries:
+        assert run(floor, floor.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
+    assert scans == []
+    assert len(queries) == 2 * SHARDS + 1, "both queues, and the parcels of what was shipped"
 
 
 def test_what_is_assumed_delivered_has_its_return_window_and_retention_before_it(

@@ -1,15 +1,19 @@
 """The reaction that tells customers: who is told of what, and that a mail goes out once."""
 
+import hashlib
 import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from docs.pages.events import example
 from functions import relay
+from functions.model.events import BY_NAME
 from functions.model.lives import CLAIM_SECONDS
+from functions.model.reactions import REACTIONS
 from functions.notifications import handler as notifications
-from functions.shop import customers, orders
+from functions.shop import customers, ending, erasure
 from functions.shop.notifications import notifications_of_order
 from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import ANN, Shopfloor
@@ -59,7 +63,7 @@ def test_a_customer_who_wants_no_mail_gets_none(floor: Shopfloor, order_id: str)
     assert handle(*messages(floor)) == []
     assert (floor.mails(), known(floor, order_id)) == ([], [])
     customers.choose(floor.shop, ANN, ANN.id, "notifications", {"email": True})
-    orders.cancel_order(floor.shop, ANN, order_id)
+    ending.cancel_order(floor.shop, ANN, order_id)
     assert handle(*messages(floor)) == []
     assert known(floor, order_id) == [("OrderCancelled", "SENT")]
 
@@ -76,6 +80,42 @@ def test_nobody_is_told_of_an_order_that_is_archived_by_now(floor: Shopfloor, or
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
     assert handle(*late) == []
     assert floor.mails() == []
+
+
+def about(event: str, order_id: str, **data: Any) -> Message:
+    """A message with an event of an order of Ann's, as the bus delivers it."""
+    known = example(BY_NAME[event])
+    change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
+    told = {**known, "id": change_id, "data": known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}}
+    return {"messageId": event, "body": json.dumps({"detail": told})}
+
+
+@pytest.mark.parametrize("event", next(reaction.on for reaction in REACTIONS if reaction.name == "notifications"))
+def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(floor: Shopfloor, order_id: str, event: str) -> None:
+    message = about(event, order_id)
+    assert [handle(message), handle(message)] == [[], []]
+    (mail,) = floor.mails()
+    assert order_id[:8].upper() in mail.subject
+    assert known(floor, order_id) == [(event, "SENT")]
+
+
+def test_money_that_fits_no_order_is_nobodys_to_be_told_of(floor: Shopfloor, order_id: str) -> None:
+    assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
+    assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
+    assert (floor.mails(), known(floor, order_id)) == ([], [])
+
+
+def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(floor: Shopfloor, order_id: str) -> None:
+    assert handle(about("RefundSucceeded", order_id, amount=990)) == []
+    (mail,) = floor.mails()
+    assert "We have given you 9.90 EUR back." in mail.body
+
+
+def test_who_was_forgotten_is_told_nothing_any_more(floor: Shopfloor, order_id: str) -> None:
+    late = messages(floor)
+    erasure.forget(floor.shop, ANN, ANN.id)
+    assert handle(*late, about("OrderCancelled", order_id)) == []
+    assert (floor.mails(), known(floor, order_id)) == ([], [])
 
 
 # once -----------------------------------------------------------------------------------------------------------------

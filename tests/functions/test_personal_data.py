@@ -13,7 +13,7 @@ import pytest
 from functions import relay, wiring
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.model.entities import Address
-from functions.shop import customers, orders, products
+from functions.shop import customers, ending, placing, products
 from functions.shop.shop import Caller
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
@@ -39,8 +39,8 @@ def told(text: str) -> list[str]:
 
 
 def place(floor: Shopfloor, key: str) -> str:
-    wanted = {"mug": orders.Wanted(1)}
-    return orders.place_order(floor.shop, CANARY, key, wanted, HOME, {"key": key}).order.order_id
+    wanted = {"mug": placing.Wanted(1)}
+    return placing.place_order(floor.shop, CANARY, key, wanted, HOME, {"key": key}).order.order_id
 
 
 def live(floor: Shopfloor) -> None:
@@ -54,7 +54,7 @@ def live(floor: Shopfloor) -> None:
     floor.settle()
     floor.ship(delivered)
     floor.deliver(delivered)
-    orders.cancel_order(floor.shop, CANARY, cancelled)
+    ending.cancel_order(floor.shop, CANARY, cancelled)
     floor.settle()
     assert len(floor.mails()) == 6
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))

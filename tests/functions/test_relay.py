@@ -13,7 +13,7 @@ from functions import relay, wiring
 from functions.dynamodb.streams import item_of
 from functions.model import changes, events
 from functions.model.table import BY_TYPE
-from functions.shop import orders
+from functions.shop import ending, orders
 from local.clock import expire_until
 from tests.functions.faults import dying
 from tests.shopfloor import ANN, Shopfloor
@@ -79,7 +79,7 @@ def busy(floor: Shopfloor) -> list[Record]:
     floor.open_shop(available=50)
     placed = [floor.place(f"key-{number}", mug=1) for number in range(12)]
     for order_id in placed:
-        orders.cancel_order(floor.shop, ANN, order_id)
+        ending.cancel_order(floor.shop, ANN, order_id)
     return floor.records()
 
 
@@ -161,7 +161,7 @@ def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_no
     floor.open_shop()
     by_hand, by_time = floor.place("one", mug=1), floor.place("two", mug=1)
     for order_id in (by_hand, by_time):
-        orders.cancel_order(floor.shop, ANN, order_id)
+        ending.cancel_order(floor.shop, ANN, order_id)
     floor.records()
     key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)

@@ -108,7 +108,7 @@ def test_while_it_runs_no_other_takes_it_over(laptop: Laptop, command: str) -> N
 
 def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: Laptop) -> None:
     people = Shoppers(laptop.shop())
-    order = people.place(people.stocked(1), 1)
+    order = people.place(people.stocked(1), quantity=1)
     laptop.stop()
     seconds = laptop.start()
     print(f"ready again after {seconds:.1f} s")

@@ -24,13 +24,14 @@ import json, os, boto3
 
 def api(event, context):
     print(event["routeKey"])
+    told = {"bank": os.environ["BANK_URL"], "unknown": os.environ.get("UNKNOWN")}
     claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
     tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
     if event["rawPath"] == "/paid":
         detail = {"order_id": event["queryStringParameters"]["order_id"]}
         entry = {"EventBusName": os.environ["BUS"], "Source": "shop", "DetailType": "OrderPaid"}
         boto3.client("events").put_events(Entries=[entry | {"Detail": json.dumps(detail)}])
-    return {"statusCode": 200, "body": json.dumps({"version": 1, "claims": claims, "tables": tables})}
+    return {"statusCode": 200, "body": json.dumps({"version": 1, "claims": claims, "tables": tables, **told})}
 
 def worker(event, context):
     for record in event["Records"]:
@@ -47,7 +48,8 @@ def worker(event, context):
 
 
 def function(handler: str) -> dict[str, Any]:
-    environment = {"BUS": {"Ref": "Bus"}, "BUCKET": {"Ref": "Bucket"}, "SENDER": "shop@example.com"}
+    environment: dict[str, Any] = {"BUS": {"Ref": "Bus"}, "BUCKET": {"Ref": "Bucket"}, "SENDER": "shop@example.com"}
+    environment["BANK_URL"] = "https://bank.example"
     properties = {
         "Runtime": "python3.13",
         "Handler": f"functions.{handler}",
@@ -280,6 +282,16 @@ def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
     wider["Resources"]["Second"] = {"Type": "AWS::SQS::Queue"}
     assert "Second" in deploy.deploy(shop.aws, "shop", wider, shop.source).resources
     assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
+
+
+def test_a_function_is_told_where_on_this_machine_it_finds_what_is_elsewhere_on_aws(shop: Shop) -> None:
+    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "what no function asks for"}
+    told = template()
+    assert deploy.deploy(shop.aws, "shop", told, shop.source, here).changed
+    assert told == template(), "the template is not what is changed"
+    assert (shop.get("/me")["bank"], shop.get("/me")["unknown"]) == ("http://127.0.0.1:4567", None)
+    deploy.deploy(shop.aws, "shop", template(), shop.source)
+    assert shop.get("/me")["bank"] == "https://bank.example"
 
 
 def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop) -> None:

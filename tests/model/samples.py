@@ -55,8 +55,21 @@ def stub(**changed: Any) -> e.ArchivedOrder:
 
 
 def payment(**changed: Any) -> e.Payment:
-    values: dict[str, Any] = {"status": "CAPTURED", "amount": 3490, "currency": "EUR", "created_at": AT}
-    return e.Payment(order_id="o1", payment_id="pi_1", updated_at=AT, **values | changed)
+    values: dict[str, Any] = {"status": "CAPTURED", "amount": 3490, "currency": "EUR", "updated_at": AT}
+    return e.Payment(order_id="o1", payment_id="pi_1", created_at=AT, **values | changed)
+
+
+def refund(**changed: Any) -> e.Refund:
+    values: dict[str, Any] = {
+        "payment_id": "pi_1",
+        "status": "REQUESTED",
+        "amount": 1250,
+        "currency": "EUR",
+        "why": "RETURNED",
+        "updated_at": AT,
+        "customer_id": "ann",
+    }
+    return e.Refund(order_id="o1", refund_id="pi_1-1", created_at=AT, **values | changed)
 
 
 def shipment(**changed: Any) -> e.Shipment:
@@ -68,16 +81,43 @@ SAMPLES: dict[Row[Any], Any] = {
     t.CUSTOMER: e.Customer(
         customer_id="ann", name="Ann Ash", email="ann@example.com", email_hash="h1", created_at=AT, updated_at=AT
     ),
+    t.ERASED_CUSTOMER: e.ErasedCustomer(
+        customer_id="ann", status="ERASING", erased_at=AT, created_at=AT, updated_at=AT, version=4
+    ),
     t.SETTINGS: e.Settings(
         customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
     ),
     t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
     t.PRODUCT: e.Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT),
     t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
+    t.DISCOUNT: e.Discount(
+        code="SPRING",
+        percent=20,
+        valid_from=AT,
+        limit=50,
+        parts=4,
+        minimum=1000,
+        currency="EUR",
+        created_at=AT,
+        updated_at=AT,
+    ),
+    t.REDEMPTIONS: e.Redemptions(code="SPRING", part=3, left=12, created_at=AT),
     t.ORDER: order(),
     t.ARCHIVED_ORDER: stub(),
     t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
+    t.REFUND: refund(),
+    t.RETURN: e.Return(
+        order_id="o1",
+        return_id="ret_1",
+        customer_id="ann",
+        quantities={"mug": 1},
+        restocked={"mug": 1},
+        amount=1250,
+        shipping=0,
+        currency="EUR",
+        created_at=AT,
+    ),
     t.SHIPMENT: shipment(carrier="dhl", tracking_number="42"),
     t.INVOICE: e.Invoice(
         invoice_id="2026-00000001",
@@ -90,9 +130,21 @@ SAMPLES: dict[Row[Any], Any] = {
         total=3490,
         lines=LINES,
         payments=(e.Paid(payment_id="pi_1", amount=3490),),
+        taxes=(e.TaxLine(rate=2000, net=2908, tax=582),),
         created_at=AT,
     ),
     t.INVOICE_SERIES: e.InvoiceSeries(series="2026", last=1, created_at=AT),
+    t.ACCOUNT: e.Account(
+        account_id="a1",
+        kind="STORE_CREDIT",
+        currency="EUR",
+        balance=1250,
+        customer_id="ann",
+        created_at=AT,
+        updated_at=AT,
+        version=42,
+    ),
+    t.ENTRY: e.Entry(account_id="a1", version=42, at=AT, reason="REFUNDED", amount=1250, balance=1250, order_id="o1"),
     t.COMMAND: e.Command(
         caller="ann", key="k1", command="receive_stock", fingerprint="1:f", result="{}", created_at=AT, ttl=TTL
     ),

@@ -5,7 +5,7 @@ The items around it lie in the same partitions and indexes: beside what is asked
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -19,10 +19,12 @@ from functions.model import table as t
 from local.engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.wire import Wire
-from tests.model.samples import AT, SAMPLES, moment, order, payment, shipment
+from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shipment
 
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
+RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
+REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
     for shard in range(e.SHARDS)
@@ -31,17 +33,23 @@ IDS_BY_SHARD = {
 
 def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     """What the patterns shall find: a little more of each than a page takes."""
-    yield from ((row, item) for row, item in SAMPLES.items() if row is not t.ARCHIVED_ORDER)
+    yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
     for n in range(1, 7):
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
         yield t.ORDER_LINE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
         yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
+        yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
+        yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
+        yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
+        yield t.ENTRY, replace(ENTRY, version=50_000 + n)
+        yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
     for ids in IDS_BY_SHARD.values():
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
+            yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
@@ -56,7 +64,12 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
+        yield t.REFUND, replace(refund(), refund_id=f"pi_9{id}-1")
+        yield t.RETURN, replace(RETURN, return_id=f"ret_9{id}")
         yield t.SHIPMENT, replace(shipment(), shipment_id=f"o1-9{id}")
+        yield t.ENTRY, replace(ENTRY, version=100 + n, other=id)
+        yield t.ACCOUNT, replace(ACCOUNT, account_id=id)
+        yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=behind)
         yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
 
 
@@ -69,8 +82,7 @@ def worlds(engine: Engine) -> dict[int, Table]:
         request = t.create_table_request(f"capacity-{size}")
         client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})
         made[size] = Table(client, request["TableName"], t.BY_TYPE, clock=lambda: START)
-        neighbours = around()
-        load(made[size], [*asked_for(), *(next(neighbours) for _ in range(size))])
+        load(made[size], [*asked_for(), *islice(around(), size)])
     return made
 
 
@@ -115,19 +127,31 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A16: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
     p.A16b: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
     p.A17: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A18: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
     p.A19: Ask(O1, 1, 1.0, asked={"limit": 1}),
     p.A19b: Ask({"invoice_id": "2026-00000001"}, 1, 0.5, asked={"limit": 1}),
     p.A20: Ask(ANN, 5, 0.5, asked={"limit": 5, **RANGE}),
     p.A21: Ask(O1, 1, 1.0, asked={"limit": 1}),
     p.A21b: Ask({"carrier": "dhl", "tracking_number": "42"}, 1, 0.5),
     p.A21c: Ask(O1 | {"shipment_id": "o1-1"}, 1, 1.0),
+    p.A22: Ask({"code": "SPRING"}, 1, 1.0),
+    p.A22b: Ask({"account_id": "a1"}, 1, 1.0),
+    p.A22c: Ask({"account_id": "a1"}, 5, 0.5, asked={"limit": 5}),
+    p.A22d: Ask(ANN, 5, 0.5, asked={"limit": 5}),
     p.A25: Ask(ANN, 5, 0.5, asked={"limit": 5}),
     p.A25b: Ask(O1, 5, 0.5, asked={"limit": 5}),
     p.PAYMENTS: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.REFUNDS: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.RETURNS: Ask(O1, 7, 1.0, asked={"limit": 7}),
     p.C1: Ask({"caller": "ann", "key": "k1", "command": "receive_stock"}, 1, 1.0),
     p.C2: Ask(O1 | {"payment_id": "pi_1"}, 1, 1.0),
+    p.C3: Ask(O1 | {"refund_id": "pi_1-1"}, 1, 1.0),
+    p.C4: Ask({"code": "SPRING"}, 7, 1.0),
+    p.C5: Ask(O1, 1, 1.0),
+    p.C6: Ask(ANN, 1, 1.0),
     p.R1: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
     p.R2: Ask({"series": "2026"}, 1, 1.0),
+    p.R3: Ask({"queue": "ERASING"}, 5, 2.0, requests=4, asked={"limit": 5}),
 }
 
 
@@ -165,14 +189,25 @@ def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds
 def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> None:
     found = list(worlds[10].every(p.A12b, order_id="o1"))
     kinds = list(dict.fromkeys(type(item).__name__ for item in found))
-    assert kinds == ["Expiry", "Invoice", "OrderLine", "Order", "Payment", "Shipment", "TimelineEvent"]
+    assert kinds == [
+        "Expiry",
+        "Invoice",
+        "OrderLine",
+        "Order",
+        "Payment",
+        "Refund",
+        "Return",
+        "Shipment",
+        "TimelineEvent",
+    ]
 
 
 def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, Table]) -> None:
     table = worlds[10_000]
+    waiting = [item for row, item in islice(around(), 10_000) if row is t.ORDER and item.status == "PENDING"]
     for pattern in (p.A16, p.A16b):
         seen = list(table.every(pattern, queue="PENDING"))
-        assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + 1000
+        assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + len(waiting)
         times = [(each.placed_at, each.order_id) for each in seen]
         assert times == sorted(times, reverse=pattern.newest_first)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from functions.model import table as t
 from functions.model.changes import Change, read
 from functions.model.derived import LOGS, SNAPSHOTS, SOURCES, copies_of, ended_by, following
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, moved
-from tests.model.samples import LINES, PERSONAL, moment, order, stub
+from tests.model.samples import HOME, LINES, PERSONAL, moment, order, stub
 
 Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
 
@@ -74,12 +75,26 @@ def walk(choices: list[int]) -> list[e.Order]:
     states = [order(lines=lines)]
     for choice in choices:
         if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
-            command = cast(OrderCommand, allowed[choice % len(allowed)].command)
-            states.append(moved(states[-1], command, moment(len(states))))
+            move = allowed[choice % len(allowed)]
+            told = touched(states[-1], move.by)
+            states.append(moved(told, cast(OrderCommand, move.command), moment(len(states))))
     return states
 
 
-WALKS = st.lists(st.integers(0, 5), max_size=6).map(walk)
+def touched(order: e.Order, field: str) -> e.Order:
+    """The order with a difference in the field that tells a change."""
+    mug, counts = order.lines["mug"], ("shipped", "delivered", "returned")
+    changed: dict[str, dict[str, Any]] = {
+        "": {},
+        "paid": {"paid": order.paid + 1},
+        "refunded": {"refunded": order.refunded + 1},
+        "address": {"address": None if order.address else HOME},
+        **{one: {"lines": {**order.lines, "mug": replace(mug, **{one: getattr(mug, one) + 1})}} for one in counts},
+    }
+    return replace(order, **changed[field])
+
+
+WALKS = st.lists(st.integers(0, 10), max_size=12).map(walk)
 
 
 @given(WALKS, st.data())
@@ -132,6 +147,27 @@ def test_f7_a_paid_order_has_one_sale_for_each_product() -> None:
     paid = order(status="PAID", version=2)
     sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
     assert [(sale.product_id, sale.quantity, sale.price) for sale in sales] == [("mug", 2, 1250), ("pot", 1, 990)]
+
+
+def test_f7_a_sale_shows_how_many_came_back() -> None:
+    before = order(status="DELIVERED", version=5)
+    lines = {**LINES, "mug": replace(LINES["mug"], returned=1)}
+    todo = following(change(before, replace(before, status="PARTIALLY_RETURNED", lines=lines, version=6)))
+    assert [(sale.product_id, sale.returned) for row, sale in todo.put if row is t.ORDER_LINE] == [("mug", 1)]
+
+
+@pytest.mark.parametrize("status", e.SOLD)
+def test_f7_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStatus) -> None:
+    sales = [copy for row, copy in copies_of(t.ORDER, order(status=status)).values() if row is t.ORDER_LINE]
+    assert len(sales) == len(LINES)
+
+
+@pytest.mark.parametrize(("status", "command"), [("PAID", "cancel"), ("CANCEL_REQUESTED", "agree_cancel")])
+def test_f7_an_order_that_is_cancelled_after_it_was_paid_takes_its_sales_with_it(status: Any, command: Any) -> None:
+    before = order(status=status, version=3)
+    todo = following(change(before, moved(before, command, moment(1))))
+    assert sorted(sale.product_id for row, sale in todo.delete if row is t.ORDER_LINE) == ["mug", "pot"]
+    assert t.ORDER_LINE not in [row for row, _ in todo.put]
 
 
 def test_an_order_that_was_never_paid_makes_no_sales_even_on_its_way_into_the_archive() -> None:

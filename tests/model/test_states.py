@@ -1,74 +1,157 @@
-"""The one table of states: every pair of a state and a command is either written down here, or refused."""
+"""The four tables of states: every pair of a state and a command is either written down here, or refused."""
 
-from typing import get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
 
 import pytest
 
-from functions.model.entities import OrderStatus, ShipmentStatus
+from functions.model import states
+from functions.model.entities import OPEN, SOLD, OrderStatus, PaymentStatus, RefundStatus, ShipmentStatus
 from functions.model.errors import WrongState
-from functions.model.states import (
-    ORDER_TRANSITIONS,
-    SHIPMENT_TRANSITIONS,
-    OrderCommand,
-    ShipmentCommand,
-    moved,
-    moved_shipment,
-)
-from tests.model.samples import moment, order, shipment
+from functions.model.states import STAYS, Transition
+from tests.model.samples import moment, order, payment, refund, shipment
 
-ORDERS: dict[tuple[OrderStatus, OrderCommand], OrderStatus] = {
+ORDERS = {
+    ("PENDING", "pay_part"): "PENDING",
     ("PENDING", "pay"): "PAID",
+    ("PENDING", "readdress"): "PENDING",
     ("PENDING", "cancel"): "CANCELLED",
     ("PENDING", "lapse"): "LAPSED",
+    ("PAID", "readdress"): "PAID",
+    ("PAID", "cancel"): "CANCELLED",
     ("PAID", "fulfil"): "FULFILLING",
+    ("PAID", "refund"): "PAID",
+    ("FULFILLING", "request_cancel"): "CANCEL_REQUESTED",
+    ("FULFILLING", "dispatch_part"): "PARTIALLY_SHIPPED",
     ("FULFILLING", "dispatch"): "SHIPPED",
+    ("FULFILLING", "refund"): "FULFILLING",
+    ("CANCEL_REQUESTED", "agree_cancel"): "CANCELLED",
+    ("CANCEL_REQUESTED", "refuse_cancel"): "FULFILLING",
+    ("CANCEL_REQUESTED", "dispatch_part"): "PARTIALLY_SHIPPED",
+    ("CANCEL_REQUESTED", "dispatch"): "SHIPPED",
+    ("CANCEL_REQUESTED", "refund"): "CANCEL_REQUESTED",
+    ("PARTIALLY_SHIPPED", "dispatch_part"): "PARTIALLY_SHIPPED",
+    ("PARTIALLY_SHIPPED", "dispatch"): "SHIPPED",
+    ("PARTIALLY_SHIPPED", "deliver_part"): "PARTIALLY_SHIPPED",
+    ("PARTIALLY_SHIPPED", "refund"): "PARTIALLY_SHIPPED",
+    ("SHIPPED", "deliver_part"): "SHIPPED",
     ("SHIPPED", "deliver"): "DELIVERED",
+    ("SHIPPED", "refund"): "SHIPPED",
+    ("DELIVERED", "return_part"): "PARTIALLY_RETURNED",
+    ("DELIVERED", "return"): "RETURNED",
+    ("DELIVERED", "refund"): "DELIVERED",
+    ("DELIVERED", "erase"): "DELIVERED",
+    ("DELIVERED", "archive"): "ARCHIVING",
+    ("PARTIALLY_RETURNED", "return_part"): "PARTIALLY_RETURNED",
+    ("PARTIALLY_RETURNED", "return"): "RETURNED",
+    ("PARTIALLY_RETURNED", "refund"): "PARTIALLY_RETURNED",
+    ("PARTIALLY_RETURNED", "erase"): "PARTIALLY_RETURNED",
+    ("PARTIALLY_RETURNED", "archive"): "ARCHIVING",
+    ("RETURNED", "refund"): "RETURNED",
+    ("RETURNED", "erase"): "RETURNED",
+    ("RETURNED", "archive"): "ARCHIVING",
+    ("CANCELLED", "refund"): "CANCELLED",
+    ("LAPSED", "refund"): "LAPSED",
+    ("CANCELLED", "erase"): "CANCELLED",
+    ("LAPSED", "erase"): "LAPSED",
     ("CANCELLED", "archive"): "ARCHIVING",
     ("LAPSED", "archive"): "ARCHIVING",
-    ("DELIVERED", "archive"): "ARCHIVING",
 }
-SHIPMENTS: dict[tuple[ShipmentStatus, ShipmentCommand], ShipmentStatus] = {
+SHIPMENTS = {
     ("REQUESTED", "dispatch"): "DISPATCHED",
+    ("REQUESTED", "cancel"): "CANCELLED",
     ("DISPATCHED", "deliver"): "DELIVERED",
 }
+PAYMENTS = {
+    ("AUTHORISED", "capture"): "CAPTURED",
+    ("AUTHORISED", "fail"): "FAILED",
+    ("AUTHORISED", "unmatch"): "UNMATCHED",
+    ("FAILED", "authorise"): "AUTHORISED",
+    ("FAILED", "capture"): "CAPTURED",
+    ("FAILED", "unmatch"): "UNMATCHED",
+    ("CAPTURED", "dispute"): "DISPUTED",
+    ("CAPTURED", "refund_part"): "CAPTURED",
+    ("CAPTURED", "refund"): "REFUNDED",
+    ("DISPUTED", "win_dispute"): "CAPTURED",
+    ("DISPUTED", "lose_dispute"): "REFUNDED",
+    ("DISPUTED", "refund_part"): "DISPUTED",
+    ("DISPUTED", "refund"): "REFUNDED",
+    ("UNMATCHED", "refund_part"): "UNMATCHED",
+    ("UNMATCHED", "refund"): "REFUNDED",
+    ("REFUNDED", "regain"): "CAPTURED",
+    ("REFUNDED", "regain_unmatched"): "UNMATCHED",
+}
+REFUNDS = {
+    ("REQUESTED", "send"): "SENT",
+    ("REQUESTED", "succeed"): "SUCCEEDED",
+    ("REQUESTED", "fail"): "FAILED",
+    ("SENT", "succeed"): "SUCCEEDED",
+    ("SENT", "fail"): "FAILED",
+    ("SUCCEEDED", "fail"): "FAILED",
+    ("FAILED", "retry"): "REQUESTED",
+}
 
 
-@pytest.mark.parametrize("command", get_args(OrderCommand))
-@pytest.mark.parametrize("status", get_args(OrderStatus))
-def test_f8_an_order_moves_only_as_the_table_says(status: OrderStatus, command: OrderCommand) -> None:
-    before = order(status=status, version=4)
-    expected = ORDERS.get((status, command))
+@dataclass(frozen=True)
+class Machine:
+    """A table as this test has it, and the code's."""
+
+    of: str
+    allowed: Mapping[tuple[str, str], str]
+    states: Any
+    commands: Any
+    transitions: tuple[Transition, ...]
+    made: Callable[..., Any]
+    moved: Callable[..., Any]
+
+
+MACHINES = (
+    Machine("order", ORDERS, OrderStatus, states.OrderCommand, states.ORDER_TRANSITIONS, order, states.moved),
+    Machine(
+        "shipment", SHIPMENTS, ShipmentStatus, states.ShipmentCommand, states.SHIPMENT_TRANSITIONS, shipment,
+        states.moved_shipment,
+    ),
+    Machine(
+        "payment", PAYMENTS, PaymentStatus, states.PaymentCommand, states.PAYMENT_TRANSITIONS, payment,
+        states.moved_payment,
+    ),
+    Machine(
+        "refund", REFUNDS, RefundStatus, states.RefundCommand, states.REFUND_TRANSITIONS, refund, states.moved_refund
+    ),
+)  # fmt: skip
+PAIRS = [
+    (machine, status, command)
+    for machine in MACHINES
+    for status in get_args(machine.states)
+    for command in get_args(machine.commands)
+]
+
+
+@pytest.mark.parametrize(
+    ("machine", "status", "command"),
+    PAIRS,
+    ids=[f"{command} {machine.of} {status}" for machine, status, command in PAIRS],
+)
+def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, command: str) -> None:
+    before = machine.made(status=status, version=4)
+    expected = machine.allowed.get((status, command))
     if expected is None:
         with pytest.raises(WrongState) as refusal:
-            moved(before, command, moment(5))
-        assert (refusal.value.what, refusal.value.state, refusal.value.command) == ("order", status, command)
+            machine.moved(before, command, moment(5))
+        assert (refusal.value.what, refusal.value.state, refusal.value.command) == (machine.of, status, command)
     else:
-        after = moved(before, command, moment(5))
-        assert after == order(status=expected, version=5, updated_at=moment(5))
-    assert before == order(status=status, version=4), "what was read is left as it was"
+        after = machine.moved(before, command, moment(5))
+        assert after == machine.made(status=expected, version=5, updated_at=moment(5))
+    assert before == machine.made(status=status, version=4), "what was read is left as it was"
 
 
-@pytest.mark.parametrize("command", get_args(ShipmentCommand))
-@pytest.mark.parametrize("status", get_args(ShipmentStatus))
-def test_f8_a_shipment_moves_only_as_the_table_says(status: ShipmentStatus, command: ShipmentCommand) -> None:
-    expected = SHIPMENTS.get((status, command))
-    if expected is None:
-        with pytest.raises(WrongState) as refusal:
-            moved_shipment(shipment(status=status), command, moment(5))
-        assert (refusal.value.what, refusal.value.state, refusal.value.command) == ("shipment", status, command)
-    else:
-        after = moved_shipment(shipment(status=status), command, moment(5))
-        assert after == shipment(status=expected, version=2, updated_at=moment(5))
-
-
-def test_every_state_and_command_of_the_table_is_declared() -> None:
-    for transitions, states, commands in (
-        (ORDER_TRANSITIONS, get_args(OrderStatus), get_args(OrderCommand)),
-        (SHIPMENT_TRANSITIONS, get_args(ShipmentStatus), get_args(ShipmentCommand)),
-    ):
-        assert {move.command for move in transitions} == set(commands)
-        assert {state for move in transitions for state in (*move.before, move.after)} == set(states)
-        assert len({move.change for move in transitions}) == len(transitions)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.of)
+def test_every_state_and_command_of_a_table_is_declared_and_every_one_is_used(machine: Machine) -> None:
+    assert {move.command for move in machine.transitions} == set(get_args(machine.commands))
+    reached = {move.reached(state) for move in machine.transitions for state in move.before}
+    assert {state for move in machine.transitions for state in move.before} | reached == set(get_args(machine.states))
+    assert set(machine.allowed) <= {(status, command) for of, status, command in PAIRS if of is machine}
 
 
 def test_every_order_can_reach_its_end() -> None:
@@ -76,3 +159,30 @@ def test_every_order_can_reach_its_end() -> None:
     for _ in get_args(OrderStatus):
         ending |= {state for (state, _), after in ORDERS.items() if after in ending}
     assert ending == set(get_args(OrderStatus))
+
+
+def test_an_order_that_nobody_has_anything_left_to_do_with_waits_in_no_queue() -> None:
+    closed = {state for state, command in ORDERS if command == "archive"}
+    assert closed == set(get_args(OrderStatus)) - set(OPEN) - {"ARCHIVING"}
+    assert closed == set(states.CLOSED)
+
+
+def test_an_order_counts_as_sold_from_its_payment_until_it_is_cancelled() -> None:
+    paid = {"PAID"}
+    for _ in get_args(OrderStatus):
+        paid |= {after for (state, _), after in ORDERS.items() if state in paid}
+    assert paid - {"CANCELLED", "ARCHIVING"} == set(SOLD)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"before": ("PENDING",), "after": STAYS},
+        {"before": ("PENDING", "PAID"), "after": "PAID"},
+        {"before": ("PENDING",), "after": "PAID", "by": "paid"},
+    ],
+    ids=["stays, and no field tells it", "may stay, and no field tells it", "never stays, but a field tells it"],
+)
+def test_a_transition_that_its_change_could_not_be_told_by_is_refused_when_it_is_imported(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a field tells the change"):
+        Transition(command="ponder", change="OrderPondered", **wrong)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -15,14 +16,22 @@ from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS: dict[Row[Any], dict[str, str]] = {
     t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE"},
+    t.ERASED_CUSTOMER: {
+        "main": "CUSTOMER#ann / PROFILE",
+        "gsi2": f"ERASURE#ERASING#{e.shard_of('ann')} / {AT}#ann",
+    },
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
     t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
+    t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
+    t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
     t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},
     t.ARCHIVED_ORDER: {"main": "ORDER#o1 / ORDER"},
     t.EXPIRY: {"main": "ORDER#o1 / EXPIRY"},
     t.PAYMENT: {"main": "ORDER#o1 / PAYMENT#pi_1"},
+    t.REFUND: {"main": "ORDER#o1 / REFUND#pi_1-1"},
+    t.RETURN: {"main": "ORDER#o1 / RETURN#ret_1"},
     t.SHIPMENT: {"main": "ORDER#o1 / SHIPMENT#o1-1", "gsi1": "TRACKING#dhl#42 / SHIPMENT#o1#o1-1"},
     t.INVOICE: {
         "main": "ORDER#o1 / INVOICE#2026-00000001",
@@ -30,6 +39,8 @@ KEYS: dict[Row[Any], dict[str, str]] = {
         "gsi3": f"CUSTOMER#ann / INVOICE#{AT}#2026-00000001",
     },
     t.INVOICE_SERIES: {"main": "SERIES#2026 / SERIES"},
+    t.ACCOUNT: {"main": "ACCOUNT#a1 / BALANCE", "gsi1": "CUSTOMER#ann / ACCOUNT#a1"},
+    t.ENTRY: {"main": "ACCOUNT#a1 / ENTRY#0000000042"},
     t.COMMAND: {"main": "COMMAND#ann#k1 / receive_stock"},
     t.EFFECT: {"main": "EFFECT#c1 / issue_invoice"},
     t.NOTIFICATION: {"main": f"CUSTOMER#ann / NOTIFICATION#{AT}#c1", "gsi1": f"ORDER#o1 / NOTIFICATION#{AT}#c1"},
@@ -70,10 +81,13 @@ def test_no_two_rows_are_in_each_others_way() -> None:
     assert {row.type for row in t.ROWS} == t.BY_TYPE.keys()
 
 
+WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED"}
+
+
 @pytest.mark.parametrize("status", get_args(OrderStatus))
 def test_f6_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
     image = t.ORDER.write(order(status=status))
-    queue = f"STATUS#{status}#{e.shard_of('o1')}" if status in {"PENDING", "PAID", "FULFILLING", "SHIPPED"} else None
+    queue = f"STATUS#{status}#{e.shard_of('o1')}" if status in WAITING else None
     assert image.get("GSI2PK", {}).get("S") == queue
     assert ("GSI2SK" in image) == (queue is not None)
 
@@ -87,6 +101,15 @@ def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
     assert "GSI1PK" not in t.SHIPMENT.write(shipment())
     assert "GSI1PK" not in t.SHIPMENT.write(shipment(carrier="dhl"))
     assert "GSI1PK" in t.SHIPMENT.write(shipment(carrier="dhl", tracking_number="42"))
+
+
+def test_an_erasure_is_found_until_it_is_finished() -> None:
+    assert "GSI2PK" in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
+    assert "GSI2PK" not in t.ERASED_CUSTOMER.write(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
+
+
+def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
+    assert "GSI1PK" not in t.ACCOUNT.write(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
 
 
 def test_a_shard_is_for_ever_and_all_are_used() -> None:

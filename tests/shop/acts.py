@@ -1,14 +1,18 @@
 """What people do in these tests, and who they are."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from functions.dynamodb.writes import change, turn
 from functions.model.entities import Address, ArchivedOrder, Order
+from functions.model.errors import Refused
 from functions.model.states import moved
 from functions.model.table import ARCHIVED_ORDER, ORDER
-from functions.shop import customers, orders, payments, products, shipments
-from functions.shop.orders import Placed, Wanted
+from functions.shop import customers, ending, orders, payments, placing, products, returns, shipments
+from functions.shop.keyed import Answer
+from functions.shop.placing import Placed, Wanted
 from functions.shop.shop import Caller, Shop
 
 ANN, BOB = Caller("ann"), Caller("bob")
@@ -19,10 +23,17 @@ PRICE = 1250
 
 
 def sell(
-    shop: Shop, product_id: str, available: int, *, parts: int = 1, price: int = PRICE, currency: Any = "EUR"
+    shop: Shop,
+    product_id: str,
+    available: int,
+    *,
+    parts: int = 1,
+    price: int = PRICE,
+    currency: Any = "EUR",
+    backorder: bool = False,
 ) -> None:
     """A product is for sale, and this many of it are in stock."""
-    products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts)
+    products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, backorder=backorder)
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
@@ -38,7 +49,7 @@ def open_shop(shop: Shop, available: int = 10) -> None:
 def order_from(shop: Shop, caller: Caller, key: str, **quantities: int) -> Placed:
     """Somebody orders so many of these products."""
     wanted = {id: Wanted(quantity) for id, quantity in quantities.items()}
-    return orders.place_order(shop, caller, key, wanted, HOME, {"lines": quantities})
+    return placing.place_order(shop, caller, key, wanted, HOME, {"lines": quantities})
 
 
 def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
@@ -69,11 +80,17 @@ def pay(shop: Shop, order: Order) -> None:
 
 
 def bring_to(shop: Shop, order: Order, status: str) -> Order:
-    """The order as it is once it has this status, by the commands that lead there from PENDING."""
-    id, parcel = order.order_id, f"{order.order_id}-1"
-    ends: dict[str, Callable[[], object]] = {
-        "CANCELLED": lambda: orders.cancel_order(shop, ANN, id),
-        "LAPSED": lambda: orders.lapse(shop, id),
+    """The order as it is once it has this status, by the commands that lead there from PENDING. What happens in part
+    happens to one piece of its first product."""
+    id, parcel, one = order.order_id, f"{order.order_id}-1", {next(iter(order.lines)): 1}
+    whole = {id: line.quantity for id, line in order.lines.items()}
+    aside: dict[str, tuple[str, Callable[[], object]]] = {
+        "CANCELLED": ("PENDING", lambda: ending.cancel_order(shop, ANN, id)),
+        "LAPSED": ("PENDING", lambda: ending.lapse(shop, id)),
+        "CANCEL_REQUESTED": ("FULFILLING", lambda: ending.cancel_order(shop, ANN, id)),
+        "PARTIALLY_SHIPPED": ("FULFILLING", lambda: shipments.dispatch(shop, WAREHOUSE, id, parcel, "dhl", "1", one)),
+        "PARTIALLY_RETURNED": ("DELIVERED", lambda: send_back(shop, id, **one)),
+        "RETURNED": ("DELIVERED", lambda: send_back(shop, id, **whole)),
     }
     way: dict[str, Callable[[], object]] = {
         "PAID": lambda: pay(shop, order),
@@ -82,16 +99,37 @@ def bring_to(shop: Shop, order: Order, status: str) -> Order:
         "DELIVERED": lambda: shipments.deliver(shop, WAREHOUSE, id, parcel),
         "ARCHIVING": lambda: archive(shop, id),
     }
-    if status in ends:
-        ends[status]()
-    elif status != "PENDING":
+    start, turn_off = aside.get(status, (status, lambda: None))
+    if start != "PENDING":
         for reached, step in way.items():
             step()
-            if reached == status:
+            if reached == start:
                 break
+    turn_off()
     found = order_now(shop, id)
     assert found.status == status
     return found
+
+
+def send_back(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> Answer:
+    """So many pieces came back to the warehouse and can be sold again; the money goes where it came from."""
+    lines = {id: returns.Back(quantity, restock=True) for id, quantity in quantities.items()}
+    return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """What each of these comes to, all of them done at the same time: its result, or how it was refused."""
+    ready = Barrier(len(acts))
+
+    def run(act: Callable[[], Any]) -> Any:
+        ready.wait()
+        try:
+            return act()
+        except Refused as refusal:
+            return refusal
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(run, acts))
 
 
 def archive(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:

@@ -4,18 +4,46 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
 import pytest
 
-from functions.model.entities import Invoice, Order, Paid
-from functions.model.errors import NotFound
-from functions.shop import customers
-from functions.shop.invoices import invoice_by_id, invoice_of_order, invoices_of_customer, issue_invoice
+from functions.model.entities import SOLD, Discounted, Invoice, Line, Order, OrderStatus, Paid, TaxLine
+from functions.model.errors import NotAllowed, NotFound
+from functions.model.patterns import PAYMENTS
+from functions.model.table import CUSTOMER
+from functions.shop import customers, discounts, ending, erasure, payments, placing, shipments
+from functions.shop.invoices import (
+    LINK_SECONDS,
+    invoice_by_id,
+    invoice_by_link,
+    invoice_of_order,
+    invoices_of_customer,
+    issue_invoice,
+    print_link,
+)
+from functions.shop.placing import Wanted
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after, cancelled
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, bring_to, order_from, pay, place, sell, tell
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME,
+    STAFF,
+    WAREHOUSE,
+    archive,
+    bring_to,
+    order_from,
+    order_now,
+    pay,
+    place,
+    sell,
+    send_back,
+    tell,
+)
+from tests.shop.money import pay_in_parts
 
 
 def paid_orders(shop: Shop, number: int) -> list[Order]:
@@ -24,7 +52,7 @@ def paid_orders(shop: Shop, number: int) -> list[Order]:
 
 
 def issue(shop: Shop, order: Order) -> str | None:
-    return issue_invoice(shop, f"change-{order.order_id}", order.order_id)
+    return issue_invoice(shop, order.order_id)
 
 
 def numbers(series: str, count: int) -> list[str]:
@@ -32,26 +60,39 @@ def numbers(series: str, count: int) -> list[str]:
 
 
 def test_an_invoice_says_what_was_ordered_and_paid_by_whom(shop: Shop, wire: Wire, clock: Clock) -> None:
-    order = place(shop, mug=2, pot=1)
+    dear = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
+    discounts.create_discount(shop, STAFF, "spring", 20)
+    wanted = {"mug": Wanted(2), "pot": Wanted(1)}
+    order = order_now(shop, placing.place_order(dear, ANN, "key-1", wanted, HOME, {}, "spring").order.order_id)
+    assert order.total == 3 * 1250 - 750 + 490 == 3490
     tell(shop, order, outcome="failed")
-    tell(shop, order, event_id="evt_2", payment_id="pi_2")
-    tell(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)
+    pay_in_parts(shop, order, 1000)
+    (credit,) = [payment for payment in shop.table.every(PAYMENTS, order_id=order.order_id) if payment.account_id]
     clock.sleep(60)
+    tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)  # ten more than is due
+    clock.sleep(60)
+    tell(shop, order, event_id="evt_3", payment_id="pi_3", amount=7)  # too late
     wire.clear()
     assert issue(shop, order) == "2026-00000001"
-    assert wire.operations == ["GetItem", "GetItem", "Query", "GetItem", "GetItem", "TransactWriteItems"]
+    assert wire.operations == ["GetItem"] * 4 + ["Query"] * 2 + ["TransactWriteItems"]
     assert invoice_of_order(shop, ANN, order.order_id) == Invoice(
         invoice_id="2026-00000001",
         order_id=order.order_id,
         customer_id="ann",
         name="Ann Ash",
-        address=order.address,
-        issued_at=moment(1),
+        address=HOME,
+        issued_at=moment(2),
         currency="EUR",
-        total=3750,
-        lines=order.lines,
-        payments=(Paid(payment_id="pi_2", amount=3750),),
-        created_at=moment(1),
+        total=3490,
+        lines={id: Line(name=f"Blue {id}", price=1250, quantity=many) for id, many in (("mug", 2), ("pot", 1))},
+        discount=Discounted(code="SPRING", percent=20, amount=750),
+        shipping=490,
+        taxes=(TaxLine(rate=2000, net=2908, tax=582),),
+        payments=(
+            Paid(payment_id=credit.payment_id, amount=1000, method="CREDIT"),
+            Paid(payment_id="pi_2", amount=2490),
+        ),
+        created_at=moment(2),
     )
 
 
@@ -60,9 +101,72 @@ def test_an_invoice_stays_as_of_its_issue(shop: Shop) -> None:
     issue(shop, order)
     before = invoice_of_order(shop, ANN, order.order_id)
     customers.rename(shop, ANN, "ann", "Ann Oak")
-    bring_on = tell(shop, order, event_id="evt_9", payment_id="pi_9", amount=5)
-    assert bring_on["status"] == "UNMATCHED"
+    tell(shop, order, event_id="evt_9", payment_id="pi_9", amount=5)
+    bring_on(shop, order, "DELIVERED")
+    send_back(shop, order.order_id, pin=1)
+    assert order_now(shop, order.order_id).refunded == order.total
+    assert issue(shop, order) == before.invoice_id
     assert invoice_of_order(shop, ANN, order.order_id) == before
+
+
+def test_what_has_become_of_the_goods_by_then_is_not_on_the_invoice(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "DELIVERED")
+    issue(shop, order)
+    line = invoice_of_order(shop, ANN, order.order_id).lines["mug"]
+    assert line == Line(name="Blue mug", price=1250, quantity=2)
+
+
+@pytest.mark.parametrize("method", ["free", "credit"])
+def test_an_order_that_is_paid_without_a_card_has_an_invoice_all_the_same(shop: Shop, method: str) -> None:
+    discounts.create_discount(shop, STAFF, "all", 100)
+    code = "all" if method == "free" else None
+    placed = placing.place_order(shop, ANN, "key-1", {"mug": Wanted(1)}, HOME, {}, code).order
+    order = order_now(shop, placed.order_id)
+    if method == "credit":
+        order = pay_in_parts(shop, order, 1000, 250)
+    assert order.status == "PAID"
+    issue(shop, order)
+    invoice = invoice_of_order(shop, ANN, order.order_id)
+    paid = sorted((one.method, one.amount) for one in invoice.payments)
+    assert (invoice.total, paid) == ((0, []) if method == "free" else (1250, [("CREDIT", 250), ("CREDIT", 1000)]))
+
+
+def test_money_that_the_bank_took_back_before_the_order_was_paid_is_not_on_its_invoice(
+    shop: Shop, clock: Clock
+) -> None:
+    order = place(shop)
+    tell(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
+    for outcome in ("opened", "lost"):
+        disputed(shop, order, "pi_1", outcome)
+    clock.sleep(60)
+    tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)
+    issue(shop, order)
+    assert invoice_of_order(shop, ANN, order.order_id).payments == (Paid(payment_id="pi_2", amount=2500),)
+
+
+def test_money_that_the_bank_takes_back_afterwards_is(shop: Shop, clock: Clock) -> None:
+    order = place(shop)
+    tell(shop, order, event_id="evt_1", payment_id="pi_1", amount=1000)
+    clock.sleep(60)
+    tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=1500)
+    for outcome in ("opened", "lost"):
+        disputed(shop, order, "pi_1", outcome)
+    issue(shop, order)
+    paid = invoice_of_order(shop, ANN, order.order_id).payments
+    assert [(one.payment_id, one.amount) for one in paid] == [("pi_2", 1500), ("pi_1", 1000)]
+
+
+def disputed(shop: Shop, order: Order, payment_id: str, outcome: Any) -> None:
+    payments.record_dispute(shop, payments.Disputed("dp_1", payment_id, order.order_id, outcome, "fraudulent"))
+
+
+def bring_on(shop: Shop, order: Order, status: str) -> None:
+    """A paid order goes through the warehouse."""
+    parcel = f"{order.order_id}-1"
+    shipments.request_shipment(shop, order.order_id)
+    shipments.dispatch(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1")
+    shipments.deliver(shop, WAREHOUSE, order.order_id, parcel)
+    assert order_now(shop, order.order_id).status == status
 
 
 def test_an_invoice_that_is_asked_for_again_is_the_same_one(shop: Shop, wire: Wire) -> None:
@@ -86,8 +190,12 @@ def test_the_51st_payment_is_on_the_invoice_too(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("status", ["PENDING", "CANCELLED", "LAPSED"])
-def test_what_was_not_paid_has_no_invoice_and_takes_no_number(shop: Shop, status: str) -> None:
-    order = bring_to(shop, place(shop), status)
+@pytest.mark.parametrize("part", [0, 1000])
+def test_what_was_not_paid_in_full_has_no_invoice_and_takes_no_number(shop: Shop, status: str, part: int) -> None:
+    order = place(shop)
+    if part:
+        pay_in_parts(shop, order, part)
+    order = bring_to(shop, order, status)
     assert issue(shop, order) is None
     with pytest.raises(NotFound):
         invoice_of_order(shop, ANN, order.order_id)
@@ -95,11 +203,58 @@ def test_what_was_not_paid_has_no_invoice_and_takes_no_number(shop: Shop, status
     assert issue(shop, paid) == "2026-00000001"
 
 
+@pytest.mark.parametrize("status", get_args(OrderStatus))
+def test_an_order_has_an_invoice_as_long_as_it_counts_as_sold(shop: Shop, status: OrderStatus) -> None:
+    order = bring_to(shop, place(shop), status)
+    assert (issue(shop, order) is not None) == (status in SOLD)
+
+
+def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
+    shop: Shop, rival: Shop, wire: Wire
+) -> None:
+    first, second = paid_orders(shop, 2)
+    ending.cancel_order(shop, ANN, first.order_id)
+    assert issue(shop, first) is None
+    wire.next("TransactWriteItems", after(lambda: ending.cancel_order(rival, ANN, second.order_id)))
+    assert issue(shop, second) is None, "it was cancelled while the invoice was being written"
+
+
+def test_a_name_that_changes_while_the_invoice_is_written_is_on_it_as_it_is_then(
+    shop: Shop, rival: Shop, wire: Wire
+) -> None:
+    (order,) = paid_orders(shop, 1)
+    wire.next("TransactWriteItems", after(lambda: customers.rename(rival, ANN, "ann", "Ann Oak")))
+    issue(shop, order)
+    assert invoice_of_order(shop, ANN, order.order_id).name == "Ann Oak"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_was_forgotten_is_called_on_the_invoice_as_on_the_parcel(
+    shop: Shop, rival: Shop, wire: Wire, late: bool
+) -> None:
+    (order,) = paid_orders(shop, 1)
+    customers.rename(shop, ANN, "ann", "Ann Oak")
+    if late:
+        wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, ANN, "ann")))
+    else:
+        erasure.forget(shop, ANN, "ann")
+    issue(shop, order)
+    invoice = invoice_of_order(shop, ANN, order.order_id)
+    assert (invoice.name, invoice.address) == (HOME.name, HOME)
+
+
+def test_an_order_of_nobody_gets_no_invoice_and_somebody_has_to_look(shop: Shop) -> None:
+    (order,) = paid_orders(shop, 1)
+    shop.table.delete([CUSTOMER.key(customer_id="ann")])
+    with pytest.raises(NotFound, match="customer"):
+        issue(shop, order)
+
+
 def test_what_is_archived_or_never_was_has_no_new_invoice(shop: Shop) -> None:
     order = bring_to(shop, place(shop), "DELIVERED")
     archive(shop, order.order_id, to_stub=True)
     assert issue(shop, order) is None
-    assert issue_invoice(shop, "c1", "none") is None
+    assert issue_invoice(shop, "none") is None
 
 
 # numbers ----------------------------------------------------------------------------------------------------------
@@ -124,7 +279,7 @@ def test_one_invoice_asked_for_twice_at_once_takes_one_number(shop: Shop, rival:
 
 def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: Shop, wire: Wire) -> None:
     orders = paid_orders(shop, 12)
-    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict", "None")] * 6)
+    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict", "None", "None", "None")] * 6)
     with ThreadPoolExecutor(4) as pool:
         given = list(pool.map(lambda order: issue(shop, order), [*orders, *orders]))
     assert sorted(set(map(str, given))) == numbers("2026", 12) == issued(shop, orders)
@@ -175,3 +330,45 @@ def order_of_bob(shop: Shop) -> Order:
     placed = order_from(shop, BOB, "key-1", mug=1)
     assert isinstance(placed.order, Order)
     return placed.order
+
+
+# printing ---------------------------------------------------------------------------------------------------------
+def test_a_link_to_an_invoice_shows_it_to_whoever_has_it_until_it_ends(shop: Shop, clock: Clock) -> None:
+    (order,) = paid_orders(shop, 1)
+    number = str(issue(shop, order))
+    link = print_link(shop, ANN, number)
+    assert int(link.until) == clock.now.timestamp() + LINK_SECONDS
+    clock.sleep(LINK_SECONDS - 0.001)
+    assert invoice_by_link(shop, number, link).order_id == order.order_id
+    clock.sleep(0.001)
+    with pytest.raises(NotAllowed, match="has ended"):
+        invoice_by_link(shop, number, link)
+
+
+def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: Shop) -> None:
+    one, two = (str(issue(shop, order)) for order in paid_orders(shop, 2))
+    link = print_link(shop, STAFF, one)
+    later = str(int(link.until) + 1)
+    for invoice_id, forged in (
+        (two, link),
+        (one, replace(link, until=later)),
+        (one, replace(link, until=link.until + "0")),
+        (one, replace(link, until="0" + link.until)),
+        (one, replace(link, until="never")),
+        (one, replace(link, signature=link.signature[:-1])),
+        (one, replace(link, signature="")),
+        (one, replace(link, signature="\ud800")),
+    ):
+        with pytest.raises(NotAllowed, match="not one of ours"):
+            invoice_by_link(shop, invoice_id, forged)
+
+
+def test_a_link_is_for_whose_invoice_it_is_and_staff_to_make(shop: Shop) -> None:
+    (order,) = paid_orders(shop, 1)
+    number = str(issue(shop, order))
+    assert print_link(shop, ANN, number) == print_link(shop, STAFF, number)
+    for caller in (BOB, WAREHOUSE):
+        with pytest.raises(NotFound):
+            print_link(shop, caller, number)
+    with pytest.raises(NotFound):
+        print_link(shop, ANN, "2026-99999999")

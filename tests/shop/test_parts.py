@@ -7,10 +7,10 @@ import pytest
 from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import change
 from functions.model import table as t
-from functions.model.entities import Order, spread
+from functions.model.entities import Line, Order, spread
 from functions.model.errors import OutOfStock
-from functions.shop import orders, products
-from functions.shop.orders import order_id_of
+from functions.shop import ending, products, stock
+from functions.shop.placing import order_id_of
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import Wire
 from tests.shop.acts import ANN, available, order_from, order_now, place, sell
@@ -44,7 +44,7 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wi
     assert sorted(taken(order).values()) == [5, 10, 10]
     assert sorted(available(shop, "vase")) == [0, 0, 5, 10]
     assert order_now(shop, order.order_id) == order
-    orders.cancel_order(shop, ANN, order.order_id)
+    ending.cancel_order(shop, ANN, order.order_id)
     assert available(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
 
 
@@ -69,12 +69,12 @@ def test_an_order_takes_from_as_few_parts_as_it_can(
 
 
 def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: Shop) -> None:
-    ids = [f"p{number}" for number in range(50)]
+    ids = [f"p{number}" for number in range(46)]
     for id in ids:
         sell(shop, id, 2, parts=2)
     with pytest.raises(Busy):
         place(shop, "key-1", **dict.fromkeys(ids, 2))
-    place(shop, "key-1", **dict.fromkeys(ids[:49], 2))
+    place(shop, "key-1", **dict.fromkeys(ids[:45], 2))
     assert {tuple(available(shop, id)) for id in ids} == {(0, 0), (1, 1)}
 
 
@@ -87,6 +87,21 @@ def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> N
     assert refusal.value.short == {"vase": 1}
     place(shop, "last", vase=1)
     assert available(shop, "vase") == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("taken_from", "back_to"), [({"0": 9}, 0), ({"1": 4, "3": 5}, 3), ({"2": 4, "1": 4, "0": 1}, 2)], ids=str
+)
+def test_what_comes_back_goes_to_the_part_that_most_was_taken_from(
+    shop: Shop, taken_from: dict[str, int], back_to: int
+) -> None:
+    sell(shop, "vase", 0, parts=4)
+    order = place(shop, mug=2)
+    line = Line(name="Vase", price=1, quantity=9, taken=taken_from)
+    order = replace(order, lines={**order.lines, "vase": line})
+    shop.table.write(*stock.restocked(order, {"vase": 7, "mug": 0}))
+    assert available(shop, "vase") == [7 if part == back_to else 0 for part in range(4)]
+    assert available(shop) == [8]
 
 
 def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:

@@ -17,8 +17,8 @@ from functions.model.errors import (
     PriceChanged,
     UnknownProducts,
 )
-from functions.shop import orders, products
-from functions.shop.orders import Wanted, order_id_of, place_order
+from functions.shop import discounts, ending, orders, placing, products
+from functions.shop.placing import Wanted, order_id_of, place_order
 from functions.shop.shop import Caller, Shop
 from local.engine import Engine
 from tests.dynamodb.fixtures import Clock
@@ -96,6 +96,16 @@ def test_f2_what_the_client_showed_must_be_the_price_of_now(shop: Shop) -> None:
     assert available(shop) == [9]
 
 
+def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: Shop) -> None:
+    paying = replace(shop, shipping={"EUR": 490, "JPY": 900}, tax_rate=2000)
+    order = place(paying, "k1", mug=2)
+    assert (order.total, order.shipping, order.tax_rate) == (2990, 490, 2000)
+    assert order_now(replace(shop, tax_rate=1900), order.order_id) == order
+    sell(shop, "jug", 5, currency="USD")
+    free = place(paying, "k2", jug=1)
+    assert (free.total, free.shipping) == (1250, 0)
+
+
 def test_an_order_keeps_the_price_it_was_placed_at(shop: Shop) -> None:
     order = place(shop)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
@@ -111,11 +121,13 @@ def test_one_order_is_in_one_currency(shop: Shop) -> None:
 
 
 def test_an_order_that_costs_more_than_any_may_is_refused(shop: Shop) -> None:
-    sell(shop, "palace", 3, price=4 * 10**11)
+    sell(shop, "palace", 9, price=4 * 10**11)
     with pytest.raises(Invalid) as refusal:
         order_from(shop, ANN, "k", palace=3)
     assert refusal.value.field == "lines"
     assert order_from(shop, ANN, "k", palace=2).order.total == 8 * 10**11
+    with pytest.raises(Invalid):
+        order_from(replace(shop, shipping={"EUR": 2 * 10**11 + 1}), ANN, "k2", palace=2)
 
 
 @pytest.mark.parametrize("quantity", [0, -1])
@@ -153,14 +165,18 @@ def test_the_last_ones_can_be_ordered(shop: Shop) -> None:
     assert available(shop) == [0]
 
 
-def test_90_products_fit_into_one_order(shop: Shop, wire: Wire) -> None:
-    for number in range(orders.MOST_PRODUCTS):
+def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: Wire) -> None:
+    for number in range(placing.MOST_PRODUCTS):
         sell(shop, f"p{number}", 3)
+    discounts.create_discount(shop, STAFF, "SPRING", 10, limit=1)
+    wanted = {f"p{number}": Wanted(3) for number in range(placing.MOST_PRODUCTS)}
     wire.clear()
-    order = place(shop, "key-1", **{f"p{number}": 3 for number in range(orders.MOST_PRODUCTS)})
+    placed = place_order(shop, ANN, "key-1", wanted, HOME, {}, "SPRING")
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
-    orders.cancel_order(shop, ANN, order.order_id)
-    assert {tuple(available(shop, f"p{number}")) for number in range(orders.MOST_PRODUCTS)} == {(3,)}
+    assert len(wire.requests[1].body["TransactItems"]) == 92
+    ending.cancel_order(shop, ANN, placed.order.order_id)
+    assert discounts.discount_by_code(shop, STAFF, "SPRING").left == 1
+    assert {tuple(available(shop, f"p{number}")) for number in range(placing.MOST_PRODUCTS)} == {(3,)}
 
 
 # idempotency --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Products and their stock, and receipts that are counted once."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -50,21 +51,18 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "price", "expected"),
-    [("Red mug", None, ("Red mug", 1250)), (None, 999, ("Blue mug", 999)), ("Red mug", 0, ("Red mug", 0))],
+    "changes", [{"name": "Red mug"}, {"price": 999}, {"backorder": True}, {"name": "M", "price": 1}]
 )
-def test_what_is_not_given_stays(
-    shop: Shop, clock: Clock, name: str | None, price: int | None, expected: tuple[str, int]
-) -> None:
+def test_what_is_not_given_stays(shop: Shop, clock: Clock, changes: dict[str, Any]) -> None:
     before = products.product(shop, "mug")
     clock.sleep(60)
-    changed = products.update_product(shop, STAFF, "mug", name, price)
-    assert changed == replace(before, name=expected[0], price=expected[1], version=2, updated_at=moment(1))
+    changed = products.update_product(shop, STAFF, "mug", **changes)
+    assert changed == replace(before, **changes, version=2, updated_at=moment(1))
     assert products.product(shop, "mug") == changed
 
 
 def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: Wire) -> None:
-    assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250).version == 1
+    assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False).version == 1
     assert wire.operations == ["GetItem"]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,28 @@ from functions.dynamodb.store import Table
 from functions.dynamodb.writes import change
 from functions.model.entities import Order, spread
 from functions.model.errors import OutOfStock, Refused
+from functions.model.patterns import C4
 from functions.model.table import BY_TYPE, STOCK
-from functions.shop import orders, products
-from functions.shop.orders import REPLANS, Placed, order_id_of
+from functions.shop import discounts, ending, products
+from functions.shop.placing import REPLANS, Placed, Wanted, order_id_of, place_order
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
-from tests.shop.acts import ANN, BOB, STAFF, available, bring_to, open_shop, order_from, order_now, place, sell, tell
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME,
+    STAFF,
+    available,
+    bring_to,
+    open_shop,
+    order_from,
+    order_now,
+    place,
+    sell,
+    send_back,
+    tell,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -52,7 +67,7 @@ def test_five_left_and_twelve_threads_and_five_get_one(shop: Shop) -> None:
     assert len(refusals) == 7
     assert {refusal.short["jug"] for refusal in refusals} == {0}
     assert available(shop, "jug") == [0]
-    assert len(list(orders.unpaid(shop, shop.now().replace(year=2027)))) == 5
+    assert len(list(ending.unpaid(shop, shop.now().replace(year=2027)))) == 5
 
 
 def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: Wire) -> None:
@@ -100,7 +115,7 @@ def test_goods_that_change_parts_faster_than_they_are_planned_end_as_busy(shop: 
 
 def orders_of(shop: Shop, product_id: str) -> list[int]:
     """How many of a product each order holds that has not given them back."""
-    found = [order_now(shop, id) for id in orders.unpaid(shop, shop.now().replace(year=2027))]
+    found = [order_now(shop, id) for id in ending.unpaid(shop, shop.now().replace(year=2027))]
     return [order.lines[product_id].quantity for order in found if product_id in order.lines]
 
 
@@ -134,59 +149,111 @@ def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
 
 
 EXAMPLES = count()
+ENDED = ("CANCELLED", "LAPSED")
+LIMIT = 2
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["place", "place", "cancel", "pay", "lapse", "receive", "again"]), st.integers(1, 9)),
+    st.tuples(
+        st.sampled_from(["place", "redeem", "redeem", "again", "receive", "cancel", "lapse", "pay", "return"]),
+        st.integers(1, 9),
+    ),
+    min_size=6,
     max_size=14,
 )
 
 
-@given(STEPS, st.integers(1, 4), st.integers(0, 20))
+@dataclass
+class Story:
+    """A product and a discount code, the orders that were placed for them, and what came in and back."""
+
+    shop: Shop
+    name: str
+    received: int
+    orders: dict[str, Order] = field(default_factory=dict)
+    returned: int = 0
+
+    def tell(self, step: str, key: str, choice: int) -> None:
+        """One step; what the shop refuses is refused."""
+        if step == "receive":
+            products.receive_stock(self.shop, STAFF, key, self.name, choice)
+            self.received += choice
+        elif step == "place":
+            self.orders[key] = place(self.shop, key, **{self.name: choice})
+        elif step == "redeem":
+            self.orders[key] = self.redeem(key, choice)
+        elif self.orders:
+            picked = list(self.orders)[choice % len(self.orders)]
+            self.go_on(step, key, picked, self.orders[picked])
+
+    def redeem(self, key: str, quantity: int) -> Order:
+        placed = place_order(self.shop, ANN, key, {self.name: Wanted(quantity)}, HOME, {}, self.name)
+        assert isinstance(placed.order, Order)
+        return placed.order
+
+    def go_on(self, step: str, key: str, picked: str, order: Order) -> None:
+        """A step of an order that was placed."""
+        acts: dict[str, Callable[[], object]] = {
+            "again": lambda: self.place_again(picked, order),
+            "cancel": lambda: ending.cancel_order(self.shop, ANN, order.order_id),
+            "lapse": lambda: ending.lapse(self.shop, order.order_id),
+            "pay": lambda: tell(self.shop, order, event_id=f"evt_{key}", payment_id=f"pi_{key}"),
+            "return": lambda: self.come_back(key, order),
+        }
+        acts[step]()
+
+    def place_again(self, key: str, order: Order) -> None:
+        quantities = {self.name: order.lines[self.name].quantity}
+        body: dict[str, Any] = {} if order.discount else {"lines": quantities}
+        wanted = {id: Wanted(quantity) for id, quantity in quantities.items()}
+        assert place_order(self.shop, ANN, key, wanted, HOME, body).replayed
+
+    def come_back(self, key: str, order: Order) -> None:
+        """One piece of an order that was delivered, or is at last."""
+        if order_now(self.shop, order.order_id).status == "PENDING":
+            bring_to(self.shop, order, "DELIVERED")
+        send_back(self.shop, order.order_id, key, **{self.name: 1})
+        self.returned += 1
+
+    def must_add_up(self, *, backorder: bool) -> None:
+        now = [order_now(self.shop, order.order_id) for order in self.orders.values()]
+        held = sum(order.lines[self.name].quantity for order in now if order.status not in ENDED)
+        left = available(self.shop, self.name)
+        assert sum(left) + held - self.returned == self.received
+        assert backorder or min(left) >= 0
+        redeemed = [order for order in now if order.discount and order.status not in ENDED]
+        redemptions = [part.left for part in self.shop.table.every(C4, code=self.name.upper())]
+        assert sum(redemptions) + len(redeemed) == LIMIT
+        assert min(redemptions) >= 0
+
+
+@given(STEPS, st.integers(1, 4), st.integers(0, 20), st.booleans())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_goods_are_neither_made_nor_lost(fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int) -> None:
-    shop, example = fresh, next(EXAMPLES)
-    product_id = f"p{example}"
-    sell(shop, product_id, stock, parts=parts)
-    placed: dict[str, Order] = {}
-    received = stock
-    for number, (step, choice) in enumerate(steps):
-        key = f"{example}-{number}"
-        picked = list(placed.values())[choice % len(placed)] if placed else None
+def test_goods_and_redemptions_are_neither_made_nor_lost(
+    fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int, backorder: bool
+) -> None:
+    number = next(EXAMPLES)
+    story = Story(fresh, f"p{number}", stock)
+    sell(fresh, story.name, stock, parts=1 if backorder else parts, backorder=backorder)
+    discounts.create_discount(fresh, STAFF, story.name, 10, limit=LIMIT, parts=min(parts, LIMIT))
+    for at, (step, choice) in enumerate(steps):
         try:
-            if step == "place":
-                placed[key] = place(shop, key, **{product_id: choice})
-            elif step == "receive":
-                products.receive_stock(shop, STAFF, key, product_id, choice)
-                received += choice
-            elif picked and step == "again":
-                again = next(key for key, order in placed.items() if order is picked)
-                assert order_from(shop, ANN, again, **{product_id: picked.lines[product_id].quantity}).replayed
-            elif picked and step == "cancel":
-                orders.cancel_order(shop, ANN, picked.order_id)
-            elif picked and step == "pay":
-                tell(shop, picked, event_id=f"evt_{key}", payment_id=f"pi_{key}")
-            elif picked and step == "lapse":
-                orders.lapse(shop, picked.order_id)
+            story.tell(step, f"{number}-{at}", choice)
         except Refused:
             continue
-        now = [order_now(shop, order.order_id) for order in placed.values()]
-        held = sum(o.lines[product_id].quantity for o in now if o.status not in ("CANCELLED", "LAPSED"))
-        left = available(shop, product_id)
-        assert sum(left) + held == received
-        assert min(left) >= 0
+        story.must_add_up(backorder=backorder)
 
 
 def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
     order = place(shop, mug=3)
-    wire.next("TransactWriteItems", after(lambda: orders.lapse(rival, order.order_id)))
+    wire.next("TransactWriteItems", after(lambda: ending.lapse(rival, order.order_id)))
     with pytest.raises(Refused):
-        orders.cancel_order(shop, ANN, order.order_id)
+        ending.cancel_order(shop, ANN, order.order_id)
     assert available(shop) == [10]
 
 
 def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
     order = place(shop, mug=3)
-    wire.next("TransactWriteItems", after(lambda: orders.cancel_order(rival, ANN, order.order_id)))
-    assert orders.cancel_order(shop, ANN, order.order_id).version == 2
+    wire.next("TransactWriteItems", after(lambda: ending.cancel_order(rival, ANN, order.order_id)))
+    assert ending.cancel_order(shop, ANN, order.order_id).version == 2
     assert available(shop) == [10]
 
 
@@ -199,7 +266,7 @@ def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
         ExpressionAttributeValues={":name": {"S": "Ann Oak"}},
     )
     paid = bring_to(shop, order, "PAID")
-    assert paid == replace(order, status="PAID", version=2)
+    assert paid == replace(order, status="PAID", paid=order.total, version=2)
     found: Any = shop.table.client.get_item(
         TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
     )["Item"]

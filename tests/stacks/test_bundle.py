@@ -11,6 +11,7 @@ import pytest
 from stacks import bundle
 
 MOST_BYTES = 15 * 1024 * 1024
+SOURCES = ("*.py", "templates/*")
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +28,11 @@ def test_the_zipped_bundle_is_at_most_15_mb(built: Path, tmp_path: Path) -> None
 
 
 def test_the_bundle_holds_our_source_and_every_package_it_is_locked_to(built: Path) -> None:
-    ours = {file.relative_to(bundle.SOURCE) for file in bundle.SOURCE.rglob("*.py")}
-    assert ours == {file.relative_to(built / "functions") for file in (built / "functions").rglob("*.py")}
+    ours = {file.relative_to(bundle.SOURCE) for kind in SOURCES for file in bundle.SOURCE.rglob(kind)}
+    assert ours == {
+        file.relative_to(built / "functions") for kind in SOURCES for file in (built / "functions").rglob(kind)
+    }
+    assert {Path("api/templates/invoice.html"), Path("notifications/templates/mail.txt")} <= ours
     locked = set(re.findall(r"^([\w-]+)==", bundle.REQUIREMENTS.read_text(), re.MULTILINE))
     modules = {"jinja2", "markupsafe", "dateutil", "six", "typing_extensions", "typing_inspection", "pydantic_core"}
     wanted = {name.replace("-", "_") for name in locked} - {"python_dateutil"} | modules

@@ -7,15 +7,26 @@ from typing import Any
 
 import pytest
 
-from functions import lapse, wiring
+from functions import erasure, lapse, wiring
 from functions.model.entities import ArchivedOrder
-from functions.shop import orders, shipments
+from functions.shop import ending, orders, refunds, shipments
+from functions.shop.erasure import forget
 from local.clock import expire_until
 from stacks.stage import STAGES
-from tests.shopfloor import ANN, READERS, WAREHOUSE, WORKERS, Shopfloor
+from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor
 from tests.stacks.conftest import Template, listed
 
-MODULES = ["api.handler", "copies", "relay", "fulfilment", "notifications.handler", "archive", "lapse"]
+MODULES = [
+    "api.handler",
+    "copies",
+    "relay",
+    "fulfilment",
+    "notifications.handler",
+    "refunds",
+    "archive",
+    "lapse",
+    "erasure",
+]
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
 
@@ -56,13 +67,15 @@ def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Temp
                 assert resource.keys() & {"Ref", "Fn::GetAtt"}
 
 
-def test_nobody_may_delete_or_list_what_is_archived(dev: Template) -> None:
+def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: Template) -> None:
     (bucket,) = [id for id in dev.all("AWS::S3::Bucket") if id.startswith("Archived")]
+    may: dict[str, set[str]] = {}
     for module in MODULES:
         for statement in dev.statements(module):
             if bucket in str(statement["Resource"]):
-                assert module == "archive"
-                assert set(listed(statement["Action"])) == {"s3:PutObject", "s3:GetObject"}
+                may.setdefault(module, set()).update(listed(statement["Action"]))
+    anew = {"s3:PutObject", "s3:GetObject"}
+    assert may == {"archive": anew, "erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"}}
 
 
 def test_mails_are_sent_as_the_shops_sender_and_by_notifications_alone(dev: Template) -> None:
@@ -72,8 +85,19 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_alone(dev: Temp
     assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
 
 
+def test_each_secret_is_read_by_who_needs_it_alone(dev: Template) -> None:
+    readers = {
+        resource["Ref"].removeprefix("Secrets")[:6]: module
+        for module in MODULES
+        for resource in allowed(dev, module).get("secretsmanager:GetSecretValue", [])
+    }
+    assert readers == {"Pepper": "api.handler", "Webhoo": "api.handler", "Provid": "refunds"}
+    assert "dynamodb:Query" not in allowed(dev, "refunds"), "it is told which"
+
+
 # as it is used --------------------------------------------------------------------------------------------------------
 Asked = tuple[str, str]  # an action, and on what: the end of its resource's name
+LISTS = {"ListObjectsV2": "ListBucket", "ListObjectVersions": "ListBucketVersions"}
 TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 
 
@@ -83,7 +107,8 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
         for item in params["TransactItems"]:
             yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
     elif service == "s3":
-        yield f"s3:{operation}", f"/{params['Key']}"
+        action = "DeleteObjectVersion" if "VersionId" in params else LISTS.get(operation, operation)
+        yield f"s3:{action}", f"/{params['Key']}" if "Key" in params else ""
     elif service == "email":
         yield f"ses:{operation}", f":identity/{params['FromEmailAddress']}"
     else:
@@ -111,7 +136,7 @@ def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[As
 
         return handle
 
-    for name, module in {**READERS, **WORKERS, "lapse": lapse}.items():
+    for name, module in {**READERS, **WORKERS, "lapse": lapse, "erasure": erasure}.items():
         called = "notifications.handler" if name == "notifications" else name
         monkeypatch.setattr(module, "handler", noted(called, module.handler))
     for service in ("dynamodb", "events", "s3", "sesv2"):
@@ -128,9 +153,13 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     floor.place("lapsed")
     floor.settle()
     floor.pay(sold)
-    orders.cancel_order(shop, ANN, cancelled)
+    ending.cancel_order(shop, ANN, cancelled)
     floor.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
     floor.settle()
+    floor.pay(cancelled, "evt_2", "pi_2")
+    refunds.refund_order(shop, STAFF, "sorry", sold, 100, "credit")
+    floor.settle()
+    assert floor.provider.of("pi_2")
     shipments.dispatch(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
     floor.settle()
     floor.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
@@ -142,6 +171,9 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
         reader.handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
     for worker in WORKERS.values():
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
+    forget(shop, ANN, ANN.id)
+    floor.ahead += timedelta(days=2)
+    assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": 1}
 
     for module in MODULES:
         assert asked[module], f"{module} had nothing to do"

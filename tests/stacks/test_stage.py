@@ -51,6 +51,14 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
         ({"sender": "the shop"}, "sender is 'the shop': it must be an e-mail address"),
         ({"shop_name": "a\nb"}, "shop_name is 'a\\\\nb': it must be a name"),
         ({"cors_origins": "https://a.example/page"}, "cors_origins has 'https://a.example/page': it must be like"),
+        (
+            {"provider_url": "api.stripe.com"},
+            "provider_url is 'api.stripe.com': it must be like https://api.stripe.com",
+        ),
+        ({"provider_url": "https://a.example/"}, "provider_url is 'https://a.example/': it must be like"),
+        ({"stage": "prod", "provider_url": "http://a.example"}, "provider_url is 'http://a.example': it must be like"),
+        ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': it must be like EUR:490"),
+        ({"shipping": "EUR:490,XXX:1"}, "shipping has 'XXX:1': it must be like EUR:490"),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],
 )

@@ -24,8 +24,10 @@ LAMBDAS = {
     "relay": environment.Relay,
     "fulfilment": environment.Fulfilment,
     "notifications.handler": environment.Notifications,
+    "refunds": environment.Refunds,
     "archive": environment.Archive,
     "lapse": environment.Lapse,
+    "erasure": environment.Erasure,
 }
 HOLDING_DATA = (
     "AWS::DynamoDB::GlobalTable",
@@ -126,13 +128,18 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Template) -> None:
     assert all("RedrivePolicy" not in queues[id] for id in dead_letters)
 
 
-def test_lapse_is_called_every_minute_and_a_failed_run_is_kept(dev: Template) -> None:
-    (rule,) = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
+@pytest.mark.parametrize(("module", "rate"), [("lapse", "rate(1 minute)"), ("erasure", "rate(1 hour)")])
+def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
+    dev: Template, module: str, rate: str
+) -> None:
+    function = dev.function(module)
+    rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
+    (rule,) = [it for it in rules if it["Targets"][0]["Arn"] == {"Fn::GetAtt": [function, "Arn"]}]
     (target,) = rule["Targets"]
-    assert rule["ScheduleExpression"] == "rate(1 minute)"
-    assert target["Arn"] == {"Fn::GetAtt": [dev.function("lapse"), "Arn"]}
-    kept = dev.only("AWS::Lambda::EventInvokeConfig")["DestinationConfig"]["OnFailure"]["Destination"]
-    assert target["DeadLetterConfig"]["Arn"] == kept
+    assert rule["ScheduleExpression"] == rate
+    invokes = dev.properties("AWS::Lambda::EventInvokeConfig").values()
+    (invoke,) = [it for it in invokes if it["FunctionName"] == {"Ref": function}]
+    assert target["DeadLetterConfig"]["Arn"] == invoke["DestinationConfig"]["OnFailure"]["Destination"]
     assert "Input" not in target, "the handler reads the time of the event itself"
 
 
@@ -248,6 +255,7 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Templa
     made = {id: it["GenerateSecretString"] for id, it in dev.properties("AWS::SecretsManager::Secret").items()}
     (webhook,) = [it for id, it in made.items() if "Webhook" in id]
     (pepper,) = [it for id, it in made.items() if "Pepper" in id]
+    assert len(made) == 3, "and there is the payment provider's key, which its owner fills in"
     assert (webhook["SecretStringTemplate"], webhook["GenerateStringKey"]) == ('{"previous": ""}', "current")
     assert "SecretStringTemplate" not in pepper
     assert not dev.all("AWS::SecretsManager::RotationSchedule")
@@ -290,6 +298,7 @@ def test_the_stack_tells_where_everything_is(dev: Template) -> None:
         "WarehouseQueueUrl",
         "PepperSecret",
         "WebhookSecret",
+        "ProviderSecret",
     }
 
 

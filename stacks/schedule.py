@@ -1,4 +1,4 @@
-"""Calls a function every minute, with an event whose `time` is that minute."""
+"""Calls a function every so many minutes, with an event whose `time` is when it was due."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -15,17 +15,17 @@ MOST_AGE_SECONDS = 5 * 60
 what it would have done."""
 
 
-class EveryMinute(Construct):
+class Schedule(Construct):
     """`dead_letters`: the runs that failed or never came to be, told by EventBridge or by Lambda."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, minutes: int) -> None:
         super().__init__(scope, id)
         self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
         events.Rule(
             self,
             "Rule",
-            description="Every minute: what has waited too long lapses",
-            schedule=events.Schedule.rate(Duration.minutes(1)),
+            description=f"{function.node.id}, every {minutes} minutes",
+            schedule=events.Schedule.rate(Duration.minutes(minutes)),
             targets=[
                 targets.LambdaFunction(
                     function.function,

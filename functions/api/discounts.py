@@ -1,0 +1,106 @@
+"""Discount codes: made, ended and looked at by staff; customers send them with an order."""
+
+from typing import Annotated, Self, cast
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict, Field
+
+from functions.api.context import SignedIn, shop
+from functions.api.fields import Answer, Body, Code, Price
+from functions.api.paging import Moment
+from functions.api.problems import refuses
+from functions.api.routes import Router
+from functions.dynamodb.keys import Instant
+from functions.model.errors import AlreadyExists, NotAllowed
+from functions.model.money import Currency
+from functions.shop import discounts
+from functions.shop.discounts import MOST_PARTS, Standing
+
+router = Router()
+
+
+class NewDiscount(Body):
+    """A code that takes some percent off an order's goods, valid from the one moment to before the other.
+
+    `valid_from`: now, if it is left out; `valid_until`: without end. `minimum`: the least the goods must cost, in
+    `currency`; orders in others cannot have it then. `limit`: how often it may be redeemed, `parts`: over how many
+    items that number is spread; more than one if very many will redeem it at once.
+    """
+
+    code: Code
+    percent: Annotated[int, Field(ge=1, le=100)]
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+    minimum: Price | None = None
+    currency: Currency | None = None
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"code": "SPRING", "percent": 10},
+                {
+                    "code": "FIRST50",
+                    "percent": 20,
+                    "valid_from": "2026-11-21",
+                    "valid_until": "2026-12-01",
+                    "minimum": 5000,
+                    "currency": "EUR",
+                    "limit": 50,
+                },
+            ]
+        }
+    )
+
+
+class DiscountAnswer(Answer):
+    """A discount code. `left`: how often it can still be redeemed, null where there is no limit."""
+
+    code: str
+    percent: int
+    valid_from: str
+    valid_until: str | None
+    minimum: int
+    currency: str | None
+    limit: int | None
+    left: int | None
+    created_at: str
+    updated_at: str
+    version: int
+
+    @classmethod
+    def of(cls, standing: Standing) -> Self:
+        """The answer for a code as it stands."""
+        shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
+        return cls(**shown, left=standing.left)
+
+
+@router.post("/discounts", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnswer]:
+    """Make a discount code. For staff."""
+    made = discounts.create_discount(
+        shop(),
+        caller,
+        new.code,
+        new.percent,
+        valid_from=cast(Instant | None, new.valid_from),
+        valid_until=cast(Instant | None, new.valid_until),
+        minimum=new.minimum or 0,
+        currency=new.currency,
+        limit=new.limit,
+        parts=new.parts,
+    )
+    where = {"Location": f"/discounts/{made.discount.code}"}
+    return Response(201, "application/json", DiscountAnswer.of(made), headers=where)
+
+
+@router.get("/discounts/<code>", openapi_extensions=refuses(NotAllowed))
+def discount(caller: SignedIn, code: Code) -> DiscountAnswer:
+    """A discount code, and how often it can still be redeemed. For staff."""
+    return DiscountAnswer.of(discounts.discount_by_code(shop(), caller, code))
+
+
+@router.post("/discounts/<code>/end", openapi_extensions=refuses(NotAllowed))
+def end_discount(caller: SignedIn, code: Code) -> DiscountAnswer:
+    """End a discount code; orders that have it keep it. Repeatable. For staff."""
+    return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))

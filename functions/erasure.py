@@ -1,0 +1,126 @@
+"""What the passing of time does to customers who asked to be forgotten, looked at every hour.
+
+Their orders lose the address as they close, in the table and in the archive, and what the failure store keeps of them
+loses name, e-mail and address. An order that is still on its way keeps its address until it has arrived. Each step can
+be done again at any point, and is, until all is done and nothing can come any more.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from functions import objects, wiring
+from functions.environment import Erasure, current
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.events import PERSONAL
+from functions.shop.erasure import being_erased, finish, orders_of, rewritten, without_address
+from functions.shop.shop import Shop
+
+EMPTY = {"S": ""}
+
+
+class NotAll(Exception):
+    """Some customers failed; the others were done, and the next run looks at all of them again."""
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many were finished.
+
+    Raises NotAll at the end, so that the failure is seen.
+    """
+    environment = current(Erasure)
+    shop = wiring.shop(environment.table_name)
+    now = datetime.fromisoformat(event["time"])
+    waiting = list(being_erased(shop))
+    if waiting:
+        clean_failures(environment.failures_bucket, {one.customer_id for one in waiting})
+    finished, failed = 0, 0
+    for erased in waiting:
+        try:
+            finished += erase(shop, environment.archive_bucket, erased, now)
+        except Exception as error:  # noqa: BLE001  whatever it is, the others must not wait for it
+            wiring.failing("erasure")(error, {"messageId": erased.customer_id})
+            failed += 1
+    wiring.log.info("erased", extra={"waiting": len(waiting), "finished": finished})
+    if failed:
+        raise NotAll(f"{failed} customers failed")
+    return {"waiting": len(waiting), "finished": finished}
+
+
+def erase(shop: Shop, archive_bucket: str, erased: ErasedCustomer, now: datetime) -> bool:
+    """Take what can be taken from a customer's orders. Whether all of it is done."""
+    orders = [erased_order(shop, archive_bucket, order_id) for order_id in orders_of(shop, erased.customer_id)]
+    return all(orders) and finish(shop, erased, now)
+
+
+def erased_order(shop: Shop, bucket: str, order_id: str) -> bool:
+    """Take the address from an order, wherever it lies. False while it needs it, or is on its way to the archive."""
+    order = without_address(shop, order_id)
+    if isinstance(order, Order):
+        return order.address is None and order.status != "ARCHIVING"
+    if order is not None:
+        _rewrite(shop, bucket, order)
+    return True
+
+
+def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> None:
+    """Put an archived order's object anew without its address, have the stub name that, and remove the one before."""
+    key = stub.object_key
+    whole = json.loads(objects.get(bucket, key))
+    if any(image.pop("address", None) for image in whole["items"] if image["type"]["S"] == "Order"):
+        key = f"orders/{stub.order_id}/{stub.version + 1}.json"
+        body = objects.put_once(bucket, key, objects.as_json(whole), "application/json")
+        rewritten(shop, stub, key, hashlib.sha256(body).hexdigest())
+    objects.remove_others(bucket, f"orders/{stub.order_id}/", key)
+
+
+# the failure store ----------------------------------------------------------------------------------------------------
+def clean_failures(bucket: str, customer_ids: set[str]) -> None:
+    """Take what is personal from every record of these customers that was put aside or given up.
+
+    Whoever redrives such a record reads its item anew, so nothing is lost that still is.
+    """
+    for key in objects.keys(bucket):
+        text = objects.get(bucket, key)
+        document = json.loads(text)
+        given_up = json.loads(document["payload"]) if "payload" in document else None
+        records = given_up["Records"] if given_up else [document["record"]]
+        if not sum(_cleaned(record, customer_ids) for record in records):
+            continue
+        if given_up:
+            document["payload"] = json.dumps(given_up)
+        objects.put(bucket, key, json.dumps(document).encode(), "application/json")
+
+
+def _cleaned(record: Any, customer_ids: set[str]) -> int:
+    """Take what is personal from a stream record, if it is about one of these. Returns how many attributes that was."""
+    return sum(_without(image) for image in _images(record) if _customer_of(image) in customer_ids)
+
+
+def _images(record: Any) -> Iterator[dict[str, Any]]:
+    images = record.get("dynamodb") if isinstance(record, dict) else None
+    for name in ("OldImage", "NewImage"):
+        if isinstance(images, dict) and isinstance(images.get(name), dict):
+            yield images[name]
+
+
+def _customer_of(image: dict[str, Any]) -> str | None:
+    """Whose an image is, as far as it says so: it was put aside because something in it is not as it should be."""
+    for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
+        text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None
+        if isinstance(text, str) and text.startswith(prefix):
+            return text.removeprefix(prefix)
+    return None
+
+
+def _without(image: dict[str, Any]) -> int:
+    """Empty what is personal. A text stays, without a word in it: the record must still be one that can be redriven."""
+    found = [name for name in PERSONAL & image.keys() if image[name] != EMPTY]
+    for name in found:
+        if isinstance(image[name], dict) and "S" in image[name]:
+            image[name] = EMPTY
+        else:
+            del image[name]
+    return len(found)

@@ -1,0 +1,36 @@
+"""The reaction to money that is to be given back: the payment provider gives it, or a credit account has it."""
+
+from typing import Any
+
+from functions import wiring
+from functions.environment import Refunds, current
+from functions.model.events import Received
+from functions.queues import Messages
+from functions.shop.settling import Provider, settle
+from functions.shop.shop import Shop
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    environment = current(Refunds)
+    shop = wiring.shop(environment.table_name)
+    provider = wiring.provider(environment.provider_url, environment.provider_secret)
+    messages = Messages(event, wiring.parking(environment.failures_bucket, "refunds"), wiring.failing("refunds"))
+    return messages.each(lambda wanted: give_back(shop, provider, wanted)).response()
+
+
+def give_back(shop: Shop, provider: Provider, wanted: Received) -> None:
+    """Bring one refund where it goes."""
+    order_id, refund_id = wanted.data.order_id, wanted.data.refund_id
+    refund = settle(shop, provider, order_id, refund_id)
+    wiring.log.info(
+        "refunded",
+        extra={
+            "event": wanted.id,
+            "order_id": order_id,
+            "refund_id": refund_id,
+            "status": refund.status if refund else None,
+            "reason": refund.reason if refund else None,
+            "lag_ms": wiring.lag_ms(shop, wanted.at),
+        },
+    )

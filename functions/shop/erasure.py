@@ -1,0 +1,94 @@
+"""Forgetting a customer: one write makes them unknown, what is left of them elsewhere goes afterwards.
+
+1. The profile becomes an ErasedCustomer, which nobody can be addressed by; e-mail claim and settings go in the same
+transaction. 2. Addresses leave the customer's orders as these close: an order that is on its way still needs one. The
+orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its way any more is it all done.
+
+Invoices keep the name and address they were issued with: the law wants them kept. Ids stay, and lead nowhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from functions.dynamodb.keys import instant
+from functions.dynamodb.writes import change, delete, turn
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.errors import NotFound
+from functions.model.patterns import A2, A4, A12, A14, C6, R3
+from functions.model.states import CLOSED, moved
+from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EMAIL_CLAIM, ERASED_CUSTOMER, ORDER, SETTINGS
+from functions.shop.shop import Caller, Shop, decided_again
+
+SETTLES = timedelta(days=14)
+"""After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost: an
+alarm has brought somebody by then. As long as dead letters wait."""
+
+
+def forget(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
+    """Make a customer unknown at once. Repeatable. Raises NotFound, for another's as for none."""
+
+    def attempt() -> ErasedCustomer:
+        found = shop.table.get(C6, customer_id=customer_id) if caller.sees(customer_id) else None
+        if found is None:
+            raise NotFound("customer")
+        if isinstance(found, ErasedCustomer):
+            return found
+        now = shop.instant()
+        erased = ErasedCustomer(
+            customer_id=customer_id,
+            status="ERASING",
+            erased_at=now,
+            created_at=found.created_at,
+            updated_at=now,
+            version=found.version + 1,
+        )
+        claim = shop.table.get(A2, email_hash=found.email_hash)
+        chosen = shop.table.query(A4, customer_id=customer_id).items
+        shop.table.write(
+            turn(CUSTOMER, found, ERASED_CUSTOMER, erased),
+            *(delete(EMAIL_CLAIM, one) for one in [claim] if one is not None),
+            *(delete(SETTINGS, one) for one in chosen),
+        )
+        return erased
+
+    return decided_again(shop, attempt)
+
+
+def being_erased(shop: Shop) -> Iterator[ErasedCustomer]:
+    """R3: whose erasure is not finished, oldest first."""
+    return shop.table.every(R3, queue="ERASING")
+
+
+def orders_of(shop: Shop, customer_id: str) -> Iterator[str]:
+    """The ids of all a customer's orders, archived ones too."""
+    return (summary.order_id for summary in shop.table.every(A14, customer_id=customer_id))
+
+
+def without_address(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
+    """Take the address from an order, if it is closed. Returns the order as it is then. Repeatable."""
+
+    def attempt() -> Order | ArchivedOrder | None:
+        order = shop.table.get(A12, order_id=order_id)
+        if not isinstance(order, Order) or order.address is None or order.status not in CLOSED:
+            return order
+        after = replace(moved(order, "erase", shop.instant()), address=None)
+        shop.table.write(change(ORDER, order, after))
+        return after
+
+    return decided_again(shop, attempt)
+
+
+def rewritten(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
+    """Have a stub name another object. Raises Changed where it is not as it was read."""
+    after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
+    shop.table.write(change(ARCHIVED_ORDER, stub, after))
+
+
+def finish(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
+    """Note that nothing is left of a customer; False while something may still come. Raises Changed."""
+    if instant(now - SETTLES) < erased.erased_at:
+        return False
+    done = replace(erased, status="ERASED", updated_at=shop.instant(), version=erased.version + 1)
+    shop.table.write(change(ERASED_CUSTOMER, erased, done))
+    return True

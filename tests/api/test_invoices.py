@@ -1,0 +1,223 @@
+"""Invoices: as data, and as a page that a browser opens by a link."""
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from functions.api.invoice_page import page
+from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
+from functions.model.table import INVOICE
+from functions.shop.invoices import issue_invoice
+from tests.api.asking import ANN, BOB, HOME, STAFF, Answered, Api
+from tests.model.samples import AT
+
+HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
+
+
+@pytest.fixture
+def invoice_id(api: Api) -> str:
+    """Ann's invoice."""
+    order_id = api.place(mug=2, pot=1).said["order_id"]
+    api.pay(order_id)
+    issued = issue_invoice(api.shop, order_id)
+    assert issued is not None
+    return issued
+
+
+def follow(api: Api, url: str, **changed: str) -> Answered:
+    """What a browser gets that opens a link: it sends no token."""
+    link = urlsplit(url)
+    query: dict[str, Any] = {**dict(parse_qsl(link.query)), **changed}
+    return api.ask("GET", link.path, **query)
+
+
+def link_to(api: Api, invoice_id: str) -> str:
+    made = api.ask("GET", f"/invoices/{invoice_id}/print-link", ANN)
+    assert made.status == 200
+    return str(made.said["url"])
+
+
+class Shown(HTMLParser):
+    """What a browser would show, element by element, and that it loads and runs nothing."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base", "a"}
+        for name, _ in attrs:
+            assert name in {"lang", "charset", "name", "content", "class", "colspan"}
+
+    def handle_data(self, data: str) -> None:
+        if "body" in self.tags:
+            self.words += data.split()
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def test_an_invoice_is_shown_with_all_that_is_on_it(api: Api, invoice_id: str) -> None:
+    said = api.ask("GET", f"/invoices/{invoice_id}", ANN).said
+    assert said == api.ask("GET", f"/orders/{said['order_id']}/invoice", STAFF).said
+    assert said | {"order_id": "", "issued_at": ""} == {
+        "invoice_id": invoice_id,
+        "order_id": "",
+        "customer_id": "ann",
+        "name": "Ann",
+        "address": HOME,
+        "issued_at": "",
+        "currency": "EUR",
+        "total": 3750,
+        "lines": [
+            {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2},
+            {"product_id": "pot", "name": "Blue pot", "price": 1250, "quantity": 1},
+        ],
+        "discount": None,
+        "shipping": 0,
+        "taxes": [{"rate": 2000, "net": 3125, "tax": 625}],
+        "payments": [{"payment_id": "pi_1", "method": "CARD", "amount": 3750}],
+    }
+
+
+def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: Api, invoice_id: str) -> None:
+    order_id = api.ask("GET", f"/invoices/{invoice_id}", ANN).said["order_id"]
+    key = INVOICE.key(order_id=order_id, invoice_id=invoice_id)
+    api.shop.table.client.update_item(TableName=api.shop.table.name, Key=key, UpdateExpression="REMOVE address")
+    assert api.ask("GET", f"/invoices/{invoice_id}", ANN).said["address"] is None
+    shown = Shown(follow(api, link_to(api, invoice_id)).text)
+    assert "Delivered to" not in shown.text
+    assert "None" not in shown.text
+
+
+# the link -------------------------------------------------------------------------------------------------------------
+def test_a_link_is_opened_without_a_token(api: Api, invoice_id: str) -> None:
+    url = link_to(api, invoice_id)
+    assert re.fullmatch(rf"/invoices/{invoice_id}/print\?until=\d+&signature=\w+", url)
+    opened = follow(api, url)
+    assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert opened.headers["cache-control"] == "no-store"
+    assert opened.headers["referrer-policy"] == "no-referrer", "who has the address has the invoice"
+
+
+def test_a_link_to_anothers_invoice_is_not_made(api: Api, invoice_id: str) -> None:
+    assert api.ask("GET", f"/invoices/{invoice_id}/print-link", BOB).problem == "not-found"
+    assert api.ask("GET", "/invoices/2026-99999999/print-link", ANN).problem == "not-found"
+
+
+def test_a_link_that_has_ended_or_was_changed_is_refused(
+    api: Api, invoice_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = link_to(api, invoice_id)
+    until = dict(parse_qsl(urlsplit(url).query))["until"]
+    forged = [{"signature": "x"}, {"signature": ""}, {"until": str(int(until) + 60)}, {"until": "999999999999"}]
+    for changed in forged:
+        refused = follow(api, url, **changed)
+        assert (refused.status, refused.problem) == (403, "not-allowed")
+    other = follow(api, url.replace(invoice_id, "2026-00000002"))
+    assert (other.status, other.problem) == (403, "not-allowed")
+    now = api.shop.now()
+    monkeypatch.setattr(api.shop.table, "clock", lambda: now.fromtimestamp(int(until), now.tzinfo))
+    ended = follow(api, url)
+    assert (ended.status, ended.problem) == (403, "not-allowed")
+    assert "ended" in ended.said["detail"]
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"until": "1"}, {"until": "soon", "signature": "x"}, {"until": "1", "signature": "x" * 101}]
+)
+def test_what_is_no_link_is_malformed(api: Api, invoice_id: str, query: dict[str, Any]) -> None:
+    assert api.ask("GET", f"/invoices/{invoice_id}/print", **query).problem == "malformed"
+
+
+# the page -------------------------------------------------------------------------------------------------------------
+def invoice(**changed: Any) -> Invoice:
+    values: dict[str, Any] = {
+        "invoice_id": "2026-00000042",
+        "order_id": "o1",
+        "customer_id": "ann",
+        "name": "Ann Ash",
+        "address": Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT"),
+        "issued_at": AT,
+        "currency": "EUR",
+        "total": 3490,
+        "lines": {
+            "pot": Line(name="Pot", price=1250, quantity=1),
+            "mug": Line(name="Blue mug", price=1250, quantity=2),
+        },
+        "discount": Discounted(code="SPRING", percent=20, amount=750),
+        "shipping": 490,
+        "taxes": (TaxLine(rate=1950, net=2921, tax=569),),
+        "payments": (Paid(payment_id="c1", amount=1000, method="CREDIT"), Paid(payment_id="pi_1", amount=2490)),
+        "created_at": AT,
+    }
+    return Invoice(**values | changed)
+
+
+def test_the_page_says_all_that_is_on_the_invoice() -> None:
+    assert Shown(page(invoice(), "Elm & Sons")).text == (
+        "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
+        "Number 2026-00000042 Date 2026-11-21 Order o1 "
+        "Product Quantity Each Amount Blue mug 2 12.50 EUR 25.00 EUR Pot 1 12.50 EUR 12.50 EUR "
+        "Discount SPRING, 20 % -7.50 EUR Shipping 4.90 EUR Total 34.90 EUR "
+        "Contains 19.5 % tax on 29.21 EUR 5.69 EUR "
+        "Paid Credit c1 10.00 EUR Card pi_1 24.90 EUR"
+    )
+
+
+def test_the_page_leaves_out_what_there_is_not() -> None:
+    bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
+    assert Shown(page(bare, "Elm & Sons")).text == (
+        "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
+        "Product Quantity Each Amount Blue mug 2 1250 JPY 2500 JPY Pot 1 1250 JPY 1250 JPY "
+        "Total 3490 JPY Contains 19.5 % tax on 2921 JPY 569 JPY"
+    )
+    no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
+    assert "1 Elm Row Hong Kong HK" in Shown(page(invoice(address=no_postcode), "Elm & Sons")).text
+
+
+def test_whatever_anybody_wrote_is_shown_as_text() -> None:
+    address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
+    lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
+    hostile = Shown(page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
+    assert hostile.tags == Shown(page(invoice(), "Elm & Sons")).tags, "no element came in with a name"
+    assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
+
+
+def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: Api, invoice_id: str) -> None:
+    opened = follow(api, link_to(api, invoice_id))
+    (style,) = re.findall("<style>(.*?)</style>", opened.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert opened.headers["content-security-policy"] == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    assert opened.headers["x-content-type-options"] == "nosniff"
+    assert "size: A4" in style
+    assert "@media print" in style
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "Elm & Sons Invoice For Ann " in Shown(opened.text).text
+
+
+def test_nobody_waits_for_the_pages_templates_but_who_opens_a_page() -> None:
+    program = "import sys; from functions.api import handler; assert 'jinja2' not in sys.modules"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_an_order_that_is_not_paid_in_full_has_no_invoice_yet(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    assert issue_invoice(api.shop, order_id) is None
+    assert api.ask("GET", f"/orders/{order_id}/invoice", ANN).problem == "not-found"

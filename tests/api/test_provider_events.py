@@ -1,0 +1,187 @@
+"""What the provider tells of disputes and refunds: what is ours is kept, what is not is acknowledged and logged."""
+
+from typing import Any
+
+import pytest
+
+from functions.shop import refunds, settling
+from functions.shop.shop import Caller
+from tests.api.asking import ANN, STAFF, Api, payment_event, sent
+from tests.provider import FakeProvider, meeting
+
+Lines = list[dict[str, Any]]
+
+
+def event_of(kind: str, about: dict[str, Any], id: str = "evt_9") -> dict[str, Any]:
+    """An event with some of the fields that are theirs alone."""
+    return {"id": id, "object": "event", "livemode": False, "type": kind, "data": {"object": about}}
+
+
+def dispute(status: str, **changed: Any) -> dict[str, Any]:
+    values = {"id": "dp_1", "object": "dispute", "amount": 2500, "currency": "eur", "payment_intent": "pi_1"}
+    return {**values, "reason": "fraudulent", "status": status, "is_charge_refundable": False, **changed}
+
+
+def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
+    values = {"id": "re_1", "object": "refund", "amount": 500, "currency": "eur", "payment_intent": "pi_1"}
+    return {**values, "status": status, "metadata": metadata, "failure_reason": None, **changed}
+
+
+@pytest.fixture
+def paid(api: Api) -> str:
+    """An order that was paid with pi_1; its id."""
+    order_id = str(api.place().said["order_id"])
+    sent(api, payment_event(order_id, 2500))
+    return order_id
+
+
+@pytest.fixture
+def on_its_way(api: Api, paid: str) -> dict[str, str]:
+    """The metadata of a refund of 5.00 that the provider has not finished."""
+    staff = Caller(STAFF.sub, frozenset(STAFF.groups))
+    refunds.refund_order(api.shop, staff, "sorry", paid, 500)
+    settling.settle(api.shop, meeting("pending"), paid, "pi_1-1")
+    return {"order_id": paid, "refund_id": "pi_1-1", "attempt": "1"}
+
+
+def payment_of(api: Api, order_id: str) -> Any:
+    return api.ask("GET", f"/orders/{order_id}/payments", ANN).said["items"][0]
+
+
+def refund_of(api: Api, order_id: str) -> Any:
+    return api.ask("GET", f"/orders/{order_id}/refunds", ANN).said["items"][0]
+
+
+# disputes -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("closed", "status", "refunded"),
+    [("won", "CAPTURED", 0), ("warning_closed", "CAPTURED", 0), ("lost", "REFUNDED", 2500)],
+)
+def test_a_dispute_is_opened_and_closed(
+    api: Api, paid: str, closed: str, status: str, refunded: int, logged: Lines
+) -> None:
+    ours = {"metadata": {"order_id": paid}}
+    opened = sent(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
+    assert (opened.status, opened.said["payment_id"], opened.said["status"]) == (200, "pi_1", "DISPUTED")
+    ended = sent(api, event_of("charge.dispute.closed", dispute(closed, **ours), "evt_10"))
+    assert ended.said["status"] == status
+    assert payment_of(api, paid)["refunded"] == refunded
+    assert api.ask("GET", f"/orders/{paid}", ANN).said["refunded"] == refunded
+    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [
+        ("charge.dispute.created", "needs_response"),
+        ("charge.dispute.closed", closed),
+    ]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order": "x"}])
+def test_a_dispute_that_names_no_order_is_acknowledged_and_logged(
+    api: Api, paid: str, metadata: Any, logged: Lines
+) -> None:
+    before = api.contents()
+    answer = sent(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
+    assert (answer.status, answer.said["status"]) == (200, None)
+    assert api.contents() == before
+    (line,) = [it for it in logged if it["message"] == "dispute"]
+    assert (line["level"], line["dispute_id"], line["payment_id"]) == ("WARNING", "dp_1", "pi_1")
+
+
+def test_a_dispute_of_no_payment_intent_is_acknowledged(api: Api, paid: str) -> None:
+    ours = {"metadata": {"order_id": paid}, "payment_intent": None}
+    assert sent(api, event_of("charge.dispute.created", dispute("needs_response", **ours))).said["status"] is None
+
+
+def test_what_comes_too_early_is_told_again_and_then_taken(api: Api) -> None:
+    order_id = api.place().said["order_id"]
+    lost = event_of("charge.dispute.closed", dispute("lost", metadata={"order_id": order_id}), "evt_10")
+    opened = event_of("charge.dispute.created", dispute("needs_response", metadata={"order_id": order_id}))
+    for early in (lost, opened):
+        answer = sent(api, early)
+        assert (answer.status, answer.problem) == (503, "busy")
+        assert int(answer.headers["retry-after"]) > 0
+    for told in (payment_event(order_id, 2500), opened, lost):
+        assert sent(api, told).status == 200
+    assert payment_of(api, order_id)["status"] == "REFUNDED"
+
+
+# refunds --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("kind", "theirs", "ours"),
+    [
+        ("refund.created", "pending", "SENT"),
+        ("refund.updated", "requires_action", "SENT"),
+        ("refund.updated", "succeeded", "SUCCEEDED"),
+        ("refund.failed", "failed", "FAILED"),
+        ("refund.updated", "canceled", "FAILED"),
+    ],
+)
+def test_the_state_of_a_refund_follows_the_providers(
+    api: Api, on_its_way: dict[str, str], kind: str, theirs: str, ours: str
+) -> None:
+    answer = sent(api, event_of(kind, refund(theirs, on_its_way)))
+    assert (answer.status, answer.said["refund_id"], answer.said["status"]) == (200, "pi_1-1", ours)
+    assert refund_of(api, on_its_way["order_id"])["status"] == ours
+    assert payment_of(api, on_its_way["order_id"])["refunded"] == (500 if ours == "SUCCEEDED" else 0)
+
+
+def test_a_refund_that_failed_says_why_and_is_logged(api: Api, on_its_way: dict[str, str], logged: Lines) -> None:
+    told = event_of("refund.failed", refund("failed", on_its_way, failure_reason="lost_or_stolen_card"))
+    for _ in range(2):
+        assert sent(api, told).said["reason"] == "lost_or_stolen_card"
+    assert refund_of(api, on_its_way["order_id"])["reason"] == "lost_or_stolen_card"
+    (line,) = [it for it in logged if it["message"] == "refund failed"]
+    assert (line["level"], line["refund_id"]) == ("WARNING", "pi_1-1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"refund_id": ""}, {"refund_id": "a#b"}, {"order_id": "a b"}, {"order_id": None}, {"attempt": "x"},
+        {"attempt": "-1"}, {"attempt": "9" * 7}, {"attempt": "٣"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
+    api: Api, on_its_way: dict[str, str], change: dict[str, Any], logged: Lines
+) -> None:
+    before = api.contents()
+    metadata = {name: value for name, value in {**on_its_way, **change}.items() if value is not None}
+    answer = sent(api, event_of("refund.updated", refund("succeeded", metadata)))
+    assert (answer.status, answer.said["status"]) == (200, None)
+    assert api.contents() == before
+    (line,) = [it for it in logged if it["level"] == "WARNING"]
+    assert (line["message"], line["provider_id"]) == ("refund of others", "re_1")
+
+
+@pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])
+def test_a_refund_without_what_we_need_is_acknowledged(
+    api: Api, on_its_way: dict[str, str], about: dict[str, Any]
+) -> None:
+    assert sent(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200
+    assert refund_of(api, on_its_way["order_id"])["status"] == "SENT"
+
+
+def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(api: Api, on_its_way: dict[str, str]) -> None:
+    order_id = on_its_way["order_id"]
+    sent(api, event_of("refund.failed", refund("failed", on_its_way)))
+    assert api.ask("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).said["attempt"] == 2
+    sent(api, event_of("refund.updated", refund("succeeded", on_its_way), "evt_10"))
+    assert refund_of(api, order_id)["status"] == "REQUESTED"
+    settling.settle(api.shop, FakeProvider(), order_id, "pi_1-1")
+    assert refund_of(api, order_id)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "field"),
+    [
+        ("charge.dispute.created", dispute("x", id="dp#1"), "data.object.id"),
+        ("charge.dispute.created", dispute("x", payment_intent="pi#1"), "data.object.payment_intent"),
+        ("charge.dispute.closed", dispute("x", metadata={"order_id": 5}), "data.object.metadata.order_id"),
+        ("refund.updated", refund("failed", {}, failure_reason="x" * 201), "data.object.failure_reason"),
+        ("refund.failed", {"id": ""}, "data.object.id"),
+        ("refund.created", refund("pending", []), "data.object.metadata"),
+    ],
+)
+def test_an_event_in_another_shape_is_malformed(api: Api, kind: str, about: dict[str, Any], field: str) -> None:
+    before = api.contents()
+    assert list(sent(api, event_of(kind, about)).wrong) == [field]
+    assert api.contents() == before

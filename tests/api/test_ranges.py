@@ -1,0 +1,285 @@
+"""Lists by date: the edges of their ranges, what lies beyond a megabyte, and cursors that are nobody else's."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.model import table as t
+from tests.api.asking import ANN, BOB, STAFF, Answered, Api, Token
+from tests.model.samples import SAMPLES, order
+
+SALE, INVOICE = SAMPLES[t.ORDER_LINE], SAMPLES[t.INVOICE]
+OTHER_STAFF = Token("staff-2", ("staff",))
+FAT = "x" * 60_000
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Dated:
+    """A list by date: who asks for it where, what lies in it, and by which of its fields that is told apart.
+
+    `beside`: the same question by others, or about another. `item`: of a number and a moment.
+    """
+
+    path: str
+    token: Token
+    row: Row[Any]
+    item: Callable[[int, Instant], Any]
+    id: str
+    beside: tuple[tuple[str, Token], ...]
+    query: tuple[tuple[str, str], ...] = ()
+
+    def put(self, api: Api, *moments: str, **fat: str) -> None:
+        """So many items, numbered, each at its moment."""
+        for number, moment in enumerate(moments):
+            item = replace(self.item(number, Instant(moment)), **fat)
+            api.shop.table.client.put_item(TableName=api.shop.table.name, Item=self.row.write(item))
+
+    def ask(self, api: Api, token: Token | None = None, **query: Any) -> Answered:
+        return api.ask("GET", self.path, token or self.token, **dict(self.query), **query)
+
+    def found(self, api: Api, **query: Any) -> list[int]:
+        """The numbers of the items on a page."""
+        answered = self.ask(api, **query)
+        assert answered.status == 200, answered.text
+        return [number_of(item[self.id]) for item in answered.said["items"]]
+
+    def pages(self, api: Api, **query: Any) -> Iterator[list[int]]:
+        """All pages, each as the numbers of its items."""
+        cursor: dict[str, Any] = {}
+        while True:
+            said = self.ask(api, **query, **cursor).said
+            yield [number_of(item[self.id]) for item in said["items"]]
+            if said["cursor"] is None:
+                return
+            cursor = {"cursor": said["cursor"]}
+
+
+def number_of(id: str) -> int:
+    return int(id[-5:])
+
+
+LISTS = {
+    "A16 orders by status": Dated(
+        "/orders",
+        STAFF,
+        t.ORDER,
+        lambda number, at: order(order_id=f"o{number:05}", placed_at=at),
+        "order_id",
+        (("/orders", OTHER_STAFF),),
+        (("status", "PENDING"),),
+    ),
+    "A17 sales of a product": Dated(
+        "/products/mug/sales",
+        STAFF,
+        t.ORDER_LINE,
+        lambda number, at: replace(SALE, order_id=f"o{number:05}", placed_at=at),
+        "order_id",
+        (("/products/pot/sales", STAFF), ("/products/mug/sales", OTHER_STAFF)),
+    ),
+    "A18 products of a customer": Dated(
+        "/customers/me/bought",
+        ANN,
+        t.ORDER_LINE,
+        lambda number, at: replace(SALE, order_id=f"o{number:05}", placed_at=at),
+        "order_id",
+        (("/customers/me/bought", BOB), ("/customers/ann/bought", STAFF)),
+    ),
+    "A20 invoices of a customer": Dated(
+        "/customers/me/invoices",
+        ANN,
+        t.INVOICE,
+        lambda number, at: replace(INVOICE, invoice_id=f"2026-{number:08}", order_id=f"o{number}", issued_at=at),
+        "invoice_id",
+        (("/customers/me/invoices", BOB), ("/customers/ann/invoices", STAFF)),
+    ),
+}
+FAT_LISTS = {name: dated for name, dated in LISTS.items() if dated.row is not t.ORDER}  # its index holds nothing fat
+
+
+@pytest.fixture(params=list(LISTS.values()), ids=list(LISTS))
+def dated(request: pytest.FixtureRequest) -> Dated:
+    """Each of the lists in turn."""
+    return request.param  # type: ignore[no-any-return]
+
+
+# the edges ------------------------------------------------------------------------------------------------------------
+RANGES = {  # as it is asked for, from and to; the first moment in it and the last one
+    "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
+    "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
+    "a month of 31 days": ("2026-12-01", "2027-01-01", "2026-12-01T00:00:00.000Z", "2026-12-31T23:59:59.999Z"),
+    "a february": ("2026-02-01", "2026-03-01", "2026-02-01T00:00:00.000Z", "2026-02-28T23:59:59.999Z"),
+    "a february with a leap day": (
+        "2028-02-01", "2028-03-01", "2028-02-01T00:00:00.000Z", "2028-02-29T23:59:59.999Z",
+    ),
+    "a leap day": ("2028-02-29", "2028-03-01", "2028-02-29T00:00:00.000Z", "2028-02-29T23:59:59.999Z"),
+    "a year": ("2028-01-01", "2029-01-01", "2028-01-01T00:00:00.000Z", "2028-12-31T23:59:59.999Z"),
+    "a minute": (
+        "2026-11-21T09:30:00Z", "2026-11-21T09:31:00Z", "2026-11-21T09:30:00.000Z", "2026-11-21T09:30:59.999Z",
+    ),
+    "a millisecond": (
+        "2026-11-21T09:30:00.5Z", "2026-11-21T09:30:00.501Z", "2026-11-21T09:30:00.500Z", "2026-11-21T09:30:00.500Z",
+    ),
+    "a day elsewhere": (
+        "2026-11-21T00:00:00+01:00", "2026-11-22T00:00:00+01:00",
+        "2026-11-20T23:00:00.000Z", "2026-11-21T22:59:59.999Z",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("since", "until", "first", "last"), RANGES.values(), ids=RANGES)
+def test_f23_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
+    api: Api, dated: Dated, since: str, until: str, first: str, last: str
+) -> None:
+    dated.put(api, just(first, -1), first, last, just(last, 1))
+    assert dated.found(api, from_=since, to=until) == [2, 1]
+    assert dated.found(api, from_=since) == [3, 2, 1]
+    assert dated.found(api, to=until) == [2, 1, 0]
+
+
+def just(moment: str, milliseconds: int) -> str:
+    """A moment so many milliseconds away from another."""
+    return instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
+
+
+def test_f23_days_that_follow_each_other_hold_everything_once(api: Api, dated: Dated) -> None:
+    moments = [
+        "2028-02-28T23:59:59.999Z", "2028-02-29T00:00:00.000Z", "2028-02-29T12:00:00.000Z",
+        "2028-02-29T23:59:59.999Z", "2028-03-01T00:00:00.000Z", "2028-03-01T23:59:59.999Z",
+    ]  # fmt: skip
+    dated.put(api, *moments)
+    days = ["2028-02-28", "2028-02-29", "2028-03-01", "2028-03-02"]
+    assert [dated.found(api, from_=one, to=next_) for one, next_ in pairwise(days)] == [[0], [3, 2, 1], [5, 4]]
+
+
+@pytest.mark.parametrize("at", ["2026-11-21", "2026-11-21T09:30:00Z"])
+def test_f23_a_range_that_begins_where_it_ends_is_empty(api: Api, dated: Dated, at: str) -> None:
+    dated.put(api, "2026-11-21T00:00:00.000Z", "2026-11-21T09:30:00.000Z")
+    answered = dated.ask(api, from_=at, to=at)
+    assert (answered.status, answered.said) == (200, {"items": [], "cursor": None})
+
+
+@pytest.mark.parametrize("moment", ["2026-02-29", "2026-11-31", "2026-11-21T24:00:00Z", "2028-02-30"])
+def test_a_day_that_there_is_not_is_malformed(api: Api, dated: Dated, moment: str) -> None:
+    assert list(dated.ask(api, from_=moment).wrong) == ["from"]
+    assert list(dated.ask(api, to=moment).wrong) == ["to"]
+
+
+def test_a_range_that_ends_before_it_begins_is_malformed(api: Api, dated: Dated) -> None:
+    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").wrong == {"from": "is after to"}
+
+
+# many -----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", FAT_LISTS)
+def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: Api, name: str) -> None:
+    dated = FAT_LISTS[name]
+    minutes = [f"2028-02-29T23:{minute:02}:59.999Z" for minute in range(60)]
+    dated.put(api, "2028-02-28T23:59:59.999Z", *minutes, "2028-03-01T00:00:00.000Z", name=FAT)
+    pages = list(dated.pages(api, limit=100, from_="2028-02-29", to="2028-03-01"))
+    assert [number for page in pages for number in page] == list(range(60, 0, -1))
+    assert 60 * len(FAT) > 3 * MEGABYTE
+    assert len(pages) > 3
+    assert max(map(len, pages)) * len(FAT) <= MEGABYTE
+
+
+def test_items_of_one_instant_come_once_whatever_the_page(api: Api, dated: Dated) -> None:
+    dated.put(api, *["2028-02-29T23:59:59.999Z"] * 7)
+    for limit in (1, 2, 3, 7):
+        pages = list(dated.pages(api, limit=limit, from_="2028-02-29", to="2028-03-01"))
+        assert [number for page in pages for number in page] == [6, 5, 4, 3, 2, 1, 0]
+        assert all(len(page) <= limit for page in pages)
+
+
+def test_what_comes_while_somebody_reads_moves_no_page(api: Api, dated: Dated) -> None:
+    dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(5)))
+    pages = dated.pages(api, limit=2)
+    seen = next(pages)
+    late = dated.item(5, Instant("2028-02-29T10:00:09.000Z"))
+    api.shop.table.client.put_item(TableName=api.shop.table.name, Item=dated.row.write(late))
+    assert seen + [number for page in pages for number in page] == [4, 3, 2, 1, 0]
+
+
+def test_a_customer_who_bought_several_things_at_once_sees_each_of_them(api: Api) -> None:
+    for product_id in ("cup", "mug", "pot"):
+        bought = replace(SALE, product_id=product_id, placed_at=Instant("2028-02-29T23:59:59.999Z"))
+        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ORDER_LINE.write(bought))
+    dated, seen = LISTS["A18 products of a customer"], []
+    cursor: dict[str, Any] = {}
+    for _ in range(3):
+        said = dated.ask(api, limit=1, **cursor).said
+        seen += [item["product_id"] for item in said["items"]]
+        cursor = {"cursor": said["cursor"]} if said["cursor"] else {}
+    assert seen == ["pot", "mug", "cup"]
+
+
+def test_a_list_of_a_range_is_one_request_a_page_however_much_lies_beside_it(api: Api, dated: Dated) -> None:
+    dated.put(api, *(f"2028-02-{day:02}T10:00:00.000Z" for day in range(1, 30)))
+    with api.requests() as sent:
+        assert dated.found(api, from_="2028-02-29") == [28]
+    assert sent == ["Query"] * (4 if dated.row is t.ORDER else 1)
+
+
+# cursors --------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def cursor(api: Api, dated: Dated) -> str:
+    """The cursor of a first page; more follows."""
+    dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(3)))
+    return str(dated.ask(api, limit=1, **FEBRUARY).said["cursor"])
+
+
+FEBRUARY: dict[str, Any] = {"from_": "2028-02-01", "to": "2028-03-01"}
+
+
+def test_a_cursor_goes_on_where_its_page_ended_whatever_the_next_limit(api: Api, dated: Dated, cursor: str) -> None:
+    assert dated.found(api, limit=1, cursor=cursor, **FEBRUARY) == [1]
+    assert dated.found(api, limit=100, cursor=cursor, **FEBRUARY) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "range_",
+    [
+        {},
+        {"from_": "2028-02-01"},
+        {"to": "2028-03-01"},
+        {"from_": "2028-02-01", "to": "2028-03-02"},
+        {"from_": "2028-01-31", "to": "2028-03-01"},
+        {"from_": "2028-02-01", "to": "2028-03-01T00:00:00.001Z"},
+    ],
+    ids=str,
+)
+def test_a_cursor_is_of_no_other_range(api: Api, dated: Dated, cursor: str, range_: dict[str, Any]) -> None:
+    assert list(dated.ask(api, cursor=cursor, **range_).wrong) == ["cursor"]
+
+
+def test_a_cursor_is_of_its_range_however_that_is_spelled(api: Api, dated: Dated, cursor: str) -> None:
+    spelled: dict[str, Any] = {"from_": "2028-02-01T01:00:00+01:00", "to": "2028-03-01T00:00:00.0Z"}
+    assert dated.found(api, cursor=cursor, **spelled) == [1, 0]
+
+
+def test_a_cursor_is_of_no_other_caller_and_of_nothing_else(api: Api, dated: Dated, cursor: str) -> None:
+    for path, token in dated.beside:
+        other = api.ask("GET", path, token, cursor=cursor, **dict(dated.query), **FEBRUARY)
+        assert list(other.wrong) == ["cursor"]
+
+
+def test_a_cursor_is_of_no_other_list(api: Api, dated: Dated, cursor: str) -> None:
+    for other in LISTS.values():
+        if other is not dated and other.token is dated.token:
+            assert list(other.ask(api, cursor=cursor, **FEBRUARY).wrong) == ["cursor"]
+    if dated.row is t.ORDER:
+        assert list(api.ask("GET", dated.path, STAFF, status="PAID", cursor=cursor, **FEBRUARY).wrong) == ["cursor"]
+        oldest = dated.ask(api, order="oldest", cursor=cursor, **FEBRUARY)
+        assert list(oldest.wrong) == ["cursor"]
+
+
+def test_a_cursor_that_was_changed_anywhere_is_refused(api: Api, dated: Dated, cursor: str) -> None:
+    for place in range(0, len(cursor), 7):
+        changed = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
+        assert list(dated.ask(api, cursor=changed, **FEBRUARY).wrong) == ["cursor"]
+    for other in ("", "x", cursor[:-4], cursor * 2, "\N{SNOWMAN}"):
+        assert list(dated.ask(api, cursor=other, **FEBRUARY).wrong) == ["cursor"]

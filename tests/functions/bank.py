@@ -1,0 +1,98 @@
+"""A payment provider at the other end of a wire: it answers what a test says, and keeps what it was asked."""
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl
+
+HANGS, HANGS_UP = "hangs", "hangs up"
+Reply = tuple[int, Any] | str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it arrived; `form`: what its body, or else its query, says."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    form: Mapping[str, str]
+
+
+@dataclass
+class Bank:
+    """`replies`: what the next requests meet, a status with a body (bytes go as they are); then it gives back."""
+
+    url: str = ""
+    replies: deque[Reply] = field(default_factory=deque)
+    asked: list[Asked] = field(default_factory=list)
+
+    def reply(self, asked: Asked) -> Reply:
+        self.asked.append(asked)
+        if self.replies:
+            return self.replies.popleft()
+        if asked.method == "GET":
+            return 200, {"object": "list", "data": []}
+        metadata = {name[9:-1]: value for name, value in asked.form.items() if name.startswith("metadata[")}
+        return 200, refund(metadata)
+
+
+def refund(metadata: Mapping[str, str], status: str = "succeeded", **more: Any) -> dict[str, Any]:
+    """A refund with some of the many fields that are theirs alone."""
+    values = {"id": "re_1", "object": "refund", "balance_transaction": "txn_1", "failure_reason": None}
+    return {**values, "status": status, "metadata": dict(metadata), **more}
+
+
+def error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
+    """As Stripe says no. Its sentence is for people, and may name them."""
+    told = {"type": kind, "message": "Ann Ash's card ending in 4242", "request_log_url": "https://dashboard/ann"}
+    return {"error": {**told, **({"code": code} if code else {})}}
+
+
+@contextmanager
+def opened() -> Iterator[Bank]:
+    """One that listens on this machine."""
+    bank = Bank()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            path, _, query = self.path.partition("?")
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            reply = bank.reply(Asked(self.command, path, headers, dict(parse_qsl(body or query))))
+            if isinstance(reply, str):
+                time.sleep(0.5 if reply == HANGS else 0)
+                self.close_connection = True
+                return
+            status, said = reply
+            data = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+            """A test looks at what was asked."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    bank.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield bank
+    finally:
+        server.shutdown()
+        server.server_close()

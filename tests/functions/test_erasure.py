@@ -1,0 +1,259 @@
+"""Forgetting a customer: fifty canaries, searched for everywhere, before and after."""
+
+import copy
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from functions import erasure, wiring
+from functions.archive import restored
+from functions.model.entities import Address, ArchivedOrder, Order
+from functions.model.errors import NotFound, NotRegistered, WrongState
+from functions.shop import customers, ending, orders, placing, products
+from functions.shop.erasure import SETTLES, forget
+from functions.shop.shop import Caller
+from local.clock import expire_until
+from tests.functions.faults import dying
+from tests.shopfloor import READERS, STAFF, WAREHOUSE, Shopfloor
+
+PEOPLE = [Caller(f"5f0c-{number}") for number in range(10)]
+FEW = PEOPLE[:2]
+STAYS = ("table", "archive")
+OTHER = Caller("5f0c-99")
+
+
+def canaries(person: Caller) -> dict[str, str]:
+    """Five words that nobody else has."""
+    number = person.id.rpartition("-")[2]
+    return {
+        "name": f"Zebulon{number} Quillfeather",
+        "email": f"zeb{number}@quill.example",
+        "street": f"{number} Moonstone Alley",
+        "postcode": f"QX-{number}-31",
+        "city": f"Llanfair{number}",
+    }
+
+
+FIFTY = [word for person in PEOPLE for word in canaries(person).values()]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    return text
+
+
+def address(person: Caller) -> Address:
+    words = canaries(person)
+    return Address(
+        name=words["name"], street=words["street"], postcode=words["postcode"], city=words["city"], country="GB"
+    )
+
+
+def place(floor: Shopfloor, person: Caller, key: str) -> str:
+    wanted = {"mug": placing.Wanted(1)}
+    return placing.place_order(floor.shop, person, key, wanted, address(person), {"key": key}).order.order_id
+
+
+def pay(floor: Shopfloor, order_id: str) -> None:
+    floor.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
+
+
+def live(floor: Shopfloor, *people: Caller) -> dict[Caller, dict[str, str]]:
+    """Each has an order in the archive, one that was cancelled, one that arrived and one that is with the warehouse; a
+    record of theirs was put aside, and a batch with another was given up. The orders of each, by how far they are."""
+    products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(floor.shop, STAFF, "first", "mug", 100)
+    for person in people:
+        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        customers.choose(floor.shop, person, person.id, "notifications", {"sms": True})
+    those = {person: {"archived": place(floor, person, "archived")} for person in people}
+    for each in those.values():
+        pay(floor, each["archived"])
+    floor.settle()
+    for each in those.values():
+        floor.ship(each["archived"])
+        floor.deliver(each["archived"])
+    floor.settle()
+    give_up(floor, floor.seen)
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.settle()
+    for person, each in those.items():
+        each |= {key: place(floor, person, key) for key in ("cancelled", "arrived", "packed")}
+        ending.cancel_order(floor.shop, person, each["cancelled"])
+        pay(floor, each["arrived"])
+        pay(floor, each["packed"])
+    floor.settle()
+    for each in those.values():
+        floor.ship(each["arrived"])
+        floor.deliver(each["arrived"])
+    floor.settle()
+    return those
+
+
+def give_up(floor: Shopfloor, records: list[dict[str, Any]]) -> None:
+    """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
+    body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
+    wiring.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
+    spoiled = copy.deepcopy([one for one in records if "NewImage" in one["dynamodb"]])
+    for record in spoiled:
+        record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
+    assert READERS["copies"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
+
+
+def everything(floor: Shopfloor) -> Iterator[tuple[str, str]]:
+    """Where, and what lies there: every item, every version of every object, every message. But for invoices."""
+    client = floor.shop.table.client
+    for page in client.get_paginator("scan").paginate(TableName=floor.shop.table.name):
+        for image in page["Items"]:
+            if image["type"]["S"] != "Invoice":
+                yield f"table {image['PK']['S']} {image['SK']['S']}", json.dumps(image, sort_keys=True)
+    s3 = wiring.client("s3")
+    for bucket in ("archive", "failures"):
+        for version in s3.list_object_versions(Bucket=bucket).get("Versions", ()):
+            body = s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Body"].read()
+            text = (gzip.decompress(body) if version["Key"].endswith(".gz") else body).decode()
+            if version["Key"].startswith("orders/"):
+                text = str([image for image in restored(body) if image["type"]["S"] != "Invoice"])
+            yield f"{bucket} {version['Key']}", text
+    for queue in floor.queues:
+        for message in floor.waiting(queue):
+            yield f"queue {queue}", message["body"]
+
+
+def found(floor: Shopfloor) -> dict[str, set[str]]:
+    """Where each canary is."""
+    where: dict[str, set[str]] = {}
+    for place, text in everything(floor):
+        for word in FIFTY:
+            if word.lower() in text.lower():
+                where.setdefault(word, set()).add(place)
+    return where
+
+
+def run(floor: Shopfloor) -> dict[str, int]:
+    return erasure.handler({"time": floor.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
+
+
+def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloor, log: io.StringIO) -> None:
+    those = live(floor, *PEOPLE)
+    before = found(floor)
+    assert before.keys() == set(FIFTY)
+    assert {place.partition(" ")[0] for places in before.values() for place in places} == {
+        "table",
+        "archive",
+        "failures",
+    }
+
+    for person in PEOPLE:
+        forget(floor.shop, person, person.id)
+    assert run(floor) == {"waiting": 10, "finished": 0}
+    floor.settle()
+    packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
+    assert set().union(*found(floor).values()) == packed, "what is on its way still needs its address"
+
+    for person in PEOPLE:
+        floor.ship(those[person]["packed"])
+        floor.deliver(those[person]["packed"])
+    floor.settle()
+    floor.ahead += SETTLES + timedelta(hours=1)
+    assert run(floor) == {"waiting": 10, "finished": 10}
+    floor.settle()
+    assert found(floor) == {}
+    assert not [word for word in FIFTY if word.lower() in log.getvalue().lower()]
+    assert run(floor) == {"waiting": 0, "finished": 0}
+
+
+def test_bookkeeping_and_everybody_else_stay_as_they_were(floor: Shopfloor) -> None:
+    those = live(floor, *FEW, OTHER)
+    other = {place: text for place, text in everything(floor) if OTHER.id in text and place.split()[0] in STAYS}
+    for person in FEW:
+        forget(floor.shop, person, person.id)
+    run(floor)
+    floor.settle()
+    assert {place: text for place, text in everything(floor) if place in other} == other
+    for person in FEW:
+        for name in ("archived", "arrived"):
+            images = floor.partition(f"ORDER#{those[person][name]}")
+            (invoice,) = [image for image in images if image["type"]["S"] == "Invoice"]
+            assert canaries(person)["name"] in str(invoice)
+        arrived = orders.order_by_id(floor.shop, STAFF, those[person]["arrived"])
+        assert isinstance(arrived, Order)
+        assert (arrived.total, arrived.address) == (1250, None)
+        stub = orders.order_by_id(floor.shop, STAFF, those[person]["archived"])
+        assert isinstance(stub, ArchivedOrder)
+        body = floor.objects("archive")[stub.object_key]
+        assert hashlib.sha256(body).hexdigest() == stub.sha256
+        whole = [image for image in restored(body) if image["type"]["S"] == "Order"]
+        assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
+
+
+def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(floor: Shopfloor) -> None:
+    live(floor, *FEW)
+    ann, name = PEOPLE[0], canaries(PEOPLE[0])
+    first = forget(floor.shop, ann, ann.id)
+    assert (first.status, forget(floor.shop, ann, ann.id)) == ("ERASING", first)
+    with pytest.raises(NotFound):
+        customers.customer(floor.shop, ann, ann.id)
+    with pytest.raises(NotFound):
+        customers.customer_by_email(floor.shop, STAFF, name["email"])
+    with pytest.raises(NotRegistered):
+        place(floor, ann, "one more")
+    with pytest.raises(WrongState):
+        customers.register(floor.shop, ann, name["email"], name["name"])
+    customers.register(floor.shop, Caller("new"), name["email"], "Somebody new")
+
+
+def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: Shopfloor) -> None:
+    live(floor, *FEW, OTHER)
+    for caller in (OTHER, WAREHOUSE):
+        with pytest.raises(NotFound):
+            forget(floor.shop, caller, PEOPLE[0].id)
+    with pytest.raises(NotFound):
+        forget(floor.shop, STAFF, "nobody")
+    assert forget(floor.shop, STAFF, PEOPLE[1].id).status == "ERASING"
+
+
+def test_an_order_that_is_listed_late_loses_its_address_too(floor: Shopfloor) -> None:
+    """It was placed just before, and its summary comes when the erasure has been there already."""
+    live(floor, *FEW)
+    ann = PEOPLE[0]
+    late = place(floor, ann, "late")
+    ending.cancel_order(floor.shop, ann, late)
+    forget(floor.shop, ann, ann.id)
+    run(floor)
+    order = orders.order_by_id(floor.shop, STAFF, late)
+    assert isinstance(order, Order)
+    assert order.address is not None
+    floor.settle()
+    run(floor)
+    order = orders.order_by_id(floor.shop, STAFF, late)
+    assert isinstance(order, Order)
+    assert order.address is None
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [("s3", "PutObject"), ("s3", "DeleteObject"), ("dynamodb", "UpdateItem")],
+)
+def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
+    floor: Shopfloor, service: str, operation: str, when: Literal["before", "after"]
+) -> None:
+    those = live(floor, PEOPLE[0])
+    ann = PEOPLE[0]
+    forget(floor.shop, ann, ann.id)
+    with dying(service, operation, when):
+        run(floor)
+    run(floor)
+    floor.settle()
+    left = {place for word, places in found(floor).items() if word in canaries(ann).values() for place in places}
+    assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}

@@ -1,0 +1,197 @@
+"""The laptop's payment provider: what it answers, what it tells, and that it forgets nothing."""
+
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from functions.provider import HttpProvider, Unavailable
+from functions.shop.settling import AtProvider, RefusedForGood
+from local.provider import Provider
+
+KEY, SECRET = "sk_test", "whsec_test"
+OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
+
+
+class Listener:
+    """Takes webhooks, as the shop does. `heard`: the events, each with whether it was signed as it should be."""
+
+    def __init__(self) -> None:
+        heard: list[tuple[dict[str, Any], bool]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                parts = dict(part.split("=") for part in self.headers["Stripe-Signature"].split(","))
+                right = hmac.new(SECRET.encode(), f"{parts['t']}.".encode() + body, hashlib.sha256).hexdigest()
+                heard.append((json.loads(body), parts["v1"] == right))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Nothing."""
+
+        self.heard = heard
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def told(self, count: int) -> list[tuple[str, str]]:
+        """The type of each event and the state of what it is about, once so many have come."""
+        give_up = time.monotonic() + 10
+        while len(self.heard) < count and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert all(signed for _, signed in self.heard)
+        return sorted((event["type"], event["data"]["object"]["status"]) for event, _ in self.heard)
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    listening = Listener()
+    yield listening
+    listening.stop()
+
+
+@pytest.fixture
+def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], Provider]]:
+    """Starts the provider, each time on what it has written down before."""
+    started: list[Provider] = []
+
+    def begin() -> Provider:
+        if started:
+            started.pop().stop()
+        started.append(Provider(tmp_path, 0, listener.url, lambda: SECRET, lambda: KEY).start())
+        return started[0]
+
+    yield begin
+    started.pop().stop()
+
+
+@pytest.fixture
+def provider(start: Callable[[], Provider]) -> Provider:
+    return start()
+
+
+def paid(provider: Provider, amount: int = 2500, **more: str) -> str:
+    """A payment of so much; its id."""
+    form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", **more}
+    address = f"{provider.url}/v1/payment_intents"
+    answer = urllib3.PoolManager().request_encode_body("POST", address, fields=form, encode_multipart=False)
+    assert answer.status == 200, answer.data
+    return str(answer.json()["id"])
+
+
+def give(provider: Provider, payment_id: str, amount: int = 1000, key: str = "pi-1-1") -> AtProvider:
+    """As the refunds function asks."""
+    return HttpProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
+
+
+def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: Provider, listener: Listener) -> None:
+    paid(provider)
+    paid(provider, payment_method="pm_card_chargeDeclined")
+    assert listener.told(2) == [
+        ("payment_intent.payment_failed", "requires_payment_method"),
+        ("payment_intent.succeeded", "succeeded"),
+    ]
+
+
+def test_money_is_given_back_once_for_each_key_and_told(provider: Provider, listener: Listener) -> None:
+    payment_id = paid(provider)
+    first, again = give(provider, payment_id), give(provider, payment_id)
+    assert first == again
+    assert (first.status, first.metadata) == ("succeeded", OURS)
+    other = give(provider, payment_id, key="pi-2-1")
+    assert HttpProvider(provider.url, KEY).refunds_of(payment_id) == [other, first]
+    assert HttpProvider(provider.url, KEY).refunds_of("pi_other") == []
+    assert listener.told(3)[1:] == [("refund.created", "succeeded")] * 2
+
+
+def test_more_than_was_paid_is_not_given_back(provider: Provider) -> None:
+    payment_id = paid(provider)
+    give(provider, payment_id, 2000)
+    with pytest.raises(RefusedForGood) as refusal:
+        give(provider, payment_id, 501, "pi-2-1")
+    assert refusal.value.code == "invalid_request_error"
+    give(provider, payment_id, 500, "pi-3-1")
+    with pytest.raises(RefusedForGood) as refusal:
+        give(provider, payment_id, 1, "pi-4-1")
+    assert refusal.value.code == "charge_already_refunded"
+
+
+@pytest.mark.parametrize(
+    ("payment", "amount", "code"),
+    [
+        ("pi_other", 1, "resource_missing"),
+        ("declined", 1, "payment_intent_invalid"),
+        ("", 0, "parameter_invalid_integer"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_stripes_shape(
+    provider: Provider, payment: str, amount: int, code: str
+) -> None:
+    known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
+    with pytest.raises(RefusedForGood) as refusal:
+        give(provider, known.get(payment, payment), amount)
+    assert refusal.value.code == code
+
+
+def test_a_key_stands_for_one_request(provider: Provider) -> None:
+    payment_id = paid(provider)
+    give(provider, payment_id, 1000)
+    with pytest.raises(RefusedForGood) as refusal:
+        give(provider, payment_id, 999)
+    assert refusal.value.code == "idempotency_error"
+
+
+def test_only_who_has_the_key_gives_back(provider: Provider) -> None:
+    payment_id = paid(provider)
+    stranger = HttpProvider(provider.url, "sk_guessed")
+    with pytest.raises(Unavailable) as passing:
+        stranger.refund(key="k", payment_id=payment_id, amount=1, metadata={})
+    assert passing.value.status == 401
+    with pytest.raises(Unavailable):
+        stranger.refunds_of(payment_id)
+    assert HttpProvider(provider.url, KEY).refunds_of(payment_id) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "answered", "told"),
+    [
+        ("pm_card_pendingRefund", "pending", [("refund.created", "pending"), ("refund.updated", "succeeded")]),
+        ("pm_card_refundFail", "succeeded", [("refund.created", "succeeded"), ("refund.failed", "failed")]),
+    ],
+)
+def test_stripes_test_cards_refund_as_they_do_there(
+    provider: Provider, listener: Listener, method: str, answered: str, told: list[tuple[str, str]]
+) -> None:
+    payment_id = paid(provider, payment_method=method)
+    assert give(provider, payment_id).status == answered
+    assert listener.told(3)[1:] == told
+    (refund,) = HttpProvider(provider.url, KEY).refunds_of(payment_id)
+    assert refund.status == told[-1][1]
+
+
+def test_it_forgets_nothing_over_a_stop(start: Callable[[], Provider], listener: Listener) -> None:
+    before = start()
+    payment_id = paid(before)
+    given = give(before, payment_id, 2000)
+    listener.told(2)
+    after = start()
+    assert HttpProvider(after.url, KEY).refunds_of(payment_id) == [given]
+    assert give(after, payment_id, 2000) == given, "its key is known"
+    with pytest.raises(RefusedForGood):
+        give(after, payment_id, 501, "pi-2-1")
+    assert len(listener.told(2)) == 2, "and what was taken is not told again"

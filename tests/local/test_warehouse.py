@@ -1,0 +1,172 @@
+"""The laptop's warehouse, against the real API and queue: it sends, much of it in parts, and stops what it can."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+
+from functions import environment, wiring
+from functions.api import context
+from functions.shop import ending, shipments
+from local import warehouse
+from local.api import Answer, Api
+from local.engine import REGION
+from local.warehouse import Warehouse, first_part
+from tests.api.asking import WAREHOUSE, answer_to, event
+from tests.shopfloor import ANN, STAFF, Shopfloor
+
+SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
+
+
+class HttpApi(Api):
+    """The API's Lambda, asked as the warehouse."""
+
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+        text = None if body is None else json.dumps(body)
+        answer = answer_to(
+            event(method, path, token=WAREHOUSE, body=text, headers={"content-type": "application/json"})
+        )
+        return Answer(answer.status, answer.said, answer.headers)
+
+
+@pytest.fixture
+def open_warehouse(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Warehouse]]:
+    """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
+    for name, value in {**SECRETS, "SHIPPING": "", "TAX_RATE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    secrets = boto3.client("secretsmanager", region_name=REGION)
+    for name in SECRETS.values():
+        secrets.create_secret(Name=name, SecretString=json.dumps({"current": "x"}))
+    forgetting = (environment.current.cache_clear, context.shop.cache_clear, wiring.secret.cache_clear)
+    for forget in forgetting:
+        forget()
+    floor.open_shop(available=20)
+    told: list[str] = []
+    opened: list[Warehouse] = []
+
+    def start() -> Warehouse:
+        aws: Any = SimpleNamespace(access={"region_name": REGION})
+        made = Warehouse(aws, floor.queues["warehouse"], HttpApi(""), lambda what, _: told.append(what), 0.05)
+        made.start()
+        opened.append(made)
+        return made
+
+    yield start
+    for one in opened:
+        one.stop()
+    for forget in forgetting:
+        forget()
+    assert told == [], "it stumbled over nothing"
+
+
+def order(floor: Shopfloor, key: str = "key-1", **quantities: int) -> str:
+    """An order that waits in the warehouse's queue."""
+    order_id = floor.place(key, **quantities)
+    floor.pay(order_id, f"evt_{key}", f"pi_{key}")
+    floor.settle()
+    return order_id
+
+
+def until(floor: Shopfloor, order_id: str, status: str, *, reacting: bool = True) -> None:
+    """Time goes on until the order has this status, and the shop reacts to what happens, if nothing else is said."""
+    give_up = time.monotonic() + 20
+    while shipments.parcel(floor.shop, STAFF, order_id).status != status:
+        assert time.monotonic() < give_up, f"it never was {status}"
+        if reacting:
+            floor.settle()
+        time.sleep(0.02)
+
+
+def parcels(floor: Shopfloor, order_id: str) -> list[tuple[str, dict[str, int]]]:
+    found = shipments.shipments_of_order(floor.shop, STAFF, order_id)
+    return [(shipment.status, dict(shipment.quantities)) for shipment in found]
+
+
+def waiting(floor: Shopfloor) -> int:
+    """Requests in the queue, those that somebody works on too."""
+    names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = wiring.client("sqs").get_queue_attributes(QueueUrl=floor.queues["warehouse"], AttributeNames=names)
+    return sum(int(number) for number in found["Attributes"].values())
+
+
+def test_what_is_asked_for_is_sent_and_delivered_and_the_request_is_gone(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse]
+) -> None:
+    order_id = order(floor, mug=2, pot=1)
+    open_warehouse()
+    until(floor, order_id, "DELIVERED")
+    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 2, "pot": 1})]
+    time.sleep(0.2)
+    assert waiting(floor) == 0
+
+
+def test_much_of_two_products_goes_in_two_parcels_with_numbers_of_their_own(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse]
+) -> None:
+    order_id = order(floor, mug=3, pot=3)
+    open_warehouse()
+    until(floor, order_id, "DELIVERED")
+    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
+    found = shipments.shipments_of_order(floor.shop, STAFF, order_id)
+    assert len({shipment.tracking_number for shipment in found}) == 2
+
+
+def test_what_is_not_packed_yet_is_stopped(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
+    order_id = order(floor, mug=12)
+    open_warehouse()
+    assert ending.cancel_order(floor.shop, ANN, order_id).status == "CANCEL_REQUESTED"
+    until(floor, order_id, "CANCELLED")
+    assert parcels(floor, order_id) == [("CANCELLED", {"mug": 12})]
+    floor.settle()
+    time.sleep(0.3)
+    assert waiting(floor) == 0, "the request for what was stopped is gone, too"
+
+
+def test_what_is_packed_is_not_stopped_but_sent(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
+    monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 60)
+    order_id = order(floor, mug=12)
+    opened = open_warehouse()
+    while not (packed := [parcel for parcel in opened._parcels.values() if parcel.next == "send"]):
+        time.sleep(0.02)
+    ending.cancel_order(floor.shop, ANN, order_id)
+    until(floor, order_id, "FULFILLING")
+    packed[0].due = 0  # the carrier comes
+    until(floor, order_id, "DELIVERED")
+
+
+def test_what_was_killed_half_way_is_finished_by_the_next(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse, "CLAIM_SECONDS", 1)
+    order_id = order(floor, mug=3, pot=3)
+    first = open_warehouse()
+    monkeypatch.setattr(first, "_travel_seconds", 60)
+    until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
+    first.stop()
+    open_warehouse()
+    until(floor, order_id, "DELIVERED")
+    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
+
+
+@pytest.mark.parametrize(
+    ("quantities", "first"),
+    [
+        ({"mug": 3, "pot": 3}, {"mug": 3}),
+        ({"pot": 9, "jar": 1, "mug": 4}, {"mug": 4}),
+        ({"mug": 30}, {}),
+        ({"mug": 30, "pot": 2}, {}),
+        ({"mug": 1, "pot": 1}, {}),
+    ],
+)
+def test_of_several_products_in_many_pieces_one_goes_first(quantities: dict[str, int], first: dict[str, int]) -> None:
+    assert first_part(quantities) == first

@@ -1,0 +1,212 @@
+"""`python -m ops ledger`: says nothing of what is balanced, and finds whatever is not."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.writes import change
+from functions.model.table import ACCOUNT, ENTRY
+from functions.shop.accounts import movement
+from functions.shop.shop import Shop
+from local import up
+from local.engine import REGION, Engine
+from ops import ledger
+from ops.__main__ import main
+from tests.dynamodb.fixtures import Clock, clock, tapped, wire
+from tests.dynamodb.wire import Wire, after
+from tests.shop.conftest import rival, shop
+from tests.shop.credit import account, card, credit, id_of_card, move, transfer
+
+__all__ = ["clock", "rival", "shop", "tapped", "wire"]
+
+
+@pytest.fixture
+def on_aws(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator's AWS is the engine."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+
+
+@pytest.fixture
+def mine(shop: Shop) -> str:
+    """Ann's credit, moved four times: 500, -100, -50, +7."""
+    mine = credit(shop, 500)
+    for amount in (-100, -50, 7):
+        move(shop, mine, amount)
+    return mine
+
+
+def plant(shop: Shop, row: Any, item: Any) -> None:
+    """Somebody writes past all commands."""
+    shop.table.client.put_item(TableName=shop.table.name, Item=row.write(item))
+
+
+def remove(shop: Shop, account_id: str, *versions: int) -> None:
+    shop.table.delete([ENTRY.key(account_id=account_id, version=version) for version in versions])
+
+
+def entry(shop: Shop, account_id: str, version: int) -> Any:
+    (found,) = shop.table.batch_get([ENTRY.key(account_id=account_id, version=version)])
+    return found
+
+
+def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
+    """The exit code or last words, and what was printed."""
+    code: Any = 0
+    try:
+        main(["ledger", "--table", shop.table.name, "--region", REGION, "--units-per-second", "1e6"])
+    except SystemExit as ended:
+        code = ended.code
+    return code, capsys.readouterr().out.splitlines()
+
+
+def test_a_shop_whose_accounts_are_balanced_is_told_so(
+    shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transfer(shop, "t", card(shop, 90), mine, 90)
+    assert run(shop, capsys) == (0, ["2 accounts, all balanced."])
+
+
+def test_a_shop_without_accounts_is_balanced(shop: Shop, on_aws: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(shop, capsys) == (0, ["0 accounts, all balanced."])
+
+
+def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
+    shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = id_of_card(shop, card(shop, 90))
+    plant(shop, ACCOUNT, replace(account(shop, wrong), balance=91))
+    remove(shop, mine, 2)
+    code, lines = run(shop, capsys)
+    assert code == "2 accounts, 2 not balanced.", "text to leave with is an exit code of 1"
+    assert sorted(lines) == sorted(
+        [
+            f"account {wrong}: its balance is 91, its entries make 90",
+            f"account {mine}: entry 2 of 4 missing",
+            f"account {mine}: its balance is 357, its entries make 457",
+        ]
+    )
+
+
+def test_it_looks_at_the_shop_that_runs_on_this_machine(
+    shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = SimpleNamespace(engine=engine, table_name=shop.table.name)
+    monkeypatch.setattr(up, "find", lambda: running)
+    main(["ledger", "--local"])
+    assert capsys.readouterr().out == "1 accounts, all balanced.\n"
+    monkeypatch.setattr(up, "find", lambda: None)
+    with pytest.raises(SystemExit, match="not running here"):
+        main(["ledger", "--local"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ledger"],
+        ["ledger", "--local", "--table", "t"],
+        ["ledger", "--local", "--units-per-second", "0"],
+        ["ledger", "--local", "--units-per-second", "nan"],
+    ],
+)
+def test_it_is_told_where_to_look_and_how_fast(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+# what it finds --------------------------------------------------------------------------------------------------------
+def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
+    remove(shop, mine, 4)
+    assert ledger.faults(shop.table, mine) == ["entry 4 of 4 missing", "its balance is 357, its entries make 350"]
+
+
+def test_a_gap_shows_where_its_amount_was_nothing(shop: Shop, mine: str) -> None:
+    move(shop, mine, 0)
+    remove(shop, mine, 5)
+    assert ledger.faults(shop.table, mine) == ["entry 5 of 5 missing"]
+
+
+def test_many_gaps_are_counted_and_not_all_named(shop: Shop, mine: str) -> None:
+    for _ in range(5):
+        move(shop, mine, 0)
+    remove(shop, mine, *range(2, 10))
+    assert ledger.faults(shop.table, mine)[0] == "entries 2, 3, 4, 5, 6, … of 9 missing"
+
+
+def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: str) -> None:
+    plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
+    assert ledger.faults(shop.table, mine) == [
+        "entry 2 is of -100, from 500 to 401",
+        "entry 3 is of -50, from 401 to 350",
+    ]
+    plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=400, amount=-99))
+    assert ledger.faults(shop.table, mine) == [
+        "its balance is 357, its entries make 358",
+        "entry 2 is of -99, from 500 to 400",
+    ]
+
+
+def test_an_entry_too_many_is_found(shop: Shop, mine: str) -> None:
+    plant(shop, ENTRY, replace(entry(shop, mine, 4), version=5))
+    assert ledger.faults(shop.table, mine) == ["its version is 4, but it has entry 5"]
+
+
+def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
+    before = account(shop, mine)
+    _, put_entry = movement(shop, before, -300, "PAID")
+    broken = replace(before, balance=-143, version=5)
+    shop.table.write(change(ACCOUNT, before, broken), put_entry)
+    plant(shop, ENTRY, replace(entry(shop, mine, 5), amount=-500, balance=-143))
+    assert ledger.faults(shop.table, mine) == ["its balance is -143, below zero"]
+
+
+def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
+    shop.table.delete([ACCOUNT.key(account_id=mine)])
+    assert list(ledger.accounts(shop.table, 1e6)) == [mine]
+    assert ledger.faults(shop.table, mine) == ["there is none, but it has 4 entries"]
+
+
+def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -> None:
+    shop.table.client.update_item(
+        TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
+    )
+    (fault,) = ledger.faults(shop.table, mine)
+    assert fault.startswith("cannot be read: ")
+
+
+# while the shop is open -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("between", ["GetItem", "Query"])
+def test_money_that_moves_while_it_looks_is_no_fault(
+    shop: Shop, rival: Shop, mine: str, wire: Wire, between: str
+) -> None:
+    wire.next(between, after(lambda: move(rival, mine, -7)))
+    assert ledger.faults(shop.table, mine) == []
+    wire.next("GetItem", lambda _: None, after(lambda: move(rival, mine, -7)))
+    assert ledger.faults(shop.table, mine) == []
+
+
+def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
+    shop: Shop, wire: Wire, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "PAGE", 5)
+    ids = {credit(shop), credit(shop, 1, "USD"), *(id_of_card(shop, card(shop)) for _ in range(8))}
+    wire.clear()
+    clock.slept.clear()
+    found = list(ledger.accounts(shop.table, 10))
+    assert len(found) == len(ids), "each once, though its items may lie on two pages"
+    assert set(found) == ids
+    pages = wire.operations.count("Scan")
+    assert pages > 5
+    assert set(wire.operations) == {"Scan"}
+    assert clock.slept == pytest.approx([0.05] * (pages - 1)), "half a unit a page, ten units a second"
+
+
+def test_it_writes_nothing(shop: Shop, mine: str, wire: Wire) -> None:
+    remove(shop, mine, 2)
+    wire.clear()
+    for account_id in ledger.accounts(shop.table, 1e6):
+        ledger.faults(shop.table, account_id)
+    assert set(wire.operations) == {"Scan", "GetItem", "Query"}

@@ -1,0 +1,57 @@
+"""An order's money: paid in parts, given back for what comes back, and that both agree."""
+
+from typing import Any
+
+from functions.model.entities import Expiry, Order, Refund
+from functions.model.patterns import PAYMENTS, REFUNDS, A12b
+from functions.shop import accounts, returns, shipments, tenders
+from functions.shop.keyed import Answer
+from functions.shop.shop import Shop
+from tests.shop.acts import ANN, WAREHOUSE, bring_to, order_now
+from tests.shop.credit import card
+
+
+def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
+    """The order with so much paid for it, each part from a gift card of its own."""
+    for amount in amounts:
+        source = accounts.gift_card(shop, card(shop, amount))
+        tenders.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
+    return order_now(shop, order.order_id)
+
+
+def deliver(shop: Shop, order: Order) -> Order:
+    """The order once it is delivered, whether it was paid before or is now."""
+    if order_now(shop, order.order_id).status == "PENDING":
+        return bring_to(shop, order, "DELIVERED")
+    shipments.request_shipment(shop, order.order_id)
+    shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42")
+    shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    return order_now(shop, order.order_id)
+
+
+def back(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> Answer:
+    """So many pieces came back to the warehouse and can be sold again; what is no quantity says it otherwise."""
+    restock = more.pop("restock", True)
+    how = {name: more.pop(name) for name in ("refund_shipping", "to") if name in more}
+    lines = {id: returns.Back(quantity, restock) for id, quantity in more.items()}
+    return returns.return_goods(shop, WAREHOUSE, key, order.order_id, lines, **how)
+
+
+def refunds(shop: Shop, order_id: str) -> list[Refund]:
+    return list(shop.table.every(REFUNDS, order_id=order_id))
+
+
+def given_back(shop: Shop, order_id: str) -> int:
+    """What is given back for an order; its payments, its refunds and what it says itself agree about that."""
+    order = order_now(shop, order_id)
+    counted = [refund for refund in refunds(shop, order_id) if refund.why not in ("EXCESS", "LATE")]
+    total = sum(refund.amount for refund in counted)
+    assert total == order.refunded <= order.paid <= order.total
+    for payment in shop.table.every(PAYMENTS, order_id=order_id):
+        assert sum(it.amount for it in counted if it.payment_id == payment.payment_id) <= payment.amount
+    return total
+
+
+def markers(shop: Shop, order_id: str) -> list[Expiry]:
+    """When the order ends, if it does."""
+    return [item for item in shop.table.every(A12b, order_id=order_id) if isinstance(item, Expiry)]

@@ -1,0 +1,353 @@
+"""Discount codes: what they take off, when and for which orders they hold, and that a limited one is not redeemed once
+too often."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import instant
+from functions.model.changes import read
+from functions.model.entities import Discount, Discounted, Order, spread
+from functions.model.errors import (
+    AlreadyExists,
+    DiscountNotValid,
+    Invalid,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    OutOfStock,
+)
+from functions.model.patterns import C4
+from functions.shop import discounts
+from functions.shop.placing import Placed, Wanted, order_id_of, place_order
+from functions.shop.shop import Caller, Shop
+from local.engine import Engine
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.stream import records
+from tests.dynamodb.wire import Wire, after
+from tests.model.samples import moment
+from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, available, bring_to, order_now, place, sell
+
+
+def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
+    return discounts.create_discount(shop, STAFF, code, percent, **more).discount
+
+
+def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> Placed:
+    """Somebody's order with a discount code, of two mugs if nothing is said."""
+    wanted = {id: Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
+    return place_order(shop, caller, key, wanted, HOME, {"lines": quantities, "code": code}, code)
+
+
+def bought(shop: Shop, code: str, key: str = "key-1", **quantities: int) -> Order:
+    order = place_with(shop, ANN, code, key, **quantities).order
+    assert isinstance(order, Order)
+    return order
+
+
+def left(shop: Shop, code: str = "SPRING") -> list[int]:
+    """How often a code can still be redeemed, part by part."""
+    return [part.left for part in shop.table.every(C4, code=code)]
+
+
+def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:
+    """Why an order cannot have a code; the same order is placed without it, so it was refused for that alone."""
+    with pytest.raises(DiscountNotValid) as refusal:
+        place_with(shop, ANN, code, key, **quantities)
+    assert refusal.value.code == code.upper()
+    assert place_with(shop, ANN, None, f"{key} without", **quantities).order.total
+    return refusal.value.why
+
+
+def keys_that_start_at(shop: Shop, part: int, of: int) -> list[str]:
+    """Keys of Ann's whose orders look into this part first."""
+    return [f"k{number}" for number in range(99) if spread(order_id_of(shop, "ann", f"k{number}"), of) == part]
+
+
+def counted_in(order: Order) -> int:
+    """The part in which an order's discount is counted."""
+    assert order.discount is not None
+    assert order.discount.part is not None
+    return order.discount.part
+
+
+# made and ended -------------------------------------------------------------------------------------------------------
+def test_an_unlimited_code_is_one_write(shop: Shop, wire: Wire) -> None:
+    made = discounts.create_discount(shop, STAFF, " spring ", 10)
+    assert wire.operations == ["PutItem"]
+    expected = Discount(code="SPRING", percent=10, valid_from=moment(), created_at=moment(), updated_at=moment())
+    assert made == discounts.Standing(expected, None)
+    assert discounts.discount_by_code(shop, STAFF, "Spring") == made
+
+
+@pytest.mark.parametrize(
+    ("limit", "parts", "shares"), [(1, 1, [1]), (50, 1, [50]), (50, 4, [13, 13, 12, 12]), (20, 20, [1] * 20)]
+)
+def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
+    shop: Shop, wire: Wire, limit: int, parts: int, shares: list[int]
+) -> None:
+    assert discounts.create_discount(shop, STAFF, "SPRING", 10, limit=limit, parts=parts).left == limit
+    assert wire.operations == ["TransactWriteItems"]
+    assert left(shop) == shares
+    assert discounts.discount_by_code(shop, STAFF, "SPRING").left == limit
+
+
+def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
+    offer(shop, limit=5)
+    with pytest.raises(AlreadyExists) as refusal:
+        offer(shop, "spring", 90, limit=50, parts=5)
+    assert refusal.value.what == "discount code"
+    assert discounts.discount_by_code(shop, STAFF, "SPRING").discount.percent == 10
+    assert left(shop) == [5]
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("percent", {"percent": 0}),
+        ("percent", {"percent": 101}),
+        ("valid_until", {"valid_from": moment(1), "valid_until": moment(1)}),
+        ("valid_until", {"valid_until": moment(0)}),
+        ("minimum", {"minimum": 100}),
+        ("minimum", {"currency": "EUR"}),
+        ("limit", {"limit": 0}),
+        ("parts", {"limit": 5, "parts": 0}),
+        ("parts", {"limit": 5, "parts": 6}),
+        ("parts", {"limit": 500, "parts": 21}),
+        ("parts", {"parts": 2}),
+    ],
+)
+def test_a_code_that_makes_no_sense_is_refused(shop: Shop, field: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid) as refusal:
+        discounts.create_discount(shop, STAFF, "SPRING", **{"percent": 10} | wrong)
+    assert refusal.value.field == field
+    with pytest.raises(NotFound):
+        discounts.discount_by_code(shop, STAFF, "SPRING")
+
+
+@pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
+def test_codes_are_for_staff(shop: Shop, caller: Caller) -> None:
+    offer(shop)
+    with pytest.raises(NotAllowed):
+        discounts.create_discount(shop, caller, "MINE", 100)
+    with pytest.raises(NotAllowed):
+        discounts.end_discount(shop, caller, "SPRING")
+    for code in ("SPRING", "NONE"):
+        with pytest.raises(NotAllowed):
+            discounts.discount_by_code(shop, caller, code)
+
+
+def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: Clock, wire: Wire) -> None:
+    offer(shop, limit=5, valid_until=moment(60))
+    order = bought(shop, "SPRING")
+    clock.sleep(60)
+    ended = discounts.end_discount(shop, STAFF, "spring")
+    assert (ended.discount.valid_until, ended.discount.version, ended.left) == (moment(1), 2, 4)
+    clock.sleep(60)
+    wire.clear()
+    assert discounts.end_discount(shop, STAFF, "SPRING") == ended
+    assert wire.operations == ["GetItem", "Query"]
+    assert order_now(shop, order.order_id) == order
+    assert why_not(shop, key="k") == f"it was valid until {moment(1)}"
+
+
+def test_a_code_that_is_not_valid_yet_is_ended_all_the_same(shop: Shop) -> None:
+    offer(shop, valid_from=moment(60))
+    discounts.end_discount(shop, STAFF, "SPRING")
+    assert why_not(shop) == f"it was valid until {moment()}"
+
+
+def test_a_code_there_is_not_is_not_ended(shop: Shop) -> None:
+    with pytest.raises(NotFound) as refusal:
+        discounts.end_discount(shop, STAFF, "SPRING")
+    assert refusal.value.what == "discount code"
+
+
+# what an order has of it ----------------------------------------------------------------------------------------------
+def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: Shop) -> None:
+    offer(shop, percent=33)
+    order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)
+    assert order.discount == Discounted(code="SPRING", percent=33, amount=825)
+    assert (order.total, order.shipping, order.tax_rate) == (2500 - 825 + 490, 490, 2000)
+    assert order_now(shop, order.order_id) == order
+
+
+def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: Wire) -> None:
+    offer(shop)
+    wire.clear()
+    bought(shop, "SPRING")
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    written = [next(iter(one.values())) for one in wire.requests[1].body["TransactItems"]]
+    assert not [one for one in written if "DISCOUNT" in str(one.get("Key"))]
+    assert len(written) == 2, "the order and the mugs"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"),
+    [
+        (59.999, f"it is valid from {moment(1)}"),
+        (60, ""),
+        (119.999, ""),
+        (120, f"it was valid until {moment(2)}"),
+        (999, f"it was valid until {moment(2)}"),
+    ],
+)
+def test_a_code_is_valid_from_its_first_millisecond_to_before_its_end(
+    shop: Shop, clock: Clock, seconds: float, why: str
+) -> None:
+    offer(shop, valid_from=moment(1), valid_until=moment(2))
+    clock.sleep(seconds)
+    assert shop.instant() == instant(clock.now)
+    if why:
+        assert why_not(shop) == why
+    else:
+        assert bought(shop, "SPRING").total == 2250
+
+
+def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: Shop) -> None:
+    offer(shop, minimum=2500, currency="EUR")
+    assert why_not(replace(shop, shipping={"EUR": 490}), mug=1) == "it is for goods of 25.00 EUR and more"
+    assert bought(shop, "SPRING", "k2", mug=2).total == 2250
+    sell(shop, "jug", 5, price=9999, currency="USD")
+    assert why_not(shop, key="k3", jug=1) == "it is for orders in EUR"
+
+
+def test_a_code_there_is_not_is_not_valid(shop: Shop) -> None:
+    assert why_not(shop) == "there is none"
+    assert available(shop) == [8], "only the order without it"
+
+
+def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
+    offer(shop, percent=1, limit=5)
+    sell(shop, "pin", 9, price=99)
+    assert why_not(shop, pin=1) == "it takes nothing off goods of so little"
+    assert left(shop) == [5]
+    discount = bought(shop, "SPRING", "k", pin=2).discount
+    assert discount is not None
+    assert discount.amount == 1
+
+
+def test_an_order_that_costs_nothing_is_paid_as_it_is_placed(shop: Shop, engine: Engine) -> None:
+    offer(shop, percent=100, limit=1)
+    order = bought(shop, "SPRING")
+    assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
+    found = [read(record) for record in records(engine, shop.table.name)]
+    assert [change.name for change in found if change is not None and change.after == order] == ["OrderPaid"]
+
+
+def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: Shop) -> None:
+    offer(shop, percent=100)
+    order = bought(replace(shop, shipping={"EUR": 490}), "SPRING")
+    assert (order.status, order.total) == ("PENDING", 490)
+
+
+def test_f4_the_code_is_of_what_was_asked_for(shop: Shop, clock: Clock) -> None:
+    offer(shop, limit=1)
+    order = bought(shop, "SPRING")
+    discounts.end_discount(shop, STAFF, "SPRING")
+    clock.sleep(86400)
+    again = place_with(shop, ANN, "SPRING", "key-1")
+    assert (again.order, again.replayed) == (order, True)
+    with pytest.raises(KeyReused):
+        place_with(shop, ANN, None, "key-1")
+    assert left(shop) == [0]
+
+
+# never once too often -------------------------------------------------------------------------------------------------
+def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop, wire: Wire) -> None:
+    offer(shop, limit=40, parts=4)
+    wire.clear()
+    order = bought(shop, "SPRING")
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    part = spread(order.order_id, 4)
+    assert order.discount == Discounted(code="SPRING", percent=10, amount=250, part=part)
+    assert left(shop) == [10 - (number == part) for number in range(4)]
+
+
+def test_what_a_part_has_no_more_another_has(shop: Shop, wire: Wire) -> None:
+    offer(shop, limit=4, parts=4)
+    first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
+    assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
+    wire.clear()
+    assert sorted(counted_in(bought(shop, "SPRING", key, mug=1)) for key in others) == [0, 1, 3]
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "Query", "TransactWriteItems"] * 3
+    wire.clear()
+    with pytest.raises(DiscountNotValid) as refusal:
+        bought(shop, "SPRING", too_late, mug=1)
+    assert refusal.value.why == "it has been redeemed as often as it may be (4)"
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems", "Query"]
+    assert (left(shop), available(shop)) == ([0, 0, 0, 0], [6])
+
+
+def test_a_refused_order_redeems_nothing(shop: Shop) -> None:
+    offer(shop, limit=1)
+    with pytest.raises(OutOfStock):
+        bought(shop, "SPRING", mug=11)
+    assert left(shop) == [1]
+
+
+def test_who_comes_too_late_for_both_hears_of_the_goods(shop: Shop) -> None:
+    offer(shop, limit=1)
+    bought(shop, "SPRING", mug=10)
+    with pytest.raises(OutOfStock) as refusal:
+        place_with(shop, ANN, "SPRING", "k2", mug=1)
+    assert refusal.value.short == {"mug": 0}
+
+
+def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: Shop, wire: Wire) -> None:
+    sell(shop, "vase", 2, parts=2)
+    offer(shop, limit=2, parts=2)
+    one, two = keys_that_start_at(shop, 0, of=2)[:2]
+    bought(shop, "SPRING", one, vase=1)
+    wire.clear()
+    order = bought(shop, "SPRING", two, vase=1)
+    assert wire.operations.count("TransactWriteItems") == 3
+    assert (order.lines["vase"].parts, counted_in(order)) == ({"1": 1}, 1)
+
+
+def test_two_orders_for_the_last_redemption_and_one_has_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+    offer(shop, limit=1)
+    wire.next("TransactWriteItems", after(lambda: place_with(rival, BOB, "SPRING", "theirs")))
+    with pytest.raises(DiscountNotValid):
+        place_with(shop, ANN, "SPRING", "mine")
+    assert (left(shop), available(shop)) == ([0], [8])
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts: int) -> None:
+    offer(shop, limit=5, parts=parts)
+    sell(shop, "jug", 100)
+
+    def try_it(number: int) -> bool:
+        try:
+            return place_with(shop, ANN, "SPRING", f"k{number}", jug=1).order.total == 1125
+        except DiscountNotValid:
+            return False
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(try_it, range(12))) == 5
+    assert (left(shop), available(shop, "jug")) == ([0] * parts, [95])
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "LAPSED"])
+def test_a_redemption_of_an_order_that_ended_early_can_be_had_again(shop: Shop, status: str) -> None:
+    offer(shop, limit=2, parts=2)
+    bring_to(shop, bought(shop, "SPRING"), status)
+    discounts.end_discount(shop, STAFF, "SPRING")
+    assert left(shop) == [1, 1]
+
+
+def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
+    offer(shop, limit=2, parts=2)
+    order = bought(shop, "SPRING")
+    shop.table.write(*discounts.released(order))
+    assert left(shop) == [1, 1]
+    assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
+
+
+def test_what_was_not_counted_is_not_given_back(shop: Shop) -> None:
+    offer(shop)
+    for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):
+        assert list(discounts.released(order)) == []

@@ -1,0 +1,240 @@
+"""Whatever the provider tells, in whichever order and however often: no cent is lost, and none is given back twice."""
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.patience import Busy
+from functions.model.entities import Order
+from functions.model.errors import Refused
+from functions.model.patterns import PAYMENTS
+from functions.provider import Unavailable
+from functions.shop import ending, refunds, settling
+from functions.shop.payments import Disputed, record_dispute
+from functions.shop.shop import Shop
+from tests.provider import REFUSED, FakeProvider
+from tests.shop import money
+from tests.shop.acts import ANN, STAFF, order_now, place, sell, tell
+
+AMOUNTS = (300, 1000, 2500, 4000)
+LIVES = (
+    ("failed",),
+    ("succeeded",),
+    ("authorised", "succeeded"),
+    ("failed", "authorised", "succeeded"),
+    ("succeeded", "opened", "won"),
+    ("succeeded", "opened", "lost"),
+)
+ACTS = ("cancel", "lapse", "goodwill", "settle", "retry", "succeeded", "failed")
+Event = tuple[int, str]
+"""Of which payment, and what is told."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happens to one order: what each payment goes through, the order in which all of that is told, and which of
+    it is told again how much later; between them, what the shop does."""
+
+    amounts: tuple[int, ...]
+    told: tuple[Event, ...]
+    shop_does: tuple[tuple[int, str], ...]
+    again: tuple[tuple[int, int], ...]
+    moods: tuple[Any, ...]
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> Story:
+    payments = draw(st.lists(st.tuples(st.sampled_from(AMOUNTS), st.sampled_from(LIVES)), min_size=1, max_size=7))
+    events = [(number, what) for number, (_, life) in enumerate(payments) for what in life]
+    acts = st.tuples(st.integers(0, len(events)), st.sampled_from(ACTS))
+    return Story(
+        amounts=tuple(amount for amount, _ in payments),
+        told=tuple(draw(st.permutations(events))),
+        shop_does=tuple(draw(st.lists(acts, max_size=5))),
+        again=tuple(draw(st.lists(st.tuples(st.integers(0, len(events) - 1), st.integers(0, 9)), max_size=6))),
+        moods=tuple(draw(st.lists(st.sampled_from(["pending", "answer lost", "unavailable", REFUSED]), max_size=4))),
+    )
+
+
+class Told:
+    """One telling of a story, to an order of 25.00 of its own. What comes too early comes again, as from Stripe."""
+
+    def __init__(self, shop: Shop, story: Story) -> None:
+        self.shop, self.story, self.id = shop, story, shop.new_id()
+        sell(shop, self.id, 1, price=2500)
+        self.order = place(shop, self.id, **{self.id: 1})
+        self.provider = FakeProvider(has={}, moods=deque(story.moods))
+        self.keys = 0
+
+    def tell(self, *, again: bool) -> None:
+        story = self.story
+        repeats = dict(story.again) if again else {}
+        waiting = deque((number, event) for number, event in enumerate(story.told))
+        due: list[tuple[int, Event]] = []
+        heard = 0
+        while waiting:
+            number, event = waiting.popleft()
+            try:
+                self.hear(event)
+            except Busy:
+                waiting.append((number, event))
+                continue
+            due = [(later - 1, one) for later, one in due]
+            for one in [one for later, one in due if later <= 0]:
+                self.hear(one)
+            due = [(later, one) for later, one in due if later > 0]
+            if number in repeats:
+                due.append((repeats[number], event))
+            for at, act in story.shop_does:
+                if at == heard:
+                    self.do(act)
+            heard += 1
+            self.adds_up()
+        for _, event in due:
+            self.hear(event)
+        self.adds_up()
+
+    def hear(self, event: Event) -> None:
+        number, what = event
+        payment_id, amount = f"pi-{self.id}-{number}", self.story.amounts[number]
+        if what in ("opened", "won", "lost"):
+            outcome: Any = what
+            record_dispute(self.shop, Disputed(f"dp-{self.id}-{number}", payment_id, self.order.order_id, outcome))
+        else:
+            event_id = f"evt-{self.id}-{number}-{what}"
+            tell(self.shop, self.order, event_id=event_id, payment_id=payment_id, outcome=what, amount=amount)
+
+    def do(self, act: str) -> None:
+        self.keys += 1
+        id, key = self.order.order_id, f"{self.id} {self.keys}"
+        acts: dict[str, Callable[[], object]] = {
+            "cancel": lambda: ending.cancel_order(self.shop, ANN, id),
+            "lapse": lambda: ending.lapse(self.shop, id),
+            "goodwill": lambda: refunds.refund_order(self.shop, STAFF, key, id, 400),
+            "settle": self.settle,
+            "retry": self.retry,
+            "succeeded": lambda: self.finish("succeeded"),
+            "failed": lambda: self.finish("failed"),
+        }
+        with suppress(Refused, Unavailable):
+            acts[act]()
+
+    def settle(self) -> None:
+        for refund in money.refunds(self.shop, self.order.order_id):
+            settling.settle(self.shop, self.provider, refund.order_id, refund.refund_id)
+
+    def finish(self, how: Any) -> None:
+        """The provider tells what became of all that it has been asked for so far."""
+        for number, (payment_id, amount, made) in enumerate(self.provider.given):
+            assert made.metadata is not None
+            if made.status == "failed":  # which is for good
+                continue
+            self.provider.given[number] = (payment_id, amount, replace(made, status=how))
+            settling.record_refund(
+                self.shop,
+                settling.RefundTold(
+                    event_id=f"evt-{self.id}-{made.provider_id}-{how}",
+                    order_id=made.metadata["order_id"],
+                    refund_id=made.metadata["refund_id"],
+                    attempt=int(made.metadata["attempt"]),
+                    provider_id=made.provider_id or "",
+                    status=how,
+                ),
+            )
+
+    def retry(self) -> None:
+        for refund in money.refunds(self.shop, self.order.order_id):
+            if refund.status == "FAILED":
+                refunds.retry_refund(self.shop, STAFF, refund.order_id, refund.refund_id, "credit")
+
+    def adds_up(self) -> None:
+        """Every cent that came is the order's, or given back, or the bank's."""
+        order = order_now(self.shop, self.order.order_id)
+        payments = list(self.shop.table.every(PAYMENTS, order_id=order.order_id))
+        given = money.refunds(self.shop, order.order_id)
+        came = [it for it in payments if it.status in ("CAPTURED", "DISPUTED", "REFUNDED")]
+        lost = [it for it in came if (it.reason or "").startswith("dispute lost")]
+        beside = sum(refund.amount for refund in given if refund.why in ("EXCESS", "LATE"))
+        total = sum(it.amount for it in came)
+        if lost:  # of an order that waited, what the bank took counts no more
+            assert order.paid + beside <= total
+        else:
+            assert order.paid + beside == total
+        assert order.paid <= order.total
+        assert (order.status == "PENDING") <= (order.paid < order.total)
+        left = {it.payment_id: it.amount - _of(given, it.payment_id) for it in came}
+        assert min(left.values(), default=0) >= 0, "more would go back than came"
+        assert order.paid - order.refunded == sum(left[it.payment_id] for it in came if it not in lost)
+        for it in came:
+            done = sum(r.amount for r in given if r.payment_id == it.payment_id and r.status == "SUCCEEDED")
+            assert done == it.refunded or it in lost
+            assert it.refunded <= it.amount
+            assert (it.status == "REFUNDED") == (it.refunded == it.amount)
+            assert self.provider.of(it.payment_id) <= it.amount
+
+    def comes_to(self) -> Any:
+        """What it came to, without the names that are this order's own."""
+        order = order_now(self.shop, self.order.order_id)
+        payments = self.shop.table.every(PAYMENTS, order_id=order.order_id)
+        given = money.refunds(self.shop, order.order_id)
+        return (
+            (order.status, order.paid, order.refunded, order.version),
+            [(it.status, it.amount, it.refunded, it.reason, it.version) for it in payments],
+            [(it.status, it.amount, it.why, it.attempt, it.version) for it in given],
+        )
+
+
+def _of(given: Any, payment_id: str) -> int:
+    return sum(refund.amount for refund in given if refund.payment_id == payment_id)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(story=stories())
+@example(
+    story=Story(  # a dispute that is told of before all else, and an order that is cancelled under it
+        amounts=(1000, 2500),
+        told=((0, "lost"), (0, "opened"), (0, "succeeded"), (1, "succeeded")),
+        shop_does=((0, "cancel"), (1, "settle"), (3, "settle")),
+        again=((0, 1), (2, 1)),
+        moods=("pending",),
+    )
+)
+@example(
+    story=Story(  # a refund that fails after it succeeded
+        amounts=(2500,),
+        told=((0, "succeeded"),),
+        shop_does=((0, "goodwill"), (0, "settle"), (0, "failed"), (0, "retry"), (0, "settle")),
+        again=(),
+        moods=(),
+    )
+)
+@example(
+    story=Story(  # a refund that is on its way when the bank takes all
+        amounts=(2500,),
+        told=((0, "succeeded"), (0, "opened"), (0, "lost")),
+        shop_does=((0, "goodwill"), (0, "settle"), (2, "succeeded")),
+        again=(),
+        moods=("pending",),
+    )
+)
+def test_all_money_adds_up_whatever_is_told_in_whichever_order(shop: Shop, story: Story) -> None:
+    once, again = Told(shop, story), Told(shop, story)
+    once.tell(again=False)
+    again.tell(again=True)
+    assert once.comes_to() == again.comes_to(), "what is told again changes nothing"
+
+
+def test_an_order_is_paid_whatever_is_told_first(shop: Shop) -> None:
+    for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
+        story = Told(shop, Story((2500,), told, (), (), ()))
+        story.tell(again=False)
+        assert is_paid(order_now(shop, story.order.order_id))
+
+
+def is_paid(order: Order) -> bool:
+    return order.status == "PAID" and order.paid == order.total

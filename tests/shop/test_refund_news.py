@@ -1,0 +1,181 @@
+"""What the provider tells of refunds, in whichever order: each goes only forward, and its payment with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.patience import Busy
+from functions.model.entities import Order, Payment, Refund
+from functions.model.errors import WrongState
+from functions.model.patterns import C2, C3
+from functions.shop import accounts, ending, refunds
+from functions.shop.payments import Disputed, record_dispute
+from functions.shop.settling import RefundTold, record_refund, settle
+from functions.shop.shop import Shop
+from tests.dynamodb.wire import Wire, after
+from tests.provider import FakeProvider, meeting
+from tests.shop.acts import ANN, STAFF, archive, order_now, place, tell
+from tests.shop.credit import balance
+
+
+@pytest.fixture
+def order(shop: Shop) -> Order:
+    """Paid with 25.00 by card, of which 10.00 are to be given back."""
+    placed = place(shop)
+    tell(shop, placed)
+    refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
+    return order_now(shop, placed.order_id)
+
+
+def refund_of(shop: Shop, order: Order, refund_id: str = "pi_1-1") -> Refund:
+    found = shop.table.get(C3, order_id=order.order_id, refund_id=refund_id)
+    assert found is not None
+    return found
+
+
+def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+    found = shop.table.get(C2, order_id=order.order_id, payment_id=payment_id)
+    assert found is not None
+    return found
+
+
+def told(shop: Shop, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
+    """The provider tells of the first refund."""
+    values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
+    values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
+    return record_refund(shop, RefundTold(**values | changed)).result
+
+
+def test_a_pending_refund_is_finished_by_the_webhook(shop: Shop, order: Order) -> None:
+    settled = settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    assert settled is not None
+    assert (settled.status, settled.provider_id) == ("SENT", "re_1")
+    assert payment_of(shop, order).refunded == 0
+    assert told(shop, order, "succeeded") == {"refund_id": "pi_1-1", "status": "SUCCEEDED", "reason": None}
+    assert payment_of(shop, order).refunded == 1000
+
+
+def test_the_webhook_may_be_faster_than_the_answer(shop: Shop, rival: Shop, order: Order, wire: Wire) -> None:
+    provider = meeting("pending")
+    wire.next("UpdateItem", after(lambda: told(rival, order, "succeeded")))
+    assert settle(shop, provider, order.order_id, "pi_1-1") is None
+    assert (refund_of(shop, order).status, payment_of(shop, order).refunded) == ("SUCCEEDED", 1000)
+
+
+@pytest.mark.parametrize("first", ["pending", "succeeded", "failed"])
+@pytest.mark.parametrize("then", ["pending", "succeeded", "failed"])
+def test_a_refund_goes_only_forward(shop: Shop, order: Order, first: str, then: str) -> None:
+    told(shop, order, first)
+    after_first = refund_of(shop, order)
+    told(shop, order, then, number=2)
+    steps = {("pending", "succeeded"): "SUCCEEDED", ("pending", "failed"): "FAILED", ("succeeded", "failed"): "FAILED"}
+    refund = refund_of(shop, order)
+    assert refund.status == steps.get((first, then), after_first.status)
+    assert refund.version == after_first.version + ((first, then) in steps)
+    assert payment_of(shop, order).refunded == (1000 if refund.status == "SUCCEEDED" else 0)
+
+
+def test_an_event_is_taken_once(shop: Shop, order: Order) -> None:
+    told(shop, order, "succeeded")
+    told(shop, order, "failed", number=2)
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+    before = refund_of(shop, order)
+    told(shop, order, "failed", number=2)
+    assert refund_of(shop, order) == before
+
+
+def test_money_that_came_back_after_all_can_be_given_back_anew(shop: Shop, order: Order) -> None:
+    settle(shop, FakeProvider(), order.order_id, "pi_1-1")
+    told(shop, order, "failed", reason="lost_or_stolen_card")
+    refund, payment = refund_of(shop, order), payment_of(shop, order)
+    assert (refund.status, refund.reason) == ("FAILED", "lost_or_stolen_card")
+    assert (payment.status, payment.refunded) == ("CAPTURED", 0)
+    assert order_now(shop, order.order_id) == order
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+    settle(shop, FakeProvider(), order.order_id, "pi_1-1")
+    assert balance(shop, accounts.store_credit_id(shop, "ann", "EUR")) == 1000
+    assert payment_of(shop, order).refunded == 1000
+
+
+@pytest.mark.parametrize(("why", "status"), [("GOODWILL", "CAPTURED"), ("UNMATCHED", "UNMATCHED")])
+def test_a_payment_whose_whole_refund_failed_is_what_it_was(shop: Shop, why: str, status: str) -> None:
+    placed = place(shop)
+    if why == "UNMATCHED":
+        tell(shop, placed, currency="USD")
+        refunds.refund_payment(shop, STAFF, "back", placed.order_id, "pi_1")
+    else:
+        tell(shop, placed)
+        refunds.refund_order(shop, STAFF, "back", placed.order_id, 2500)
+    settle(shop, FakeProvider(), placed.order_id, "pi_1-1")
+    assert payment_of(shop, placed).status == "REFUNDED"
+    told(shop, placed, "failed")
+    assert (payment_of(shop, placed).status, payment_of(shop, placed).refunded) == (status, 0)
+
+
+def test_news_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
+    settle(shop, meeting("failed"), order.order_id, "pi_1-1")
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+    before = refund_of(shop, order)
+    for number, status in enumerate(("pending", "succeeded", "failed")):
+        assert told(shop, order, status, number=number, attempt=1)["status"] == "REQUESTED"
+    assert refund_of(shop, order) == before
+    assert told(shop, order, "succeeded", number=9, attempt=2, provider_id="re_2")["status"] == "SUCCEEDED"
+
+
+def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: Shop, order: Order) -> None:
+    assert told(shop, order, "succeeded", refund_id="other")["status"] is None
+    assert refund_of(shop, order).status == "REQUESTED"
+
+
+def test_what_is_on_its_way_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
+    settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    ending.cancel_order(shop, ANN, order.order_id)
+    archive(shop, order.order_id)
+    assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for it"
+    settle(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert payment_of(shop, order).status == "REFUNDED"
+    with pytest.raises(Busy):  # the archive does not wait for this
+        told(shop, order, "failed", number=2)
+    archived = refund_of(shop, order)
+    assert archived.status == "SUCCEEDED"
+
+
+# and disputes ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def taken(shop: Shop, order: Order) -> Callable[[], None]:
+    """The customer's bank takes all that is left of the payment."""
+
+    def take() -> None:
+        for outcome in ("opened", "lost"):
+            told: Any = outcome
+            record_dispute(shop, Disputed("dp_1", "pi_1", order.order_id, told))
+
+    return take
+
+
+def test_what_the_bank_has_taken_is_not_given_back_beside_it(
+    shop: Shop, order: Order, taken: Callable[[], None]
+) -> None:
+    taken()
+    provider = FakeProvider()
+    settled = settle(shop, provider, order.order_id, "pi_1-1")
+    assert provider.asked == []
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "the payment has been given back")
+    with pytest.raises(WrongState) as refusal:
+        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
+    assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
+
+
+@pytest.mark.parametrize("then", ["succeeded", "failed"])
+def test_what_was_on_its_way_when_the_bank_took_all_changes_nothing_of_the_payment(
+    shop: Shop, order: Order, taken: Callable[[], None], then: str
+) -> None:
+    settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    taken()
+    before = payment_of(shop, order)
+    told(shop, order, then)
+    told(shop, order, "failed", number=2)
+    assert payment_of(shop, order) == before
+    assert refund_of(shop, order).status == "FAILED"

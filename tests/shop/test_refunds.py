@@ -1,0 +1,333 @@
+"""Refunds: what may be given back, decided once with the order, and never more than was paid."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.patience import Busy
+from functions.model.errors import Invalid, KeyReused, NotAllowed, NotFound, TooMuch, WrongState
+from functions.model.patterns import PAYMENTS
+from functions.shop import accounts, ending, refunds, settling
+from functions.shop.shop import Shop
+from tests.dynamodb.wire import Wire, after
+from tests.model.samples import moment
+from tests.provider import REFUSED, FakeProvider, meeting
+from tests.shop import money
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, at_once, bring_to, order_now, place, sell, tell
+from tests.shop.credit import credit
+
+STATES = (
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
+)  # fmt: skip
+
+
+def paid(shop: Shop, key: str = "key-1", *amounts: int) -> str:
+    """An order of 25.00 that was paid by card, in one part if nothing is said; its id."""
+    order = place(shop, key)
+    for number, amount in enumerate(amounts or (order.total,)):
+        tell(shop, order, event_id=f"{key} {number}", payment_id=f"pi_{key}_{number}", amount=amount)
+    assert order_now(shop, order.order_id).status == "PAID"
+    return order.order_id
+
+
+def give(shop: Shop, order_id: str, amount: int, key: str = "sorry", **more: Any) -> dict[str, Any]:
+    """Staff gives some back."""
+    return refunds.refund_order(shop, STAFF, key, order_id, amount, **more).result
+
+
+# out of goodwill ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("status", STATES)
+def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wire: Wire, status: str) -> None:
+    before = bring_to(shop, place(shop), status)
+    known = {refund.refund_id for refund in money.refunds(shop, before.order_id)}
+    wire.clear()
+    result = give(shop, before.order_id, 500)
+    assert wire.operations.count("TransactWriteItems") == 1
+    order = order_now(shop, before.order_id)
+    assert (order.status, order.refunded, order.version) == (status, before.refunded + 500, before.version + 1)
+    (refund,) = [it for it in money.refunds(shop, before.order_id) if it.refund_id not in known]
+    assert result == {
+        "order_id": order.order_id,
+        "amount": 500,
+        "currency": "EUR",
+        "refund_ids": [refund.refund_id],
+    }
+    assert (refund.amount, refund.why, refund.status, refund.account_id) == (500, "GOODWILL", "REQUESTED", None)
+    assert money.given_back(shop, before.order_id) == order.refunded
+
+
+@pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
+def test_f8_nothing_is_given_back_in_another_state(shop: Shop, status: str) -> None:
+    order = bring_to(shop, place(shop), status)
+    with pytest.raises(WrongState) as refusal:
+        give(shop, order.order_id, 1)
+    assert (refusal.value.state, refusal.value.command) == (status, "refund")
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "LAPSED", "RETURNED"])
+def test_of_an_order_that_gave_all_back_nothing_is_left(shop: Shop, status: str) -> None:
+    order = bring_to(shop, place(shop), status)
+    with pytest.raises(TooMuch) as refusal:
+        give(shop, order.order_id, 1)
+    assert refusal.value.most == 0
+
+
+def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> None:
+    order_id = paid(shop)
+    first = give(shop, order_id, 500)
+    again = refunds.refund_order(shop, STAFF, "sorry", order_id, 500)
+    assert (again.replayed, again.result) == (True, first)
+    assert order_now(shop, order_id).refunded == 500
+    with pytest.raises(KeyReused):
+        give(shop, order_id, 501)
+    with pytest.raises(KeyReused):
+        give(shop, order_id, 500, to="credit")
+
+
+@pytest.mark.parametrize(("amount", "most"), [(2501, 2500), (10**12, 2500)])
+def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int) -> None:
+    order_id = paid(shop)
+    with pytest.raises(TooMuch) as refusal:
+        give(shop, order_id, amount)
+    assert (refusal.value.field, refusal.value.most) == ("amount", most)
+    assert money.refunds(shop, order_id) == []
+    give(shop, order_id, 2000)
+    with pytest.raises(TooMuch) as refusal:
+        give(shop, order_id, 501, key="more")
+    assert refusal.value.most == 500
+
+
+@pytest.mark.parametrize("amount", [0, -1])
+def test_nothing_and_less_cannot_be_given_back(shop: Shop, amount: int) -> None:
+    order_id = paid(shop)
+    with pytest.raises(Invalid) as refusal:
+        give(shop, order_id, amount)
+    assert refusal.value.field == "amount"
+
+
+def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> None:
+    order = place(shop)
+    for number, amount in enumerate((700, 800, 1000)):
+        tell(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+        clock.sleep(60)
+    give(shop, order.order_id, 1200)
+    give(shop, order.order_id, 900, key="more")
+    assert [(it.refund_id, it.amount) for it in money.refunds(shop, order.order_id)] == [
+        ("pi_0-1", 300),
+        ("pi_1-1", 200),
+        ("pi_1-2", 600),
+        ("pi_2-1", 1000),
+    ]
+
+
+def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:
+    order_id = paid(shop)
+    found = at_once(*[lambda key=str(n): give(shop, order_id, 700, key=key) for n in range(6)])
+    assert sorted(type(one).__name__ for one in found) == ["TooMuch"] * 3 + ["dict"] * 3
+    assert money.given_back(shop, order_id) == 2100
+
+
+def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order_id = paid(shop)
+    wire.next("TransactWriteItems", after(lambda: give(rival, order_id, 700)))
+    ending.cancel_order(shop, ANN, order_id)
+    assert [(it.amount, it.why) for it in money.refunds(shop, order_id)] == [(700, "GOODWILL"), (1800, "CANCELLED")]
+    assert money.given_back(shop, order_id) == 2500
+
+
+def test_goodwill_can_be_store_credit_of_somebody_who_can_spend_it(shop: Shop) -> None:
+    order_id = paid(shop)
+    give(shop, order_id, 500, to="credit")
+    (refund,) = money.refunds(shop, order_id)
+    assert refund.account_id == accounts.store_credit_id(shop, "ann", "EUR")
+
+
+@pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE])
+def test_only_staff_gives_back(shop: Shop, caller: Any) -> None:
+    order_id = paid(shop)
+    for act in (
+        lambda: refunds.refund_order(shop, caller, "key", order_id, 1),
+        lambda: refunds.refund_payment(shop, caller, "key", order_id, "pi_key-1_0"),
+        lambda: refunds.retry_refund(shop, caller, order_id, "pi_key-1_0-1"),
+    ):
+        with pytest.raises(NotAllowed):
+            act()
+
+
+def test_an_unknown_order_has_nothing_to_give_back(shop: Shop) -> None:
+    with pytest.raises(NotFound):
+        give(shop, "none-such", 1)
+
+
+# money that matched nothing -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("place_of", ["no order", "a stub", "another currency"])
+def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: str) -> None:
+    order = place(shop)
+    changed: dict[str, Any] = {}
+    if place_of == "no order":
+        changed = {"order_id": "none-such"}
+    elif place_of == "a stub":
+        bring_to(shop, order, "CANCELLED")
+        archive(shop, order.order_id, to_stub=True)
+    else:
+        changed = {"currency": "USD"}
+    id = changed.get("order_id", order.order_id)
+    assert tell(shop, order, **changed)["status"] == "UNMATCHED"
+    first = refunds.refund_payment(shop, STAFF, "back", id, "pi_1")
+    again = refunds.refund_payment(shop, STAFF, "back", id, "pi_1")
+    assert first.result == again.result
+    assert again.replayed
+    (refund,) = money.refunds(shop, id)
+    assert (refund.refund_id, refund.amount, refund.why) == ("pi_1-1", 2500, "UNMATCHED")
+    assert refund.customer_id == (None if place_of == "no order" else "ann")
+    with pytest.raises(TooMuch):
+        refunds.refund_payment(shop, STAFF, "again", id, "pi_1")
+    provider = FakeProvider()
+    settling.settle(shop, provider, id, "pi_1-1")
+    (payment,) = shop.table.query(PAYMENTS, order_id=id).items
+    assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
+    with pytest.raises(WrongState):
+        refunds.refund_payment(shop, STAFF, "once more", id, "pi_1")
+
+
+def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: Shop) -> None:
+    order_id = paid(shop)
+    with pytest.raises(WrongState) as refusal:
+        refunds.refund_payment(shop, STAFF, "back", order_id, "pi_key-1_0")
+    assert (refusal.value.what, refusal.value.state) == ("payment", "CAPTURED")
+    with pytest.raises(NotFound):
+        refunds.refund_payment(shop, STAFF, "back", order_id, "pi_other")
+
+
+def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: Shop) -> None:
+    order = place(shop)
+    tell(shop, order, order_id="none-such")
+    acts = [lambda key=str(n): refunds.refund_payment(shop, STAFF, key, "none-such", "pi_1") for n in range(4)]
+    assert sorted(type(one).__name__ for one in at_once(*acts)) == ["Answer", *["TooMuch"] * 3]
+    assert len(money.refunds(shop, "none-such")) == 1
+
+
+def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "CANCELLED")
+    tell(shop, order, currency="USD")
+    archive(shop, order.order_id)
+    with pytest.raises(Busy):
+        refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+
+
+# again ----------------------------------------------------------------------------------------------------------------
+def failed(shop: Shop, *amounts: int) -> str:
+    """A paid order, of which 5.00 could not be given back; its id."""
+    order_id = paid(shop, "key-1", *amounts)
+    give(shop, order_id, 500)
+    (refund,) = money.refunds(shop, order_id)
+    settling.settle(shop, meeting(REFUSED), order_id, refund.refund_id)
+    assert money.refunds(shop, order_id)[0].status == "FAILED"
+    return order_id
+
+
+def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock: Any) -> None:
+    order_id = failed(shop)
+    clock.sleep(60)
+    again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
+    assert (again.status, again.attempt, again.reason, again.updated_at) == ("REQUESTED", 2, None, moment(1))
+    assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable while it is on its way"
+    provider = FakeProvider()
+    settling.settle(shop, provider, order_id, again.refund_id)
+    assert provider.asked == [("refund", "pi_key-1_0-1-2")]
+    assert money.refunds(shop, order_id)[0].status == "SUCCEEDED"
+    assert order_now(shop, order_id).refunded == 500, "it was counted when it was decided"
+    with pytest.raises(WrongState) as refusal:
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
+    assert (refusal.value.what, refusal.value.state) == ("refund", "SUCCEEDED")
+
+
+def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: Shop) -> None:
+    order_id = failed(shop)
+    again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
+    assert again.account_id == accounts.store_credit_id(shop, "ann", "EUR")
+    settling.settle(shop, FakeProvider(), order_id, again.refund_id)
+    assert accounts.account_by_id(shop, ANN, again.account_id).balance == 500
+
+
+def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
+    tell(shop, place(shop), order_id="none-such")
+    refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
+    settling.settle(shop, meeting(REFUSED), "none-such", "pi_1-1")
+    with pytest.raises(NotFound) as refusal:
+        refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1", "credit")
+    assert refusal.value.what == "customer"
+    assert refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1").attempt == 2
+
+
+def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
+    order_id = paid(shop)
+    give(shop, order_id, 500)
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
+    with pytest.raises(NotFound):
+        refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-2")
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+def test_refunds_are_for_who_placed_the_order_and_for_staff(shop: Shop) -> None:
+    order_id = paid(shop)
+    give(shop, order_id, 500)
+    for caller in (ANN, STAFF):
+        (refund,) = refunds.refunds_of_order(shop, caller, order_id, 10, None).items
+        assert refund.amount == 500
+    for caller in (BOB, WAREHOUSE):
+        with pytest.raises(NotFound):
+            refunds.refunds_of_order(shop, caller, order_id, 10, None)
+    with pytest.raises(NotFound):
+        refunds.refunds_of_order(shop, ANN, "none-such", 10, None)
+    assert refunds.refunds_of_order(shop, STAFF, "none-such", 10, None).items == ()
+
+
+def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "CANCELLED")
+    archive(shop, order.order_id, to_stub=True)
+    with pytest.raises(WrongState):
+        refunds.refunds_of_order(shop, ANN, order.order_id, 10, None)
+
+
+# whatever is asked ----------------------------------------------------------------------------------------------------
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    amounts=st.lists(st.integers(1, 900), min_size=1, max_size=5),
+    asked=st.lists(st.tuples(st.integers(1, 900), st.sampled_from(["original", "credit"])), max_size=6),
+    of_credit=st.booleans(),
+    ends=st.booleans(),
+)
+def test_whatever_is_given_back_of_whichever_payments_adds_up(
+    shop: Shop, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
+) -> None:
+    key = shop.new_id()
+    sell(shop, key, 1, price=sum(amounts))
+    order = place(shop, key, **{key: 1})
+    if of_credit:
+        credit(shop, sum(amounts))
+        order = money.pay_in_parts(shop, order, *amounts)
+    else:
+        for number, amount in enumerate(amounts):
+            tell(shop, order, event_id=f"{key} {number}", payment_id=f"pi-{key}-{number}", amount=amount)
+    kept = sum(amounts)
+    for number, (amount, to) in enumerate(asked):
+        if amount <= kept:
+            assert give(shop, order.order_id, amount, key=f"{key} {number}", to=to)["amount"] == amount
+            kept -= amount
+        else:
+            with pytest.raises(TooMuch) as refusal:
+                give(shop, order.order_id, amount, key=f"{key} {number}", to=to)
+            assert refusal.value.most == kept
+        assert money.given_back(shop, order.order_id) == sum(amounts) - kept
+    if ends:
+        ending.cancel_order(shop, ANN, order.order_id)
+        assert money.given_back(shop, order.order_id) == sum(amounts)
+    for refund in money.refunds(shop, order.order_id):
+        settling.settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    of = list(shop.table.every(PAYMENTS, order_id=order.order_id))
+    assert sum(payment.refunded for payment in of) == order_now(shop, order.order_id).refunded
+    assert all((payment.status == "REFUNDED") == (payment.refunded == payment.amount) for payment in of)

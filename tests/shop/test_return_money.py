@@ -1,0 +1,161 @@
+"""What is given back for goods that come back: of all of them together it is what was paid, to the cent."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.writes import change
+from functions.model.entities import Order
+from functions.model.errors import AlreadyExists, NotFound
+from functions.model.patterns import PAYMENTS
+from functions.model.states import moved_payment
+from functions.model.table import ORDER, PAYMENT
+from functions.shop.accounts import store_credit_id
+from functions.shop.erasure import forget
+from functions.shop.placing import Wanted, place_order
+from functions.shop.refunds import refund_order
+from functions.shop.shop import Shop
+from tests.dynamodb.fixtures import Clock
+from tests.shop.acts import ANN, HOME, STAFF, available, order_now, place, sell
+from tests.shop.money import back, deliver, given_back, pay_in_parts, refunds
+from tests.shop.test_discounts import bought, offer
+
+
+def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: Shop, clock: Clock) -> None:
+    placed = place(shop, mug=2)
+    pay_in_parts(shop, placed, 700)
+    clock.sleep(60)
+    order = deliver(shop, pay_in_parts(shop, placed, 1800))
+    back(shop, order, "one", mug=1)
+    assert [refund.amount for refund in refunds(shop, order.order_id)] == [1250]
+    back(shop, order, "two", mug=1)
+    assert sorted(refund.amount for refund in refunds(shop, order.order_id)) == [550, 700, 1250]
+    assert given_back(shop, order.order_id) == 2500
+
+
+def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: Shop) -> None:
+    order = deliver(shop, pay_in_parts(shop, place(shop, mug=2), 700, 1800))
+    back(shop, order, mug=2, to="credit")
+    found = refunds(shop, order.order_id)
+    assert {refund.account_id for refund in found} == {store_credit_id(shop, "ann", "EUR")}
+    assert given_back(shop, order.order_id) == 2500
+
+
+def test_who_was_forgotten_has_no_credit_to_give_it_to(shop: Shop) -> None:
+    order = deliver(shop, place(shop, mug=2))
+    forget(shop, ANN, ANN.id)
+    with pytest.raises(NotFound) as refusal:
+        back(shop, order, mug=1, to="credit")
+    assert (refusal.value.what, given_back(shop, order.order_id)) == ("customer", 0)
+    assert back(shop, order, mug=1).result["amount"] == 1250
+
+
+def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: Shop) -> None:
+    shop = replace(shop, shipping={"EUR": 490})
+    order = deliver(shop, place(shop, mug=4))
+    assert order.total == 5490
+    asked = {"one": False, "two": True, "three": True, "four": False}
+    made = [back(shop, order, key, mug=1, refund_shipping=too).result for key, too in asked.items()]
+    assert [(it["amount"], it["shipping"]) for it in made] == [(1250, 0), (1740, 490), (1250, 0), (1250, 0)]
+    assert order_now(shop, order.order_id).shipping_refunded
+    assert given_back(shop, order.order_id) == 5490
+
+
+def test_shipping_that_nobody_asks_for_is_kept(shop: Shop) -> None:
+    shop = replace(shop, shipping={"EUR": 490})
+    order = deliver(shop, place(shop, mug=1))
+    back(shop, order, mug=1)
+    now = order_now(shop, order.order_id)
+    assert (now.status, now.paid - now.refunded, now.shipping_refunded) == ("RETURNED", 490, False)
+
+
+@pytest.mark.parametrize("shipping", [0, 490])
+def test_goods_are_worth_what_was_paid_for_them_discount_and_all(shop: Shop, shipping: int) -> None:
+    shop = replace(shop, shipping={"EUR": shipping})
+    sell(shop, "pin", 10, price=333)
+    offer(shop, percent=7)
+    order = deliver(shop, bought(shop, "SPRING", mug=1, pin=2))
+    assert order.total == 1916 - 134 + shipping
+    amounts = [back(shop, order, id, **{id: 1}).result["amount"] for id in ("mug", "pin")]
+    amounts.append(back(shop, order, "last", pin=1, refund_shipping=True).result["amount"])
+    assert amounts == [1163, 310, 309 + shipping]
+    assert given_back(shop, order.order_id) == order.total
+
+
+def test_what_cost_nothing_comes_back_for_nothing(shop: Shop) -> None:
+    offer(shop, percent=100)
+    order = deliver(shop, bought(shop, "SPRING", mug=2))
+    assert back(shop, order, mug=2).result["amount"] == 0
+    assert (order_now(shop, order.order_id).status, refunds(shop, order.order_id)) == ("RETURNED", [])
+    assert available(shop) == [10]
+
+
+def test_no_more_is_given_back_than_is_kept(shop: Shop) -> None:
+    shop = replace(shop, shipping={"EUR": 490})
+    order = deliver(shop, place(shop, mug=2))
+    refund_order(shop, STAFF, "out of kindness", order.order_id, 1000)
+    assert back(shop, order, "one", mug=1).result["amount"] == 1250
+    two = back(shop, order, "two", mug=1, refund_shipping=True)
+    assert (two.result["amount"], two.result["shipping"]) == (740, 0), "goods first"
+    now = order_now(shop, order.order_id)
+    assert (now.refunded, now.paid, now.shipping_refunded) == (2990, 2990, False)
+    assert given_back(shop, order.order_id) == 2990
+
+
+def test_what_the_order_says_is_kept_is_the_most_whatever_its_payments_say(shop: Shop) -> None:
+    order = deliver(shop, place(shop, mug=2))
+    spent = replace(order, refunded=2000, version=order.version + 1)
+    shop.table.write(change(ORDER, order, spent))
+    assert back(shop, order, mug=1).result["amount"] == 500
+    assert order_now(shop, order.order_id).refunded == order.paid
+
+
+def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> None:
+    order = deliver(shop, place(shop, mug=2))
+    (payment,) = shop.table.query(PAYMENTS, order_id=order.order_id).items
+    shop.table.write(change(PAYMENT, payment, moved_payment(payment, "dispute", shop.instant())))
+    assert back(shop, order, mug=1).result["amount"] == 0
+    now = order_now(shop, order.order_id)
+    assert (now.status, now.refunded, available(shop)) == ("PARTIALLY_RETURNED", 0, [9])
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_however_it_comes_back_all_of_it_is_what_was_paid(shop: Shop, data: st.DataObject) -> None:
+    shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})
+    number = shop.new_id()
+    percent = data.draw(st.integers(0, 100), label="percent")
+    offer(shop, f"C-{number}", percent) if percent else None
+    wanted = {"cup": data.draw(st.integers(1, 4), label="cups"), "jar": data.draw(st.integers(1, 4), label="jars")}
+    for id, price in (("cup", 333), ("jar", 1999)):
+        with_it(shop, id, price)
+    lines = {id: Wanted(quantity) for id, quantity in wanted.items()}
+    placed = place_order(shop, ANN, number, lines, HOME, {"k": number}, f"C-{number}" if percent else None).order
+    assert isinstance(placed, Order)
+    order = deliver(shop, placed)
+    stock = available(shop, "cup"), available(shop, "jar")
+    left, asked = dict(wanted), False
+    amounts: list[int] = []
+    while sum(left.values()):
+        part = {id: data.draw(st.integers(0, many), label=id) for id, many in sorted(left.items())}
+        part = {id: many for id, many in part.items() if many}
+        if not part:
+            part = {id: 1 for id, many in left.items() if many}
+        asked = data.draw(st.booleans(), label="shipping too") or asked or sum(part.values()) == sum(left.values())
+        amounts.append(back(shop, order, f"{number} {len(amounts)}", refund_shipping=asked, **part).result["amount"])
+        left = {id: many - part.get(id, 0) for id, many in left.items()}
+        assert min(amounts) >= 0
+        assert given_back(shop, order.order_id) == sum(amounts)
+    assert sum(amounts) == order.total
+    assert order_now(shop, order.order_id).status == "RETURNED"
+    assert available(shop, "cup") == [stock[0][0] + wanted["cup"]]
+
+
+def with_it(shop: Shop, id: str, price: int) -> None:
+    """A product in plenty, for sale once: the examples of a test share the shop."""
+    try:
+        sell(shop, id, 10_000, price=price)
+    except AlreadyExists:
+        return

@@ -1,0 +1,148 @@
+"""A sale that everybody comes to at once: a thousand buyers, a hundred units, fifty redemptions of a discount code."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+
+from functions.dynamodb.patience import Busy
+from functions.dynamodb.store import Table
+from functions.model.entities import Customer, Order
+from functions.model.errors import DiscountNotValid, OutOfStock
+from functions.model.patterns import C4, A16b
+from functions.model.table import BY_TYPE, CUSTOMER
+from functions.shop import discounts
+from functions.shop.placing import Wanted, place_order
+from functions.shop.shop import Caller, Shop
+from local.engine import Engine
+from tests.dynamodb.wire import cancelled
+from tests.model.samples import moment
+from tests.shop.acts import HOME, PRICE, STAFF, available, order_now, sell
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+BUYERS, UNITS, REDEMPTIONS, AT_ONCE = 1000, 100, 50, 16
+
+
+@dataclass
+class Conflicts:
+    """Cancels a transaction, as DynamoDB does, while another one that has an item of it in hand is on its way.
+
+    The local engine takes one after the other and never does. `cancelled`: how many; `on_its_way`: items by thread.
+    """
+
+    client: "DynamoDBClient"
+    cancelled: int = 0
+    on_its_way: dict[int, set[str]] = field(default_factory=dict)
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        events: Any = self.client.meta.events
+        events.register("before-send.dynamodb.TransactWriteItems", self._send)
+        events.register("after-call.dynamodb.TransactWriteItems", self._done)
+
+    def _send(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        body = json.loads(cast(bytes, request.body))
+        writes = [next(iter(write.values())) for write in body["TransactItems"]]
+        images = [write.get("Key") or write["Item"] for write in writes]
+        items = [f"{image['PK']['S']} / {image['SK']['S']}" for image in images]
+        with self._one_at_a_time:
+            taken = set().union(*self.on_its_way.values())
+            if taken.isdisjoint(items):
+                self.on_its_way[threading.get_ident()] = set(items)
+                return None
+            self.cancelled += 1
+        return cancelled(*("TransactionConflict" if item in taken else "None" for item in items))(request)
+
+    def _done(self, **_: Any) -> None:
+        with self._one_at_a_time:
+            self.on_its_way.pop(threading.get_ident(), None)
+
+
+@dataclass
+class Buyer:
+    """Somebody who wants one mug, and goes on until they have it or are told that there is none.
+
+    `told`: what they heard on the way there, by kind.
+    """
+
+    number: int
+    code: str | None
+    told: Counter[str] = field(default_factory=Counter)
+    order: Order | None = None
+    short: dict[str, int] | None = None
+
+    def buy(self, shop: Shop) -> None:
+        code = self.code
+        while not self.order and self.short is None:
+            body = {"lines": {"mug": 1}, "discount_code": code}
+            try:
+                placed = place_order(shop, Caller(f"buyer-{self.number}"), "sale", {"mug": Wanted(1)}, HOME, body, code)
+                assert isinstance(placed.order, Order)
+                self.order = placed.order
+            except Busy:  # the API answers 503 with Retry-After
+                self.told["busy"] += 1
+            except DiscountNotValid:
+                self.told["discount not valid"] += 1
+                code = None
+            except OutOfStock as refusal:
+                self.short = dict(refusal.short)
+
+
+def welcome(shop: Shop, buyers: list[Buyer]) -> None:
+    """All of them are customers."""
+    images = [
+        CUSTOMER.write(
+            Customer(
+                customer_id=f"buyer-{buyer.number}",
+                name="Ann Ash",
+                email=f"{buyer.number}@example.com",
+                email_hash=str(buyer.number),
+                created_at=moment(),
+                updated_at=moment(),
+            )
+        )
+        for buyer in buyers
+    ]
+    for start in range(0, len(images), 25):
+        puts: Any = [{"PutRequest": {"Item": image}} for image in images[start : start + 25]]
+        shop.table.client.batch_write_item(RequestItems={shop.table.name: puts})
+
+
+def test_a_thousand_buyers_and_a_hundred_have_one_and_fifty_of_them_at_a_discount(
+    engine: Engine, new_table: Callable[[], str]
+) -> None:
+    client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE))
+    table = Table(client, new_table(), BY_TYPE, budget_seconds=0.3)
+    shop = Shop(table=table, new_id=str, pepper=b"pepper")
+    sell(shop, "mug", UNITS, parts=4)
+    discounts.create_discount(shop, STAFF, "FIRST50", 20, limit=REDEMPTIONS, parts=5)
+    buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]
+    welcome(shop, buyers)
+    conflicts = Conflicts(client)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda buyer: buyer.buy(shop), buyers))
+
+    orders = {buyer.number: buyer.order for buyer in buyers if buyer.order}
+    assert len(orders) == UNITS
+    assert [buyer.short for buyer in buyers if not buyer.order] == [{"mug": 0}] * (BUYERS - UNITS)
+    assert available(shop) == [0, 0, 0, 0]
+    kept = [order_now(shop, queued.order_id) for queued in table.every(A16b, queue="PENDING")]
+    assert {order.order_id: order for order in kept} == {order.order_id: order for order in orders.values()}
+
+    at_a_discount = [number for number, order in orders.items() if order.discount]
+    assert len(at_a_discount) == REDEMPTIONS
+    assert [part.left for part in table.every(C4, code="FIRST50")] == [0] * 5
+    assert Counter(order.discount.part for order in kept if order.discount) == dict.fromkeys(range(5), 10)
+    assert {order.total for order in kept if order.discount} == {PRICE * 8 // 10}
+    assert {order.total for order in kept if not order.discount} == {PRICE}
+    without = [buyer for buyer in buyers if buyer.order and not buyer.order.discount]
+    assert all(buyer.told["discount not valid"] == (buyer.code is not None) for buyer in without)
+    assert conflicts.cancelled > BUYERS // 2, "it was no storm"

@@ -1,0 +1,374 @@
+"""Paying an order with credit: wholly or in part, once, by whom it is theirs; money is neither made nor lost."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.store import Table
+from functions.model.entities import Order, Payment
+from functions.model.errors import (
+    InsufficientFunds,
+    Invalid,
+    KeyReused,
+    NotFound,
+    Refused,
+    ShopError,
+    TooManyPayments,
+    TooMuch,
+    WrongCurrency,
+    WrongState,
+)
+from functions.model.patterns import PAYMENTS, REFUNDS
+from functions.model.table import BY_TYPE
+from functions.shop import accounts, ending, settling, tenders
+from functions.shop.accounts import Source
+from functions.shop.keyed import Answer
+from functions.shop.refunds import MOST_PAYMENTS
+from functions.shop.shop import Caller, Shop
+from ops.ledger import faults
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire, after
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, bring_to, open_shop, order_now, place, tell
+from tests.shop.credit import account, balance, card, credit, id_of_card, ledger, move, source_of, transfer
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+NOBODY = "nobodys"
+NO_PROVIDER: Any = None  # credit goes back without one
+
+
+def pay(
+    shop: Shop, order: Order, source: str, amount: int | None = None, *, key: str = "p", caller: Caller = ANN
+) -> Answer:
+    """Ann pays from an account, or from the gift card of a code."""
+    return tenders.pay_with_credit(shop, caller, key, order.order_id, source_of(shop, source), amount)
+
+
+def payments(shop: Shop, order: Order) -> list[Payment]:
+    return list(shop.table.every(PAYMENTS, order_id=order.order_id))
+
+
+def test_an_order_is_paid_with_credit_in_one_transaction(shop: Shop, wire: Wire) -> None:
+    order, mine = place(shop, mug=2), credit(shop, 3000)
+    wire.clear()
+    done = pay(shop, order, mine)
+    assert wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
+    (payment,) = payments(shop, order)
+    assert done.result == {
+        "order_id": order.order_id,
+        "payment_id": payment.payment_id,
+        "account_id": mine,
+        "amount": 2500,
+        "currency": "EUR",
+        "due": 0,
+    }
+    assert (payment.method, payment.status, payment.amount, payment.account_id) == ("CREDIT", "CAPTURED", 2500, mine)
+    paid = order_now(shop, order.order_id)
+    assert (paid.status, paid.paid, paid.version) == ("PAID", 2500, 2)
+    entry = ledger(shop, mine)[-1]
+    assert (entry.reason, entry.amount, entry.balance, entry.order_id) == ("PAID", -2500, 500, order.order_id)
+    assert faults(shop.table, mine) == []
+
+
+def test_an_order_is_paid_in_parts_and_is_paid_with_the_last(shop: Shop) -> None:
+    order, code, mine = place(shop, mug=2), card(shop, 1000), credit(shop, 5000)
+    assert pay(shop, order, code, key="p1").result["due"] == 1500
+    part = order_now(shop, order.order_id)
+    assert (part.status, part.paid) == ("PENDING", 1000)
+    assert balance(shop, id_of_card(shop, code)) == 0
+    assert pay(shop, order, mine, 400, key="p2").result["due"] == 1100
+    assert pay(shop, order, mine, key="p3").result["due"] == 0
+    whole = order_now(shop, order.order_id)
+    assert (whole.status, whole.paid, whole.version) == ("PAID", 2500, 4)
+    assert sorted(payment.amount for payment in payments(shop, order)) == [400, 1000, 1100]
+
+
+@pytest.mark.parametrize("card_first", [True, False])
+def test_a_card_and_credit_pay_an_order_together(shop: Shop, card_first: bool) -> None:
+    order, mine = place(shop), credit(shop)
+    if card_first:
+        tell(shop, order, amount=1000)
+        assert pay(shop, order, mine).result["amount"] == 1500
+    else:
+        assert pay(shop, order, mine, 1500).result["due"] == 1000
+        tell(shop, order, amount=1000)
+    paid = order_now(shop, order.order_id)
+    assert (paid.status, paid.paid) == ("PAID", 2500)
+    assert {(each.method, each.amount) for each in payments(shop, order)} == {("CARD", 1000), ("CREDIT", 1500)}
+
+
+def test_what_was_paid_with_credit_goes_back_to_where_it_came_from(shop: Shop) -> None:
+    order, code, mine = place(shop), card(shop, 1000), credit(shop, 5000)
+    pay(shop, order, code, key="p1")
+    pay(shop, order, mine, key="p2")
+    ending.cancel_order(shop, ANN, order.order_id)
+    for refund in list(shop.table.every(REFUNDS, order_id=order.order_id)) * 2:
+        settling.settle(shop, NO_PROVIDER, refund.order_id, refund.refund_id)
+    assert (balance(shop, id_of_card(shop, code)), balance(shop, mine)) == (1000, 5000)
+    assert [(entry.reason, entry.amount, entry.order_id) for entry in ledger(shop, mine)[1:]] == [
+        ("PAID", -1500, order.order_id),
+        ("REFUNDED", 1500, order.order_id),
+    ]
+    assert {each.status for each in payments(shop, order)} == {"REFUNDED"}
+    assert faults(shop.table, mine) == faults(shop.table, id_of_card(shop, code)) == []
+
+
+def test_a_payment_is_made_once_for_each_key(shop: Shop) -> None:
+    order, mine = place(shop, mug=2), credit(shop, 5000)
+    first, again = pay(shop, order, mine, 100), pay(shop, order, mine, 100)
+    assert (again.replayed, again.result) == (True, first.result)
+    assert (balance(shop, mine), order_now(shop, order.order_id).paid) == (4900, 100)
+    with pytest.raises(KeyReused):
+        pay(shop, order, mine, 200)
+    with pytest.raises(KeyReused):
+        pay(shop, order, mine)
+    assert pay(shop, order, mine, 100, key="another").result["payment_id"] != first.result["payment_id"]
+
+
+@pytest.mark.parametrize(
+    ("source", "amount", "error", "says"),
+    [
+        ("{mine}", 0, Invalid, {"field": "amount"}),
+        ("{mine}", -1, Invalid, {"field": "amount"}),
+        ("{mine}", 2501, TooMuch, {"field": "amount", "most": 2500}),
+        ("{poor}", 2500, InsufficientFunds, {"balance": 10}),
+        ("{empty}", None, InsufficientFunds, {"balance": 0}),
+        ("{dollars}", None, WrongCurrency, {"wanted": "EUR", "got": "USD"}),
+        ("{bobs}", None, NotFound, {"what": "account"}),
+        ("{card}", None, NotFound, {"what": "account"}),
+        (NOBODY, None, NotFound, {"what": "account"}),
+        ("AAAAA-BBBBB-CCCCC-DDDDD", None, NotFound, {"what": "account"}),
+    ],
+)
+def test_a_payment_that_cannot_be_is_refused_for_what_it_is_and_moves_nothing(
+    shop: Shop, source: str, amount: int | None, error: type[Exception], says: dict[str, Any]
+) -> None:
+    order = place(shop, mug=2)
+    known = {
+        "mine": credit(shop, 9000),
+        "poor": card(shop, 10),
+        "empty": card(shop, 10),
+        "dollars": credit(shop, 9000, "USD"),
+        "bobs": credit(shop, 9000, customer_id=BOB.id),
+        "card": id_of_card(shop, card(shop)),
+    }
+    transfer(shop, "emptied", known["empty"], known["mine"], 10)
+    before = shop.table.client.scan(TableName=shop.table.name)["Items"]
+    with pytest.raises(error) as refusal:
+        pay(shop, order, source.format(**known), amount)
+    assert type(refusal.value) is error
+    assert {name: getattr(refusal.value, name) for name in says} == says
+    assert shop.table.client.scan(TableName=shop.table.name)["Items"] == before
+    assert pay(shop, order, known["mine"]).result["due"] == 0, "its key is not burnt"
+
+
+@pytest.mark.parametrize("status", ["PAID", "FULFILLING", "SHIPPED", "DELIVERED", "CANCELLED", "LAPSED"])
+def test_only_an_order_that_waits_for_its_money_takes_any(shop: Shop, status: str) -> None:
+    order, mine = bring_to(shop, place(shop), status), credit(shop)
+    with pytest.raises(WrongState) as refusal:
+        pay(shop, order, mine)
+    assert (refusal.value.state, refusal.value.command) == (status, "pay")
+    assert balance(shop, mine) == 5000
+
+
+def test_an_archived_order_takes_no_money_and_shows_none(shop: Shop) -> None:
+    order, mine = bring_to(shop, place(shop), "CANCELLED"), credit(shop)
+    archive(shop, order.order_id, to_stub=True)
+    with pytest.raises(WrongState):
+        pay(shop, order, mine)
+    with pytest.raises(WrongState):
+        tenders.payments_of_order(shop, ANN, order.order_id, 10, None)
+
+
+def test_anothers_order_is_not_there_to_be_paid(shop: Shop) -> None:
+    order, code = place(shop), card(shop)
+    for caller in (BOB, WAREHOUSE):
+        with pytest.raises(NotFound) as refusal:
+            pay(shop, order, code, caller=caller)
+        assert refusal.value.what == "order"
+        with pytest.raises(NotFound):
+            tenders.payments_of_order(shop, caller, order.order_id, 10, None)
+    with pytest.raises(NotFound):
+        tenders.pay_with_credit(shop, ANN, "p", "nobodys-order", Source(credit(shop)))
+
+
+def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop: Shop) -> None:
+    order, mine, bobs = place(shop), credit(shop), credit(shop, customer_id=BOB.id)
+    with pytest.raises(NotFound):
+        pay(shop, order, bobs, caller=STAFF)
+    assert pay(shop, order, mine, 1000, key="p1", caller=STAFF).result["due"] == 1500
+    assert pay(shop, order, card(shop), key="p2", caller=STAFF).result["due"] == 0
+    found = tenders.payments_of_order(shop, STAFF, order.order_id, 10, None)
+    assert {payment.amount for payment in found.items} == {1000, 1500}
+
+
+def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
+    order, mine = place(shop), credit(shop)
+    for number in range(MOST_PAYMENTS):
+        pay(shop, order, mine, 10, key=f"p{number}")
+    with pytest.raises(TooManyPayments) as refusal:
+        pay(shop, order, mine, key="one more")
+    assert refusal.value.most == MOST_PAYMENTS
+    assert balance(shop, mine) == 5000 - 10 * MOST_PAYMENTS
+
+
+def test_an_order_costs_no_more_than_what_is_still_due(shop: Shop) -> None:
+    order, mine = place(shop), credit(shop)
+    pay(shop, order, mine, 2000, key="p1")
+    with pytest.raises(TooMuch) as refusal:
+        pay(shop, order, mine, 501, key="p2")
+    assert refusal.value.most == 500
+
+
+def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
+    order, mine = place(shop), credit(shop)
+    ids = {pay(shop, order, mine, 10, key=f"p{number}").result["payment_id"] for number in range(3)}
+    first = tenders.payments_of_order(shop, ANN, order.order_id, 2, None)
+    rest = tenders.payments_of_order(shop, ANN, order.order_id, 2, first.after)
+    assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
+
+
+# what comes between ---------------------------------------------------------------------------------------------------
+def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order, mine, code = place(shop), credit(shop), card(shop)
+    wire.next("TransactWriteItems", after(lambda: pay(rival, order, code, key="p1")))
+    with pytest.raises(WrongState):
+        pay(shop, order, mine, key="p2")
+    assert balance(shop, mine) == 5000
+
+
+def test_what_is_due_is_counted_anew_when_a_part_was_paid_meanwhile(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order, mine, code = place(shop), credit(shop), card(shop, 1000)
+    wire.next("TransactWriteItems", after(lambda: pay(rival, order, code, key="p1")))
+    assert pay(shop, order, mine, key="p2").result["amount"] == 1500
+    assert order_now(shop, order.order_id).paid == 2500
+
+
+def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order, mine = place(shop), credit(shop, 2500)
+    wire.next("TransactWriteItems", after(lambda: move(rival, mine, -2500)))
+    with pytest.raises(InsufficientFunds):
+        pay(shop, order, mine)
+    found = order_now(shop, order.order_id)
+    assert (found.status, found.paid, payments(shop, order)) == ("PENDING", 0, [])
+
+
+def test_an_order_that_ends_meanwhile_takes_no_money(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order, mine = place(shop), credit(shop, 2500)
+    wire.next("TransactWriteItems", after(lambda: bring_to(rival, order, "LAPSED")))
+    with pytest.raises(WrongState):
+        pay(shop, order, mine)
+    assert balance(shop, mine) == 2500
+
+
+def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(shop: Shop, rival: Shop, wire: Wire) -> None:
+    one, two, code = place(shop, "k1"), place(shop, "k2"), card(shop, 2500)
+    wire.next("TransactWriteItems", after(lambda: pay(rival, two, code, 2500, key="p2")))
+    with pytest.raises(InsufficientFunds):
+        pay(shop, one, code, 2500, key="p1")
+    assert [order_now(shop, order.order_id).status for order in (one, two)] == ["PENDING", "PAID"]
+
+
+def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
+    shop.table.budget_seconds = 3600  # the clock runs for all of the threads that wait
+    order, mine, code = place(shop), credit(shop, 5000), card(shop, 5000)
+
+    def try_it(number: int) -> int:
+        try:
+            return int(pay(shop, order, (mine, code)[number % 2], 700, key=f"p{number}").result["amount"])
+        except Refused:
+            return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = sum(pool.map(try_it, range(8)))
+    assert taken == order_now(shop, order.order_id).paid == 2100
+    assert balance(shop, mine) + balance(shop, id_of_card(shop, code)) == 10_000 - taken
+
+
+# conservation ---------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+    """One shop for all examples; each has orders, keys and gift cards of its own, and customers for all."""
+    clock = Clock()
+    table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep, budget_seconds=36_000)
+    made = Shop(table=table, new_id=str, pepper=b"pepper")
+    open_shop(made, available=100_000)
+    return made
+
+
+EXAMPLES = count()
+Step = tuple[str, int, int, int]
+STEPS = st.tuples(
+    st.sampled_from(["card", "credit", "transfer", "transfer", "pay", "pay"]),
+    st.integers(0, 3),  # which key: few, so that some come again, with the same wish or another
+    st.integers(0, 5),  # what from, and where to
+    st.sampled_from([-5, 0, 1, 300, 700, 1000, 2500]),
+)
+AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)
+
+
+class Till:
+    """One example's accounts and orders: Ann's and Bob's credit, two gift cards, two orders of Ann's."""
+
+    def __init__(self, shop: Shop, example: int) -> None:
+        self.shop, self.example = shop, example
+        self.cards = [card(shop, 1000), card(shop, 2000)]
+        self.sources = [credit(shop, 1000), *self.cards]
+        self.ids = [self.sources[0], *(id_of_card(shop, code) for code in self.cards), credit(shop, 1, "EUR", BOB.id)]
+        self.orders = [place(shop, f"{example}-{number}", mug=number + 1) for number in range(2)]
+        self.held = sum(balance(shop, id) for id in self.ids)
+
+    def do(self, step: Step) -> int:
+        """What came in from outside by it: money that was issued for the first time."""
+        what, key, choice, amount = step
+        key_text = f"{self.example}-{key}"
+        source = source_of(self.shop, self.sources[choice % len(self.sources)])
+        try:
+            if what == "card":
+                done = accounts.issue_gift_card(self.shop, STAFF, key_text, amount, "EUR")
+                self.ids += [] if done.replayed else [done.result["account_id"]]
+            elif what == "credit":
+                done = accounts.issue_store_credit(self.shop, STAFF, key_text, ANN.id, amount, "EUR")
+            elif what == "transfer":
+                to = self.ids[choice // 2 % 4]
+                done = accounts.transfer(self.shop, ANN, key_text, source, to, amount, "EUR")
+            else:
+                order_id = self.orders[choice % 2].order_id
+                done = tenders.pay_with_credit(self.shop, ANN, key_text, order_id, source, amount or None)
+        except ShopError:
+            return 0
+        return amount if what in ("card", "credit") and not done.replayed else 0
+
+    def check(self) -> None:
+        """Every balance is its ledger's, every order's money is its payments', and nothing is made or lost."""
+        paid = 0
+        for placed in self.orders:
+            order = order_now(self.shop, placed.order_id)
+            assert order.paid == sum(payment.amount for payment in payments(self.shop, order)) <= order.total
+            assert (order.status == "PAID") == (order.paid == order.total)
+            paid += order.paid
+        for id in self.ids:
+            assert faults(self.shop.table, id) == []
+            assert account(self.shop, id).balance >= 0
+        assert sum(balance(self.shop, id) for id in self.ids) + paid == self.held
+
+
+@given(st.lists(AT_ONCE, min_size=2, max_size=4))
+@settings(  # threads do not meet in the same way twice, so there is no smaller example to look for
+    max_examples=15,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_money_is_neither_made_nor_lost_whoever_races_and_repeats(fresh: Shop, rounds: list[list[Step]]) -> None:
+    till = Till(fresh, next(EXAMPLES))
+    with ThreadPoolExecutor(4) as pool:
+        for steps in rounds:
+            till.held += sum(pool.map(till.do, steps))
+            till.check()
