@@ -8,6 +8,7 @@ everybody who has seen it knows it again. All of it is safe to repeat, and safe 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from typing import Any, cast
 
 from functions.dynamodb.images import Image
@@ -16,10 +17,10 @@ from functions.dynamodb.streams import Permanent, Record
 from functions.dynamodb.writes import Write, put, put_newer, unchanged
 from functions.model import changes, derived, events
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus
+from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, TimelineEvent
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
 from functions.model.patterns import A12b
-from functions.model.states import ORDER_TRANSITIONS
+from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
 from functions.shop.shop import Shop, decided_again
@@ -28,7 +29,7 @@ Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
 REMEMBERED_DAYS = min(EFFECT_DAYS, NOTIFICATION_DAYS)
 """What is older is not published again: those who react to it would not know that they have."""
-CLOSED = {status for move in ORDER_TRANSITIONS if move.command == "archive" for status in (*move.before, move.after)}
+ENDED = {*CLOSED, "ARCHIVING"}
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
@@ -95,9 +96,10 @@ def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
     oldest = instant(shop.now() - timedelta(days=REMEMBERED_DAYS))
 
     def tell(_: Image, change: Change) -> None:
-        told = [change] if change.at >= oldest else []
-        ended = _ended(shop, change.after) if isinstance(change.after, Order) else None
-        details = [events.detail(one) for one in (*told, *([ended] if ended else []))]
+        told = [change]
+        if isinstance(change.after, Order):
+            told = [_reached(shop, change.after), *_ended(shop, change.after)]
+        details = [events.detail(one) for one in told if one.at >= oldest]
         publish([detail for detail in details if detail])
 
     return _each_primary(shop, tell)
@@ -155,35 +157,77 @@ def _has_ended(shop: Shop, item: Any) -> bool:
 
 def _entries_by_state(shop: Shop, item: Any) -> Iterator[tuple[Row[Any], Any]]:
     """The log entries of every change an order has been through, as its state and what is logged of it tell."""
-    if not isinstance(item, Order):
-        return
-    images = shop.table.partition(A12b, order_id=item.order_id)
-    logged = {int(one["version"]["N"]): one["at"]["S"] for one in images if one["type"]["S"] == TIMELINE.type}
-    for change in _history(item, logged):
-        yield from derived.following(change).append
+    if isinstance(item, Order):
+        for change in _history(item, _logged(shop, item)):
+            yield from derived.following(change).append
 
 
-def _history(order: Order, logged: Mapping[int, Instant]) -> Iterator[Change]:
-    """The changes of an order, the last first. Its states follow from each other: each has one before it, up to the
-    present one, and each was one version."""
-    path: list[str] = [order.status]
-    while before := [move.before for move in ORDER_TRANSITIONS if move.after == path[-1]]:
-        path.append(before[0][0])
-    if len(path) != order.version:
-        raise Permanent(f"order {order.order_id} has been through {order.version} versions and {len(path)} states")
+Logged = Mapping[int, TimelineEvent]
+
+
+def _logged(shop: Shop, order: Order) -> Logged:
+    """What an order's timeline tells, by version."""
+    images = shop.table.partition(A12b, order_id=order.order_id)
+    entries = [TIMELINE.read(image) for image in images if image["type"]["S"] == TIMELINE.type]
+    return {entry.version: entry for entry in entries}
+
+
+def _history(order: Order, logged: Logged) -> Iterator[Change]:
+    """Every change of an order, the last first. What is not logged follows from what is: it is a way of so many steps
+    through the table of states, from the state before to the state after."""
+    way: list[tuple[str, str]] = [("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")]
+    if 1 in logged:
+        way = [(logged[1].event, logged[1].status)]
+    for version in sorted({*(known for known in logged if known > 1), order.version} - {1}):
+        status = logged[version].status if version in logged else order.status
+        found = _way(way[-1][1], status, version - len(way))
+        if found is None:
+            raise Permanent(f"order {order.order_id} has no way of {version} versions to {status}")
+        way += found
+        if version in logged:
+            way[-1] = (logged[version].event, status)
     at = order.updated_at
-    for version, status in zip(range(order.version, 0, -1), path, strict=True):
-        at = order.placed_at if version == 1 else logged.get(version, at)
-        past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
-        if change := changes.read(_record(ORDER.write(past))):
-            yield change
+    for version in range(order.version, 0, -1):
+        known = logged.get(version)
+        at = order.placed_at if version == 1 else known.at if known else at
+        yield _past(order, version, at, *way[version - 1])
+
+
+@cache
+def _way(start: str, end: str, steps: int) -> tuple[tuple[str, str], ...] | None:
+    """So many changes, each with the state it leads to, from one state to another; None where there is no such way."""
+    if not steps:
+        return () if start == end else None
+    for move in ORDER_TRANSITIONS:
+        if start in move.before and (rest := _way(move.reached(start), end, steps - 1)) is not None:
+            return (move.change, move.reached(start)), *rest
+    return None
+
+
+def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
+    """A change of an order's past, with the id it had."""
+    past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
+    change = changes.read(_record(ORDER.write(past)))
+    assert change is not None, "an image without the one before it is a change"
+    return replace(change, name=name)
 
 
 # events ---------------------------------------------------------------------------------------------------------------
-def _ended(shop: Shop, order: Order) -> Change | None:
+def _reached(shop: Shop, order: Order) -> Change:
+    """The change by which an order came to its present state; what it has been through since leaves that as it is."""
+    last = None
+    for change in _history(order, _logged(shop, order)):
+        if change.after.status != order.status:
+            break
+        last = change
+    assert last is not None, "an order has a state"
+    return last
+
+
+def _ended(shop: Shop, order: Order) -> Iterator[Change]:
     """The end of a closed order whose marker is gone, or has ended: what the archive waits for."""
-    if order.status not in CLOSED or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
-        return None
+    if order.status not in ENDED or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
+        return
     marker = Expiry(
         order_id=order.order_id,
         customer_id=order.customer_id,
@@ -191,7 +235,8 @@ def _ended(shop: Shop, order: Order) -> Change | None:
         ttl=int(shop.now().timestamp()),
     )
     removal = {"eventName": "REMOVE", "userIdentity": BY_TTL, "dynamodb": {"OldImage": EXPIRY.write(marker)}}
-    return changes.read(removal)
+    if change := changes.read(removal):
+        yield change
 
 
 def _record(image: Image) -> Record:

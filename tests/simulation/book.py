@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
 from functions.model import changes, events
 from functions.model.changes import Change
+from functions.model.entities import Payment, Refund
 from functions.model.table import BY_TYPE
 from local.mappings import is_unchanged
 
@@ -102,6 +103,45 @@ class Book:
         body = self.objects.get(image["object_key"]["S"])
         return restored(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
 
+    def payments_of(self, order_id: str) -> list[Any]:
+        """Every payment that was told for an order, also for one there is not."""
+        if order_id in self.orders:
+            return self.orders[order_id].all("Payment")
+        return [BY_TYPE["Payment"].read(image) for image in self.keyless.get(order_id, ()) if _is_payment(image)]
+
+    def entries(self) -> list[Any]:
+        """Every movement of every account."""
+        return [BY_TYPE["Entry"].read(image) for image in self.world.table.of_type("Entry")]
+
+    def money(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
+        """Order ids with the payments and refunds there are for them, also where there is no such order."""
+        for id, owned in self.orders.items():
+            yield id, owned.all("Payment"), owned.all("Refund")
+        for id, images in self.keyless.items():
+            found = [BY_TYPE[image["type"]["S"]].read(image) for image in images]
+            payments = [item for item in found if isinstance(item, Payment)]
+            yield id, payments, [item for item in found if isinstance(item, Refund)]
+
+    @cached_property
+    def erased(self) -> Mapping[str, str]:
+        """The state of the erasure of each customer who asked for it."""
+        images = self.world.table.of_type("ErasedCustomer")
+        return {image["customer_id"]["S"]: image["status"]["S"] for image in images}
+
+    def parked(self, reader: str) -> list[Any]:
+        """What a function has put aside for good."""
+        return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
+
+    def given_up(self, reader: str) -> list[Any]:
+        """The records that a stream's mapping has given up."""
+        documents = [document for key, document in self._failures.items() if key.startswith(f"aws/lambda/{reader}-")]
+        return [record for document in documents for record in json.loads(document["payload"])["Records"]]
+
+    @cached_property
+    def _failures(self) -> Mapping[str, Any]:
+        bucket = self.world.s3.buckets.get(self.world.template.failures, {})
+        return {key: json.loads(kept) for key, kept in bucket.items()}
+
     @cached_property
     def ended_activity(self) -> list[Image]:
         """Every activity image in the archive, as often as it lies there."""
@@ -110,6 +150,10 @@ class Book:
             if key.startswith("activity/"):
                 lines += [json.loads(line) for line in gzip.decompress(body).splitlines()]
         return lines
+
+
+def _is_payment(image: Image) -> bool:
+    return bool(image["type"]["S"] == "Payment")
 
 
 def _order_of(change: Change) -> str | None:

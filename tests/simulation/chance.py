@@ -14,12 +14,13 @@ class Chance:
     """Draws by question. A question is a few words and numbers that name it for ever."""
 
     def __init__(self, seed: int) -> None:
-        self._key = f"orderstream {seed}".encode()
+        self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())
 
     def number(self, *question: object) -> float:
         """From 0 to 1."""
-        text = "/".join(map(str, question)).encode()
-        return int.from_bytes(hashlib.blake2b(text, digest_size=7, key=self._key).digest(), "big") / (1 << 56)
+        drawn = self._keyed.copy()
+        drawn.update("/".join(map(str, question)).encode())
+        return int.from_bytes(drawn.digest(), "big") / (1 << 56)
 
     def between(self, low: float, high: float, *question: object) -> float:
         return low + (high - low) * self.number(*question)
@@ -29,7 +30,7 @@ class Chance:
         return low + int(self.number(*question) * (high - low + 1))
 
     def happens(self, probability: float, *question: object) -> bool:
-        return self.number(*question) < probability
+        return probability > 0 and self.number(*question) < probability
 
     def one_of(self, choices: Sequence[T], *question: object) -> T:
         return choices[int(self.number(*question) * len(choices))]

@@ -13,6 +13,7 @@ from tests.simulation.chance import Chance
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 BATCHES = {"BatchGetItem", "BatchWriteItem"}
+EFFECTS = {*WRITES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,27 @@ class OnCall:
     strikes: Callable[[Call], bool] = lambda call: True
 
 
+def _is_in(operations: Collection[str]) -> Callable[[Call], bool]:
+    return lambda call: call.operation in operations
+
+
 # fmt: off
 ON_CALLS = (
     OnCall("dies before",            0.003, "the process dies before the request is sent"),
-    OnCall("dies after",             0.003, "the process dies when the request was done"),
+    OnCall("dies after",             0.010, "the process dies as the request is done", 1, _is_in(EFFECTS)),
+    OnCall("dies half-way",          0.100, "a batch is half done as the process dies", 1, _is_in({"BatchWriteItem"})),
     OnCall("throttled",              0.004, "the service asks to slow down", 14),
     OnCall("server error",           0.002, "the service fails, and nothing was done", 4),
     OnCall("done, but server error", 0.002, "the service fails, though it was done"),
     OnCall("unreachable",            0.002, "no connection", 4),
     OnCall("answer lost",            0.004, "the request is done, and no answer comes", 4),
     OnCall("slow",                   0.003, "an answer takes up to 15 minutes: longer than a claim, or a function"),
-    OnCall("conflict",               0.010, "another transaction has the item", 30, lambda c: c.operation in WRITES),
-    OnCall("unprocessed",            0.030, "some of a batch is left", 8, lambda c: c.operation in BATCHES),
+    OnCall("overtaken",              0.050, "a write arrives late, behind those of others", 1, _is_in(WRITES)),
+    OnCall("mails throttled",        0.040, "the mail provider takes no more for now", 6, _is_in({"SendEmail"})),
+    OnCall("conflict",               0.010, "another transaction has the item", 30, _is_in(WRITES)),
+    OnCall("unprocessed",            0.030, "some of a batch is left", 8, _is_in(BATCHES)),
     OnCall("late replica",           0.120, "a read shows the table as it was a while ago", 1, lambda c: c.may_be_late),
-    OnCall("entries refused",        0.040, "the bus refuses some entries", 20, lambda c: c.operation == "PutEvents"),
+    OnCall("entries refused",        0.060, "the bus refuses some entries", 20, _is_in({"PutEvents"})),
 )
 # fmt: on
 
@@ -73,8 +81,8 @@ class Elsewhere:
 # fmt: off
 ELSEWHERE = (
     Elsewhere("delivered twice",       0.020, "a batch comes again, though it was answered"),
-    Elsewhere("result lost",           0.010, "a function was done, and Lambda takes it for failed"),
-    Elsewhere("not invoked",           0.010, "Lambda has no room for the function"),
+    Elsewhere("result lost",           0.005, "Lambda takes what a reader did for failed, for up to 20 seconds"),
+    Elsewhere("not invoked",           0.010, "Lambda has no room for a function, for up to 20 seconds"),
     Elsewhere("dies at once",          0.005, "the function's process dies as it starts"),
     Elsewhere("cold start",            0.012, "a new process, which remembers nothing"),
     Elsewhere("message twice",         0.030, "a queue hands out a message that somebody has in hand"),
@@ -83,7 +91,7 @@ ELSEWHERE = (
     Elsewhere("kept by nobody",        0.050, "what a mapping gives up is not taken by the failure store"),
     Elsewhere("clock skew",            0.200, "a function's clocks are up to two seconds wrong"),
     Elsewhere("shard split",           0.400, "a shard is closed, and two go on in its place"),
-    Elsewhere("mapping replaced",      0.250, "a stream's mapping is made anew, from its checkpoint"),
+    Elsewhere("mapping replaced",      0.350, "a stream's mapping is made anew, from its checkpoint"),
     Elsewhere("mapping begun anew",    0.100, "a stream's mapping is made anew, from the oldest record there is"),
     Elsewhere("reader fails",          0.100, "a stream's reader fails for 25 or 48 hours, whatever it is called for"),
     Elsewhere("mapping off",           0.080, "a stream's mapping is off for longer than the stream remembers"),
@@ -95,11 +103,16 @@ ELSEWHERE = (
     Elsewhere("schedule twice",        0.100, "the schedule fires twice"),
     Elsewhere("webhook twice",         0.200, "the provider tells something twice"),
     Elsewhere("webhook late",          0.150, "the provider tells something up to three days late"),
+    Elsewhere("refund refused",        0.100, "the provider will never give this money back"),
+    Elsewhere("refund pending",        0.250, "the provider gives money back up to 30 hours later, and tells then"),
+    Elsewhere("refund fails",          0.100, "money that the provider gave back comes back to it"),
     Elsewhere("warehouse stumbles",    0.100, "the warehouse takes a request, and forgets it"),
 )
 # fmt: on
 
 KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
+STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5}
+"""How much more often than others what functions write is struck that write little."""
 LIKING = (0.0, 0.5, 1.0, 1.0, 2.0, 4.0)
 """How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
 
@@ -133,10 +146,12 @@ class Faults:
     _places: Counter[str] = field(default_factory=Counter)
     _again: dict[str, tuple[Strike, int]] = field(default_factory=dict)
     _probability: dict[str, float] = field(default_factory=dict)
+    _any: float = 0.0
 
     def __post_init__(self) -> None:
         for fault in (*ON_CALLS, *ELSEWHERE):
             self._probability[fault.kind] = fault.probability * self.chance.one_of(LIKING, "liking", fault.kind)
+        self._any = sum(self._probability[fault.kind] for fault in ON_CALLS)
 
     def at_call(self, call: Call, *, mortal: bool) -> Strike | None:
         """What goes wrong with a call. `mortal`: its process is one of ours and can die."""
@@ -148,6 +163,10 @@ class Faults:
         self._places[text] += 1
         place = f"{text} {self._places[text]}"
         drawn = self.chance.number("call", place)
+        if call.operation in EFFECTS:
+            drawn /= STRUCK_MORE.get(call.function, 1)
+        if drawn >= self._any:
+            return None
         for fault in ON_CALLS:
             if not fault.strikes(call) or (not mortal and fault.kind.startswith("dies")):
                 continue

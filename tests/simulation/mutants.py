@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from functions import archive, copies, fulfilment, relay, wiring
+from functions import archive, copies, erasure, fulfilment, relay, wiring
 from functions.dynamodb import writes
 from functions.dynamodb.streams import Batch
 from functions.model import changes, entities
@@ -19,7 +19,18 @@ from functions.model.patterns import A12
 from functions.model.states import moved
 from functions.notifications import handler as mailing
 from functions.queues import Messages
-from functions.shop import invoices, orders, stock
+from functions.shop import (
+    accounts,
+    discounts,
+    ending,
+    invoices,
+    payments,
+    placing,
+    refunds,
+    settling,
+    shipments,
+    stock,
+)
 
 Plant = Callable[[], AbstractContextManager[Any]]
 
@@ -123,14 +134,53 @@ def _claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entiti
     )
 
 
-def _end_without_goods(shop: Any, after: entities.Order, before: entities.Order) -> entities.Order:
-    shop.table.write(writes.change(t.ORDER, before, after), orders.expiry(shop, after, shop.retention_days))
-    return after
+def _release_nothing(_: Any) -> Iterator[Any]:
+    return iter(())
 
 
-def _no_expiry(shop: Any, after: entities.Order, before: entities.Order) -> entities.Order:
-    shop.table.write(writes.change(t.ORDER, before, after), *stock.release(before))
-    return after
+def _no_expiry(
+    shop: Any, before: entities.Order, after: entities.Order, why: Any, also: Sequence[writes.Write[Any]] = ()
+) -> entities.Order:
+    back = refunds.given_back(shop, before, before.paid - before.refunded, why)
+    ended = replace(after, refunded=before.refunded + back.amount)
+    released = (*stock.release(before), *discounts.released(before))
+    shop.table.write(writes.change(t.ORDER, before, ended), *released, *back.writes, *also)
+    return ended
+
+
+def _asked_anew(shop: Any, provider: Any, refund: entities.Refund) -> settling.AtProvider:
+    names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
+    key = f"{refund.refund_id}-{next(_NUMBERS)}"
+    made: settling.AtProvider = provider.refund(
+        key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
+    )
+    return made
+
+
+def _credited_before(shop: Any, *args: Any, **kwargs: Any) -> list[writes.Write[Any]]:
+    shop.table.write(*_CREDITED(shop, *args, **kwargs))
+    return []
+
+
+_CREDITED = accounts.credited
+
+
+def _counted_alone(shop: Any, order: entities.Order, came: entities.Payment) -> list[writes.Write[Any]]:
+    return [write for write in _COUNTED(shop, order, came) if write.row is not t.REFUND]
+
+
+_COUNTED = payments._counted
+
+
+def _all_is_left(there: Any, taken: Any) -> dict[str, int]:
+    return dict(there) if _LEFT(there, taken) else {}
+
+
+_LEFT = shipments._left
+
+
+def _nothing_back(*_: Any) -> refunds.GivenBack:
+    return refunds.GivenBack()
 
 
 def _id_of_delivery(*_: Any) -> str:
@@ -189,17 +239,45 @@ MUTANTS = (
     Mutant(
         "messages never fail", "a message that failed counts as done", _instead(Messages, "response", _nothing_failed)
     ),
-    Mutant("goods are gone", "an order that ends unpaid keeps its goods", _instead(orders, "_end", _end_without_goods)),
-    Mutant("never expires", "an order that ends unpaid has no end", _instead(orders, "_end", _no_expiry)),
+    Mutant("goods are gone", "an order that ends unpaid keeps its goods", _instead(stock, "release", _release_nothing)),
+    Mutant("never expires", "an order that ends unpaid has no end", _instead(ending, "_end", _no_expiry)),
     Mutant("sells what is not there", "stock is taken without a look", _instead(stock, "take", _taken_without_look)),
     Mutant(
         "a key is a new order",
         "the order's id is not made of the key",
-        _instead(orders, "order_id_of", lambda shop, customer_id, key: shop.new_id()),
+        _instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()),
     ),
     Mutant(
         "archives no children",
         "an order's object holds the order alone",
         _instead(archive, "order_object", _only_the_order),
+    ),
+    Mutant("asks anew", "a refund has another key each time", _instead(settling, "_asked", _asked_anew)),
+    Mutant(
+        "credits, then tells",
+        "an account has the money in a write of its own",
+        _instead(settling, "credited", _credited_before),
+    ),
+    Mutant(
+        "keeps what is too much",
+        "money that is not for the order is not given back",
+        _instead(payments, "_counted", _counted_alone),
+    ),
+    Mutant("keeps what was paid", "an order that ends early keeps it", _instead(ending, "given_back", _nothing_back)),
+    Mutant(
+        "codes are gone",
+        "an order that ends early keeps its redemption",
+        _instead(discounts, "released", _release_nothing),
+    ),
+    Mutant("sends it twice", "what is left of a shipment is all of it", _instead(shipments, "_left", _all_is_left)),
+    Mutant(
+        "forgets not all",
+        "an erasure leaves what is in the archive",
+        _instead(erasure, "_rewrite", lambda *_: None),
+    ),
+    Mutant(
+        "forgets not what failed",
+        "an erasure leaves what is in the failure store",
+        _instead(erasure, "clean_failures", lambda *_: None),
     ),
 )

@@ -3,12 +3,14 @@
 Nothing here waits or asks; everything is put into the future when its cause is seen in the table's stream.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from functions.shop.erasure import SETTLES
 from local.mappings import Outcome, Returned
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
@@ -21,6 +23,7 @@ from tests.simulation.template import Template
 
 EXPIRY_TAKES_SECONDS = 48 * HOUR
 """How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
+REPLACING_TAKES_SECONDS = 10 * MINUTE
 LASTS_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),
     "worker fails": (25 * HOUR, 48 * HOUR),
@@ -43,7 +46,10 @@ class Nature:
     poison: Poison
     note: Callable[[str, str], None]
     broken: set[str] = field(default_factory=set)
+    _kept_off: Counter[str] = field(default_factory=Counter)
     _lapses_due: set[int] = field(default_factory=set)
+    _erasures_due: set[int] = field(default_factory=set)
+    _erasing: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         lapse = self.template.functions["lapse"].environment
@@ -62,6 +68,7 @@ class Nature:
             key = image["PK"]["S"], image["SK"]["S"]
             late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
             self.tasks.at(int(image["ttl"]["N"]) + late, lambda: self._expire(key, image["ttl"]["N"]))
+        self._look_ahead_to_erasure(image)
         if image["type"]["S"] == "Order":
             seconds = self._waits.get(image["status"]["S"])
             if seconds is not None:
@@ -102,27 +109,76 @@ class Nature:
         waited = self.tasks.now - changed_at
         return waited < 2 * MINUTE or waited >= self._waits.get(image["status"]["S"], float("inf"))
 
+    def _look_ahead_to_erasure(self, image: Image) -> None:
+        """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
+        asked to be forgotten, after something of theirs was written, when all may be done; and one a day."""
+        customer_id = image.get("customer_id", {}).get("S", "")
+        if image["type"]["S"] == "ErasedCustomer":
+            if image["status"]["S"] == "ERASED":
+                self._erasing.discard(customer_id)
+                return
+            self._erasing.add(customer_id)
+            self._erase_at(self.tasks.now + SETTLES.total_seconds())
+        if customer_id in self._erasing:
+            self._erase_at(self.tasks.now)
+
+    def _erase_at(self, moment: float) -> None:
+        for due in (int(moment // HOUR) + 1, int(moment // HOUR) + 2):
+            if due not in self._erasures_due:
+                self._erasures_due.add(due)
+                self.tasks.at(due * HOUR, partial(self._erase, due * HOUR))
+
+    def _erase(self, moment: float) -> None:
+        if not self._erasing:
+            return
+        self._erase_at(moment + DAY)
+        event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+        def done(outcome: Outcome) -> None:
+            if not isinstance(outcome, Returned):
+                self._erase_at(self.tasks.now)
+
+        for again in range(1 + bool(self.faults.at("schedule twice", "erasure", event["time"]))):
+            self.lambdas.invoke("erasure", event, done, f"{event['time']} {again}")
+
     # misfortunes that last --------------------------------------------------------------------------------------------
     def misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
         """Draw what befalls the shop's parts in a time. Everything is over, and mended, 50 hours after its end."""
 
         def moment(*question: object) -> float:
-            return begins + lasts_seconds * self.chance.number("moment", era, *question)
+            """Soon after the beginning of a third of the time: on the day, when people come in a burst."""
+            third = int(3 * self.chance.number("third", era, *question) ** 2) / 3
+            return begins + lasts_seconds * third + 10 * MINUTE * self.chance.number("moment", era, *question) ** 4
 
         for number in range(2):
             self.tasks.at(moment("poison", number), partial(self.poison.strew, f"{era}-{number}"))
         for number in range(3):
             if strike := self.faults.at("shard split", era, number):
                 self.tasks.at(moment("split", number), partial(self.stream.split, strike.share))
-        for name, reader in self.readers.items():
+        for name in self.readers:
             for kind in ("mapping replaced", "mapping begun anew"):
-                if self.faults.at(kind, name, era):
-                    replace = partial(reader.replace, from_checkpoint=kind == "mapping replaced")
+                if strike := self.faults.at(kind, name, era):
+                    replace = partial(self._replace, name, strike.share, from_checkpoint=kind == "mapping replaced")
                     self.tasks.at(moment(kind, name), replace)
             self._outage("mapping off", era, name, moment)
             self._outage("reader fails", era, name, moment)
         for worker in self.template.workers:
             self._outage("worker fails", era, worker.function, moment)
+
+    def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
+        """Take a mapping away, and have a new one begin some minutes later."""
+
+        def begin() -> None:
+            self.readers[name].replace(from_checkpoint=from_checkpoint)
+            self._switch(name, on=True)
+
+        self._switch(name, on=False)
+        self.tasks.after(REPLACING_TAKES_SECONDS * share, begin)
+
+    def _switch(self, name: str, *, on: bool) -> None:
+        """A mapping is on when nothing keeps it off."""
+        self._kept_off[name] += -1 if on else 1
+        self.readers[name].turn(on=not self._kept_off[name])
 
     def _outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
         if strike := self.faults.at(kind, name, era):
@@ -133,7 +189,7 @@ class Nature:
     def _turn(self, kind: str, name: str, *, on: bool) -> None:
         self.note(name, f"{kind}: {'over' if on else 'begins'}")
         if kind == "mapping off":
-            self.readers[name].turn(on=on)
+            self._switch(name, on=on)
         elif on:
             self.broken.discard(name)
         else:

@@ -1,7 +1,8 @@
 """Who clears up when the dust has settled: with the tools of ops, as an operator would."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from functions import wiring
 from functions.dynamodb.streams import Permanent
@@ -22,7 +23,8 @@ LOOKS_EVERY_SECONDS = 3 * DAY
 class Operator:
     """Moves back what lies in dead-letter queues, redrives what the mappings gave up, recovers what they lost.
 
-    An alarm brings somebody within three days: dead letters are kept for 14.
+    An alarm brings somebody within three days: dead letters are kept for 14. `told`: the ids of the events that an
+    operator's tool has published.
     """
 
     def __init__(self, world: "World") -> None:
@@ -31,6 +33,7 @@ class Operator:
         self._recovered_up_to = {function: float("-inf") for function in world.readers}
         self._called = False
         self.unreadable: list[str] = []
+        self.told: set[str] = set()
         for queue in world.queues.values():
             if queue.dead_letters:
                 queue.dead_letters.arrived = lambda at: self._alarm()
@@ -77,7 +80,7 @@ class Operator:
         world = self._world
         shop = wiring.shop(world.table.name)
         bus = world.template.environment(world.table.name)["BUS_NAME"]
-        publish = publisher(shop, wiring.client("events"), bus)
+        publish = self._noted(publisher(shop, wiring.client("events"), bus))
         try:
             for key in given_up:
                 self._redrive(shop, publish, key)
@@ -92,6 +95,13 @@ class Operator:
         except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
             world.note("operator", f"stumbles: {error!r}")
             self._alarm()
+
+    def _noted(self, publish: Publish) -> Publish:
+        def noted(details: Sequence[Mapping[str, Any]]) -> None:
+            self.told |= {detail["id"] for detail in details}
+            publish(details)
+
+        return noted
 
     def _redrive(self, shop: Shop, publish: Publish, key: str) -> None:
         world = self._world

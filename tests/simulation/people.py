@@ -1,4 +1,4 @@
-"""Who is outside: customers and staff at the API, the payment provider and its webhooks, the warehouse at its queue."""
+"""Who is outside: customers and staff at the API, the warehouse at its queue."""
 
 import json
 import zlib
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tests.api.asking import JSON, WAREHOUSE, Token, event, payment_event, stripe_signature
+from tests.api.asking import JSON, WAREHOUSE, Token, event
 from tests.simulation.chance import Chance
-from tests.simulation.faults import HOUR, MINUTE, Faults
+from tests.simulation.faults import MINUTE, Faults
 from tests.simulation.lambdas import Lambdas
 from tests.simulation.queues import Queue
 from tests.simulation.tasks import Process, Tasks
@@ -38,7 +38,7 @@ class People:
     broken_answers: list[str] = field(default_factory=list)
     _asked: Counter[str] = field(default_factory=Counter)
 
-    def begin(self, who: str, work: Callable[[], None], after_seconds: float = 0.0) -> None:
+    def begin(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
         """Somebody begins to do something."""
         self.tasks.start(Process(who), work, after_seconds)
 
@@ -66,98 +66,114 @@ class People:
 
 
 @dataclass
-class Intent:
-    """A payment at the provider. `kept`: its events that the shop has taken."""
+class Parcel:
+    """A shipment as the warehouse knows it. `left`: the carrier has it, or some of it."""
 
     id: str
     order_id: str
-    amount: int
-    captured: bool = False
-    kept: int = 0
+    quantities: dict[str, int]
+    left: bool = False
 
-
-@dataclass
-class Provider:
-    """Takes money, and tells of it until it is heard."""
-
-    people: People
-    faults: Faults
-    intents: list[Intent] = field(default_factory=list)
-
-    def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
-        """A payment of these outcomes, one after the other; each is told by an event of its own."""
-        intent = Intent(
-            f"pi_{order_id[:8]}_{len([i for i in self.intents if i.order_id == order_id])}", order_id, amount
-        )
-        self.intents.append(intent)
-        for number, outcome in enumerate(outcomes):
-            intent.captured |= outcome == "succeeded"
-            kind = "payment_intent.succeeded" if outcome == "succeeded" else "payment_intent.payment_failed"
-            told = payment_event(order_id, amount, kind, id=f"evt_{intent.id}_{number}", payment_id=intent.id)
-            delay = 1.0 + number
-            if late := self.faults.at("webhook late", intent.id, number):
-                delay += 72 * HOUR * late.share**3
-            self._tell(intent, told, delay)
-            if again := self.faults.at("webhook twice", intent.id, number):
-                self._tell(intent, told, delay + 10 * MINUTE * again.share**2)
-
-    def _tell(self, intent: Intent, told: dict[str, Any], delay_seconds: float) -> None:
-        tasks = self.people.tasks
-
-        def work() -> None:
-            while True:  # a provider goes on for days
-                text = json.dumps(told)
-                headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
-                request = event("POST", "/payments/events", body=text, headers=headers)
-                said = self.people.send(request, f"webhook {told['id']} {told['type']}", patience=1)
-                if said and said.status == 200:
-                    intent.kept += 1
-                    return
-                tasks.pause(5 * MINUTE)
-
-        self.people.begin("provider", work, delay_seconds)
+    @property
+    def path(self) -> str:
+        return f"/orders/{self.order_id}/shipments/{self.id}"
 
 
 @dataclass
 class Warehouse:
     """Packs what its queue asks for, once for each shipment, and tells the shop when it leaves and when it arrives.
 
-    It writes a request down before it deletes the message. Some parcels it never hears of again.
-    `packed`: how often each shipment was packed.
+    It writes a request down before it deletes the message. Some shipments it sends in parts, some parcels it never
+    hears of again. Asked to stop an order of which nothing has left it stops it, or does not want to.
+    `packed`: how often each shipment was packed. `stopped`: the orders that it has stopped. `refused`: what the shop
+    did not want to hear of a parcel that had left.
     """
 
     people: People
     queue: Queue
     faults: Faults
     packed: Counter[str] = field(default_factory=Counter)
+    parcels: dict[str, Parcel] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)
+    _stopping: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.queue.arrived = lambda at: self.people.tasks.at(at + 0.5, self._look)
 
     def _look(self) -> None:
         for message in self.queue.receive(10):
-            shipment = json.loads(message.body)["detail"]["data"]
-            id = shipment["shipment_id"]
-            if self.faults.at("warehouse stumbles", id, message.receives):
+            event = json.loads(message.body)["detail"]
+            if self.faults.at("warehouse stumbles", event["id"], message.receives):
                 continue  # the request comes again
-            if not self.packed[id]:
-                self.packed[id] += 1
-                path = f"/orders/{shipment['order_id']}/shipments/{id}"
-                self.people.begin("warehouse", partial(self._work, id, path))
+            match event["type"]:
+                case "ShipmentRequested":
+                    self._take(event["data"])
+                case "OrderCancelRequested":
+                    answer = partial(self._answer_cancel, event["data"]["order_id"], event["id"])
+                    self.people.begin("warehouse", answer)
             self.queue.delete(message)
 
-    def _work(self, id: str, path: str) -> None:
-        tasks, chance = self.people.tasks, self.people.chance
+    # packing ----------------------------------------------------------------------------------------------------------
+    def _take(self, shipment: Any) -> None:
+        id = shipment["shipment_id"]
+        if self.packed[id]:
+            return
+        self.packed[id] += 1
+        self.parcels[id] = parcel = Parcel(id, shipment["order_id"], dict(shipment["quantities"]))
+        self.people.begin("warehouse", partial(self._work, parcel))
+
+    def _work(self, parcel: Parcel) -> None:
+        tasks, chance, id = self.people.tasks, self.people.chance, parcel.id
         tasks.pause(chance.between(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * chance.number("prompt", id)))
-        self._say(f"{path}/dispatched", {"carrier": "dhl", "tracking_number": f"JJD{zlib.crc32(id.encode()):012}"})
+        while parcel.order_id in self._stopping:
+            tasks.pause(MINUTE)
+        if parcel.order_id in self.stopped:
+            return
+        parcel.left = True
+        told: dict[str, Any] = {"carrier": "dhl", "tracking_number": f"JJD{zlib.crc32(id.encode()):012}"}
+        if part := self._first_part(parcel):
+            told["quantities"] = part
+        self._say(f"{parcel.path}/dispatched", told)
         if not chance.happens(0.25, "never heard of", id):
             tasks.pause(chance.between(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.number("fast", id)))
-            self._say(f"{path}/delivered", {})
+            self._say(f"{parcel.path}/delivered", {})
 
-    def _say(self, path: str, body: dict[str, str]) -> None:
+    def _first_part(self, parcel: Parcel) -> dict[str, int]:
+        """What of a shipment goes first; nothing where all of it goes together."""
+        chance, pieces = self.people.chance, sum(parcel.quantities.values())
+        if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
+            return {}
+        left = chance.whole(1, pieces - 1, "first part", parcel.id)
+        part: dict[str, int] = {}
+        for product, quantity in sorted(parcel.quantities.items()):
+            if taken := min(left, quantity):
+                part[product] = taken
+                left -= taken
+        return part
+
+    # stopping ---------------------------------------------------------------------------------------------------------
+    def _answer_cancel(self, order_id: str, request: str) -> None:
+        """Agree or refuse. Whoever was not told before that it is stopped goes on packing it."""
+        tasks, chance = self.people.tasks, self.people.chance
+        tasks.pause(
+            chance.between(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.number("asked", request))
+        )
+        left = any(parcel.left for parcel in self.parcels.values() if parcel.order_id == order_id)
+        if left or order_id in self._stopping or chance.happens(0.3, "refuses", request):
+            self._say(f"/orders/{order_id}/cancel/refused")
+            return
+        self._stopping.add(order_id)
+        if self._say(f"/orders/{order_id}/cancel/agreed") == 200:
+            self.stopped.add(order_id)
+        self._stopping.discard(order_id)
+
+    def _say(self, path: str, body: Any = None) -> int:
         """Say it until it is heard. 409: said before, or the order has gone on without us. 404: it is archived."""
         while True:
             said = self.people.ask(WAREHOUSE, "POST", path, body)
             if said is not None and said.status in (200, 404, 409):
-                return
+                if said.status != 200 and path.endswith("/dispatched"):
+                    self.refused.append(f"{path} was answered {said.status}: {said.body}")
+                return said.status
             self.people.tasks.pause(10 * MINUTE)

@@ -6,22 +6,19 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
-
-from botocore.awsrequest import AWSPreparedRequest
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 from tests.simulation.chance import Chance
+from tests.simulation.clients import Request
 from tests.simulation.faults import Strike
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Process, Tasks
 from tests.simulation.wire import Answer, JsonService
 
 LONGEST_LAG_SECONDS = 90.0
+REFUSES_SECONDS = 10.0
 TRANSACTIONS = {"TransactWriteItems"}
-
-
-def _asked(request: AWSPreparedRequest) -> Any:
-    return json.loads(cast(bytes, request.body))
 
 
 def _json(value: Any) -> Answer:
@@ -34,8 +31,8 @@ class DynamoDB(JsonService):
     def __init__(self, table: SimulatedTable, chance: Chance) -> None:
         self._table, self._chance = table, chance
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
-        asked = _asked(request)
+    def about(self, operation: str, request: Request) -> str:
+        asked = request.asked
         match operation:
             case "PutItem":
                 key = asked["Item"]
@@ -56,33 +53,33 @@ class DynamoDB(JsonService):
                 key = asked["Key"]
         return f"{key['PK']['S']}/{key['SK']['S']}"
 
-    def may_be_late(self, operation: str, request: AWSPreparedRequest) -> bool:
+    def may_be_late(self, operation: str, request: Request) -> bool:
         if operation not in ("GetItem", "BatchGetItem", "Query"):
             return False
-        asked = _asked(request)
+        asked = request.asked
         return not any(one.get("ConsistentRead") for one in (asked, *asked.get("RequestItems", {}).values()))
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
-        if operation == "Query" and {"S": ""} in _asked(request)["ExpressionAttributeValues"].values():
+    def answer(self, operation: str, request: Request) -> Answer:
+        if operation == "Query" and {"S": ""} in request.asked["ExpressionAttributeValues"].values():
             return self.refusal("ValidationException", 400)  # the engine lets an empty key pass, AWS does not
         return Answer(*self._table.send(operation, cast(bytes, request.body)))
 
-    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
         match strike.kind:
             case "conflict":
                 return self._conflict(strike, operation, request)
             case "late replica":
                 lag = LONGEST_LAG_SECONDS * strike.share**2
-                return Answer(200, self._table.late_answer(operation, _asked(request), lag))
-            case "unprocessed":
-                return self._half_done(strike, operation, _asked(request))
+                return Answer(200, self._table.late_answer(operation, request.asked, lag))
+            case "unprocessed" | "dies half-way":
+                return self._half_done(strike, operation, request.asked)
         return None
 
-    def _conflict(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer:
+    def _conflict(self, strike: Strike, operation: str, request: Request) -> Answer:
         """Somebody else's transaction is at one of the items: of a transaction, the reasons say at which."""
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
-        reasons = [{"Code": "None"} for _ in _asked(request)["TransactItems"]]
+        reasons = [{"Code": "None"} for _ in request.asked["TransactItems"]]
         code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
         reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
         body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
@@ -105,23 +102,30 @@ class DynamoDB(JsonService):
 
 @dataclass
 class S3:
-    """Buckets of objects. `overwritten`: the objects of which other bytes took the place."""
+    """Buckets of objects, of each the one version there is. `overwritten`: the objects of which other bytes took the
+    place, but for those that `may_change` (a bucket, who writes)."""
 
+    may_change: Callable[[str], bool] = lambda bucket: False
     THROTTLED = "SlowDown"
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
 
-    def may_be_late(self, operation: str, request: AWSPreparedRequest) -> bool:
+    def may_be_late(self, operation: str, request: Request) -> bool:
         return False
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
+    def about(self, operation: str, request: Request) -> str:
         return unquote(urlsplit(request.url).path).lstrip("/")
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
+    def answer(self, operation: str, request: Request) -> Answer:
         bucket, _, key = self.about(operation, request).partition("/")
         objects = self.buckets.setdefault(bucket, {})
         if operation == "GetObject":
             return Answer(200, objects[key]) if key in objects else self.refusal("NoSuchKey", 404)
+        if operation == "DeleteObject":
+            objects.pop(key, None)
+            return Answer(204, b"")
+        if operation in ("ListObjectsV2", "ListObjectVersions"):
+            return self._listed(operation, objects, request)
         assert operation == "PutObject", operation
         sent = cast(Any, request.body)
         body = bytes(sent.read() if hasattr(sent, "read") else sent)
@@ -133,9 +137,18 @@ class S3:
         self.keep(bucket, key, body)
         return Answer(200, b"", {"ETag": '"0"'})
 
+    def _listed(self, operation: str, objects: Mapping[str, bytes], request: Request) -> Answer:
+        asked = parse_qs(urlsplit(request.url).query)
+        keys = sorted(key for key in objects if key.startswith(asked.get("prefix", [""])[0]))
+        one = "Contents" if operation == "ListObjectsV2" else "Version"
+        listed = "".join(f"<{one}><Key>{escape(key)}</Key><VersionId>1</VersionId></{one}>" for key in keys)
+        root = "ListBucketResult" if operation == "ListObjectsV2" else "ListVersionsResult"
+        body = f"<?xml version='1.0'?><{root}><IsTruncated>false</IsTruncated>{listed}</{root}>"
+        return Answer(200, body.encode(), {"Content-Type": "application/xml"})
+
     def keep(self, bucket: str, key: str, body: bytes) -> None:
         objects = self.buckets.setdefault(bucket, {})
-        if objects.get(key, body) != body:
+        if objects.get(key, body) != body and not self.may_change(bucket):
             self.overwritten.append(f"{bucket}/{key}")
         objects[key] = body
 
@@ -144,7 +157,7 @@ class S3:
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"
         return Answer(status, body.encode(), {"Content-Type": "application/xml"})
 
-    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
         return None
 
 
@@ -156,18 +169,23 @@ class EventBridge(JsonService):
     def __init__(self, chance: Chance, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]) -> None:
         self._chance, self._now, self._publish = chance, now, publish
         self._count = 0
+        self._refuses_until = 0.0
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
-        first = json.loads(_asked(request)["Entries"][0]["Detail"])
+    def about(self, operation: str, request: Request) -> str:
+        first = json.loads(request.asked["Entries"][0]["Detail"])
         return f"{first['type']}/{first['id']}"
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
-        return _json(self._put(_asked(request)["Entries"], refused=()))
+    def answer(self, operation: str, request: Request) -> Answer:
+        entries = request.asked["Entries"]
+        some = range(len(entries)) if self._now() < self._refuses_until else ()
+        refused = [number for number in some if self._chance.happens(0.5, "refused", self._count, number)]
+        return _json(self._put(entries, refused))
 
-    def struck(self, strike: Strike, operation: str, request: AWSPreparedRequest) -> Answer | None:
+    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
         if strike.kind != "entries refused":
             return None
-        entries = _asked(request)["Entries"]
+        self._refuses_until = self._now() + REFUSES_SECONDS * strike.share
+        entries = request.asked["Entries"]
         chosen = [number for number in range(len(entries)) if self._chance.happens(0.5, strike.name, number)]
         return _json(self._put(entries, refused=chosen or [0]))
 
@@ -212,11 +230,11 @@ class Ses(JsonService):
         self._tasks = tasks
         self.mails: list[SentMail] = []
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
-        return str(_asked(request)["EmailTags"][0]["Value"])
+    def about(self, operation: str, request: Request) -> str:
+        return str(request.asked["EmailTags"][0]["Value"])
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
-        asked = _asked(request)
+    def answer(self, operation: str, request: Request) -> Answer:
+        asked = request.asked
         mail = SentMail(
             self._tasks.now,
             self._tasks.process,
@@ -234,11 +252,15 @@ class Secrets(JsonService):
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
-        return str(_asked(request)["SecretId"])
+    def about(self, operation: str, request: Request) -> str:
+        return str(request.asked["SecretId"])
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
-        return _json({"SecretString": self._values[_asked(request)["SecretId"]]})
+    def answer(self, operation: str, request: Request) -> Answer:
+        return _json({"SecretString": self._values[request.asked["SecretId"]]})
+
+
+def email_of(name: str) -> str:
+    return f"mail-{name}@example.com"
 
 
 class Cognito(JsonService):
@@ -246,12 +268,12 @@ class Cognito(JsonService):
 
     THROTTLED = "TooManyRequestsException"
 
-    def about(self, operation: str, request: AWSPreparedRequest) -> str:
-        return str(_asked(request)["AccessToken"])
+    def about(self, operation: str, request: Request) -> str:
+        return str(request.asked["AccessToken"])
 
-    def answer(self, operation: str, request: AWSPreparedRequest) -> Answer:
-        name = _asked(request)["AccessToken"]
-        attributes = {"sub": name, "email": f"{name}@example.com", "email_verified": "true"}
+    def answer(self, operation: str, request: Request) -> Answer:
+        name = request.asked["AccessToken"]
+        attributes = {"sub": name, "email": email_of(name), "email_verified": "true"}
         listed = [{"Name": key, "Value": value} for key, value in attributes.items()]
         return _json({"Username": name, "UserAttributes": listed})
 

@@ -24,6 +24,7 @@ from tests.simulation.table import STREAM
 from tests.simulation.tasks import Tasks
 
 RETENTION_SECONDS = DAY
+RESULTS_LOST_SECONDS = 20.0
 Record = Mapping[str, Any]
 
 
@@ -85,8 +86,10 @@ class Reader:
     _batches: int = 0
     _expired: int = 0
     _wakes_at: float = float("inf")
+    _results_lost_until: float = 0.0
     _mapping: EventSourceMapping = field(init=False)
     _read: dict[str, int] = field(init=False)
+    _handled: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.begin(None)
@@ -94,6 +97,9 @@ class Reader:
     # the mapping ------------------------------------------------------------------------------------------------------
     def begin(self, resume: Mapping[str, str] | None) -> None:
         """A new mapping in the old one's place. What the old one has under way, nobody waits for any more."""
+        if self.mappings:
+            for id, at in self._mapping.checkpoint().items():
+                self._handled[id] = max(self._handled.get(id, 0), int(at))
         self.mappings += 1
         number = self.mappings
         self._mapping = EventSourceMapping(
@@ -105,13 +111,14 @@ class Reader:
             resume=resume,
             switches=self.switches,
         )
-        self._read = {}
+        begins_at_end = resume is None and self.settings.starting_position == "LATEST"
+        self._read = {shard.id: len(shard.records) for shard in self.stream.shards} if begins_at_end else {}
         self._expired = 0
         self._find_shards()
         if resume is not None:
             for shard in self.stream.shards:
-                at = resume.get(shard.id)
-                done = [n for n, one in enumerate(shard.records) if at and int(_number(one)) <= int(at)]
+                handled = resume.get(shard.id)
+                done = [one for one in shard.records if handled and int(_number(one)) <= int(handled)]
                 self._read[shard.id] = len(done)
         self.notice()
 
@@ -134,7 +141,9 @@ class Reader:
 
     def notice(self) -> None:
         """There may be something to do soon: shards are looked at a few times a second."""
-        self._wake(self.tasks.now + 0.05 + self.chance.between(0, 0.4, "poll", self.function, self._next_id()))
+        number, soonest = self._next_id(), self.tasks.now + 0.05
+        if soonest < self._wakes_at:
+            self._wake(soonest + self.chance.between(0, 0.4, "poll", self.function, number))
 
     def _next_id(self) -> int:
         self._batches += 1
@@ -161,9 +170,9 @@ class Reader:
             self._wake(next_at)
 
     def _find_shards(self) -> None:
-        for shard in self.stream.shards:
+        for shard in self.stream.shards[len(self._read) :]:
             self._mapping.shard(shard.id, shard.parent)
-            self._read.setdefault(shard.id, 0)
+            self._read[shard.id] = 0
 
     def _feed(self) -> None:
         """Read on in every shard; what the stream has forgotten by now is passed over, and may be lost."""
@@ -171,13 +180,15 @@ class Reader:
         while fed:  # a parent may be done with what was fed, and its children begin
             fed = False
             for shard in self.stream.shards:
-                if not self._mapping.wants(shard.id):
+                is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed
+                if is_at_its_end or not self._mapping.wants(shard.id):
                     continue
                 new = shard.records[self._read[shard.id] :]
                 self._read[shard.id] = len(shard.records)
                 for record in new:
                     if self.tasks.now - _made(record) > RETENTION_SECONDS:
-                        self.lost_up_to = max(self.lost_up_to, _made(record))
+                        if int(_number(record)) > self._handled.get(shard.id, 0):
+                            self.lost_up_to = max(self.lost_up_to, _made(record))
                     else:
                         self._mapping.feed(shard.id, record, self.tasks.now)
                         fed = True
@@ -201,7 +212,9 @@ class Reader:
         place = f"{action.records[0].sequence_number}+{len(action.records)} {self._next_id()}"
 
         def done(outcome: Outcome) -> None:
-            if isinstance(outcome, Returned) and self.faults.at("result lost", self.function, place):
+            if lost := self.faults.at("result lost", self.function, place):
+                self._results_lost_until = self.tasks.now + RESULTS_LOST_SECONDS * lost.share
+            if isinstance(outcome, Returned) and self.tasks.now < self._results_lost_until:
                 outcome = Failed("result lost")
             self._done(mapping, action, outcome)
             if self.faults.at("delivered twice", self.function, place):

@@ -1,7 +1,7 @@
 """What the stack says, read from its synthesized template: functions, stream mappings, rules, queues, workers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -155,6 +155,26 @@ def _rule(properties: Mapping[str, Any]) -> RuleSettings:
         types=frozenset(pattern["detail-type"]),
         queues=tuple(_name(target["Arn"]) for target in properties["Targets"]),
     )
+
+
+SETTINGS: tuple[Mapping[str, str], ...] = (
+    {},
+    {},
+    {"SHIPPING": ""},
+    {"RETENTION_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
+)
+"""What a deployment may have other than the stage's own settings: above all, the least that stacks/stage.py allows."""
+
+
+def deployed(choose: Any) -> Template:
+    """The template of a shop with settings of its own, chosen by `choose(values, name)`."""
+    own, lanes = choose(SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
+    functions = {
+        name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})
+        for name, one in template().functions.items()
+    }
+    streams = {name: {**one, "ParallelizationFactor": lanes} for name, one in template().streams.items()}
+    return replace(template(), functions=functions, streams=streams)
 
 
 def switches(choose: Any) -> Switches:

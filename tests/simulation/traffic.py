@@ -1,23 +1,40 @@
 """What people do in a seed: a few customers, a few products, eight orders, and what becomes of each."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any
 
-from tests.api.asking import HOME, STAFF, Token
+from tests.api.asking import STAFF, Token
 from tests.simulation.chance import Chance
-from tests.simulation.faults import MINUTE
-from tests.simulation.people import People, Provider
+from tests.simulation.faults import HOUR, MINUTE
+from tests.simulation.people import People, Said
+from tests.simulation.provider import TOLD_AFTER_SECONDS, Provider
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
-PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40)}
+PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """Price, parts of its stock, pieces at first."""
+BACKORDERED = "rug"
+DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
+"""Percent, how often it may be redeemed, parts of that."""
 ORDERS = 8
-FATES = ("paid",) * 6 + (
-    "paid late", "paid twice", "failed, then paid", "wrong amount", "never paid", "cancelled", "cancelled or paid",
+FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
+    "paid late", "paid twice", "failed, then paid", "overpaid", "paid in part", "never paid", "cancelled",
 )  # fmt: skip
+AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
+PAYMENT_WINDOW_SECONDS = 30 * MINUTE
+
+
+def personal_words(sub: str) -> tuple[str, ...]:
+    """What only this customer is called by; in no id, and in nothing that is another's."""
+    return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
+
+
+def address_of(sub: str, number: int = 1) -> dict[str, str]:
+    name, _, street = personal_words(sub)
+    return {"name": name, "street": f"{number} {street}", "postcode": "1010", "city": "Wien", "country": "AT"}
 
 
 @dataclass(frozen=True)
@@ -37,58 +54,77 @@ class Told:
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    issued: int = 0
+    maybe_issued: int = 0
     strange: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Traffic:
-    """Makes the commands of a seed. `placed` is asked for what a key has made, when somebody comes back to it."""
+    """Makes the commands of a seed. `cards`: the codes of the gift cards. `leaving`: who wants to be forgotten."""
 
     chance: Chance
     people: People
     provider: Provider
     told: Told = field(default_factory=Told)
+    cards: list[dict[str, Any]] = field(default_factory=list)
+    leaving: set[str] = field(default_factory=set)
 
     # before anything goes wrong ---------------------------------------------------------------------------------------
     def open_shop(self) -> None:
-        """Products, stock and customers."""
+        """Products, stock, customers, discount codes and gift cards."""
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
-            self._expect(201, STAFF, "POST", "/products", body)
+            self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
         for customer in CUSTOMERS:
-            self._expect(201, customer, "POST", "/customers", {"name": f"{customer.sub.capitalize()} Ash"})
+            self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})
+        for code, (percent, limit, parts) in DISCOUNTS.items():
+            body = {"code": code, "percent": percent, "limit": limit, "parts": parts}
+            self._expect(201, STAFF, "POST", "/discounts", body)
+        for number in range(2):
+            self._issue("/gift-cards", 2500 * (1 + number), f"card-{number}")
 
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[Command]:
         """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
         made = [self._order(number) for number in range(ORDERS)]
         made += [self._other(number) for number in range(self.chance.whole(3, 8, "others"))]
+        if self.chance.happens(0.3, "somebody leaves"):
+            made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
 
     def _at(self, name: str) -> float:
-        burst = self.chance.whole(0, 2, "burst", name) * 40 * MINUTE
+        burst = int(3 * self.chance.number("burst", name) ** 2) * 40 * MINUTE
         return burst + self.chance.between(0, 3.0, "moment", name)
 
     def _order(self, number: int) -> Command:
         name = f"order {number}"
         customer = self.chance.one_of(CUSTOMERS, name)
         fate = self.chance.one_of(FATES, name, "fate")
+        afterwards = self.chance.one_of(AFTERWARDS, name, "afterwards")
         products = self.chance.in_any_order(list(PRODUCTS), name)[: self.chance.whole(1, 3, name, "lines")]
         lines = [{"product_id": id, "quantity": self.chance.whole(1, 4, name, id)} for id in products]
-        body = {"lines": lines, "address": HOME}
+        body: dict[str, Any] = {"lines": lines, "address": address_of(customer.sub)}
+        code = self.chance.one_of(("", "", "", "spring", "spring", "free"), name, "code")
+        if code:
+            body["discount_code"] = code
 
         def place() -> None:
             said = self._place(customer, f"key-{number}", body)
             if said is not None:
                 self._go_on(name, fate, customer, said)
+                self._afterwards(name, afterwards, customer, said)
 
         def do() -> None:
             if self.chance.happens(0.25, name, "double click"):
-                self.people.begin(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", body))
+                other = {**body, "lines": _one_more(lines)} if self.chance.happens(0.4, name, "other") else body
+                self.people.begin(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
             place()
 
-        return Command(f"{name}: {customer.sub} orders {_listed(lines)}; {fate}", self._at(name), do)
+        with_code = f" with {code}" if code else ""
+        told = f"{name}: {customer.sub} orders {_listed(lines)}{with_code}; {fate}, then {afterwards}"
+        return Command(told, self._at(name), do)
 
     def _place_quietly(self, customer: Token, key: str, body: dict[str, Any]) -> None:
         self._place(customer, key, body)
@@ -100,43 +136,149 @@ class Traffic:
             self._note_strange(said, (409, 422), f"placing with {key}")
             return None
         order: dict[str, Any] = said.body
-        self.told.by_key[key].add(order["order_id"])
+        self.told.by_key[key].add(f"{order['order_id']} of {_listed(body['lines'])}")
         self.told.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
         return order
 
-    def _go_on(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
+    # what becomes of an order -----------------------------------------------------------------------------------------
+    def _go_on(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:  # noqa: C901  a list
         order_id, total = order["order_id"], order["total"]
         pause = self.people.tasks.pause
-        pause(20 * MINUTE * self.chance.number(name, "thinks") ** 4)
-        match fate:
+        pause(20 * MINUTE * self.chance.number(name, "thinks") ** 6)
+        if self.chance.happens(0.2, name, "moves"):
+            self.people.begin(customer.sub, partial(self._readdress, customer, order_id))
+            pause(self.chance.between(0, 0.5, name, "moving"))
+        match fate if total else "never paid":
             case "paid":
                 self.provider.pay(order_id, total)
+            case "paid with card and credit":
+                self._pay_with_credit(name, customer, order_id)
+                self.provider.pay(order_id, self._due(customer, order_id, total))
+            case "paid in part":
+                self.provider.pay(order_id, max(1, total // 2))
+                self._pay_with_credit(name, customer, order_id, most=max(1, total // 4))
             case "paid late":
                 pause(self.chance.between(8, 60, name, "late") * MINUTE)
+                self.provider.pay(order_id, total)
+            case "paid as it lapses":
+                window_ends = datetime.fromisoformat(order["placed_at"]).timestamp() + PAYMENT_WINDOW_SECONDS
+                looked_at = (window_ends + 5) // MINUTE * MINUTE + MINUTE
+                race = self.chance.between(-0.05, 0.05, name, "race")
+                pause(max(0.0, looked_at - self.people.tasks.now - TOLD_AFTER_SECONDS + race))
                 self.provider.pay(order_id, total)
             case "paid twice":
                 self.provider.pay(order_id, total)
                 self.provider.pay(order_id, total)
             case "failed, then paid":
                 self.provider.pay(order_id, total, ("failed", "succeeded"))
-            case "wrong amount":
-                self.provider.pay(order_id, total + 1)
+            case "overpaid":
+                self.provider.pay(order_id, total + 1 + self.chance.whole(0, 900, name, "too much"))
             case "cancelled":
                 self._cancel(customer, order_id)
             case "cancelled or paid":
                 self.provider.pay(order_id, total)
-                pause(self.chance.between(0.5, 1.5, name, "race"))
+                pause(TOLD_AFTER_SECONDS + self.chance.between(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
         said = self.people.ask(customer, "POST", f"/orders/{order_id}/cancel")
         self._note_strange(said, (200, 409), "cancelling")
 
+    def _readdress(self, customer: Token, order_id: str) -> None:
+        said = self.people.ask(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
+        self._note_strange(said, (200, 409), "sending elsewhere")
+
+    def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
+        """With a gift card; somebody pays twice at a time, with a key each, or with the same."""
+        body: dict[str, Any] = {"gift_card": self.chance.one_of(self.cards, name, "card")["code"]} if self.cards else {}
+        if not body:
+            return
+        if most is not None:
+            body["amount"] = most
+        path = f"/orders/{order_id}/payments"
+
+        def pay(key: str) -> None:
+            said = self.people.ask(customer, "POST", path, body, key)
+            self._note_strange(said, (200, 201, 409), "paying with credit")
+
+        if self.chance.happens(0.3, name, "pays twice"):
+            key = self.chance.one_of(("a", "b"), name, "which key")
+            self.people.begin(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
+        pay(f"credit-{name}-a".replace(" ", "-"))
+
+    def _due(self, customer: Token, order_id: str, total: int) -> int:
+        """What the customer believes to owe: as the shop says, or all of it."""
+        said = self.people.ask(customer, "GET", f"/orders/{order_id}")
+        due = int(said.body["due"]) if said and said.status == 200 else 0
+        return due or total
+
+    def _afterwards(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
+        order_id = order["order_id"]
+        pause = self.people.tasks.pause
+        match what:
+            case "cancels":
+                pause(
+                    self.chance.between(1, 20 * MINUTE, name, "regrets") * 0.1 ** (2 * self.chance.number(name, "soon"))
+                )
+                self._cancel(customer, order_id)
+                if self.chance.happens(0.4, name, "insists"):
+                    pause(self.chance.between(1, 10 * MINUTE, name, "insisting"))
+                    self._cancel(customer, order_id)
+            case "goodwill":
+                pause(self.chance.between(0, HOUR, name, "complains"))
+                for number in range(1 + self.chance.happens(0.3, name, "generous")):
+                    body = {
+                        "amount": self.chance.whole(1, 3000, name, "goodwill", number),
+                        "to": self._to(name, number),
+                    }
+                    key = f"goodwill-{order['order_id']}-{number}"
+                    said = self.people.ask(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
+                    self._note_strange(said, (200, 201, 404, 409), "goodwill")
+            case "returns some" | "returns all" | "returns twice":
+                pause(self.chance.between(0.2, 2, name, "unpacks") * HOUR)
+                self._return(name, order, whole=what == "returns all", number=0)
+                if what == "returns twice":
+                    pause(self.chance.between(0, 2, name, "once more") * MINUTE)
+                    self._return(name, order, whole=True, number=1)
+
+    def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
+        """What came back, as the warehouse finds it; later, while it has not been delivered."""
+        lines = []
+        for line in order["lines"]:
+            product, ordered = line["product_id"], line["quantity"]
+            most = ordered if whole else self.chance.whole(0, ordered, name, "back", product)
+            if most:
+                restock = self.chance.happens(0.6, name, "restock", product)
+                lines.append({"product_id": product, "quantity": most, "restock": restock})
+        if not lines:
+            return
+        shipping = self.chance.happens(0.5, name, "shipping back", number)
+        body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
+        key = f"return-{order['order_id']}-{number}"
+        for attempt in range(5):
+            if self.chance.happens(0.2, name, "two hands", attempt):
+                self.people.begin("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
+            said = self._take_back(order["order_id"], body, key)
+            if said is None or said.status != 409:
+                return
+            self.people.tasks.pause(HOUR * 2**attempt)
+
+    def _take_back(self, order_id: str, body: Any, key: str) -> Said | None:
+        """Enter a return; with another key, as somebody else at the warehouse does who has the same in hand."""
+        said = self.people.ask(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
+        self._note_strange(said, (200, 201, 404, 409), "returning")
+        return said
+
+    def _to(self, *question: object) -> str:
+        return "credit" if self.chance.happens(0.35, "to", *question) else "original"
+
+    # what others do ---------------------------------------------------------------------------------------------------
     def _other(self, number: int) -> Command:
         name = f"other {number}"
         customer = self.chance.one_of(CUSTOMERS, name)
         product = self.chance.one_of(list(PRODUCTS), name, "product")
-        kind = self.chance.one_of(("receipt", "price", "settings", "rename", "page", "orders", "queue"), name, "kind")
+        kinds = ("receipt", "price", "settings", "rename", "page", "orders", "queue", "credit", "credit", "transfer")
+        kind = self.chance.one_of((*kinds, "transfer"), name, "kind")
         sub = customer.sub
         acts: dict[str, Callable[[], None]] = {
             "receipt": lambda: self._receive(product, self.chance.whole(1, 9, name, "pieces"), f"receipt-{number}"),
@@ -145,10 +287,14 @@ class Traffic:
                 200, customer, "PUT", f"/customers/{sub}/settings/notifications",
                 {"email": self.chance.happens(0.5, name, "wants")},
             ),
-            "rename": lambda: self._expect(200, customer, "PATCH", f"/customers/{sub}", {"name": f"New {sub}"}),
+            "rename": lambda: self._expect(
+                200, customer, "PATCH", f"/customers/{sub}", {"name": f"{personal_words(sub)[0]} {number}"}
+            ),
             "page": lambda: self._expect(200, customer, "GET", f"/customers/{sub}/page"),
             "orders": lambda: self._expect(200, customer, "GET", "/orders"),
             "queue": lambda: self._expect(200, STAFF, "GET", "/orders?status=PENDING"),
+            "credit": lambda: self._issue(f"/customers/{sub}/credit", 1000 + number, f"credit-{number}"),
+            "transfer": lambda: self._transfer(name, customer),
         }  # fmt: skip
         return Command(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
@@ -160,9 +306,56 @@ class Traffic:
             self.told.maybe_received[product] += pieces
             self._note_strange(said, (), "receiving stock")
 
+    def _issue(self, path: str, amount: int, key: str) -> None:
+        said = self.people.ask(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
+        if said and said.status in (200, 201):
+            self.told.issued += amount
+            if "code" in said.body:
+                self.cards.append(said.body)
+        elif said is None:
+            self.told.maybe_issued += amount
+        else:
+            self._note_strange(said, (404,) if self.leaving else (), "issuing credit")
+
+    def _transfer(self, name: str, customer: Token) -> None:
+        """From a gift card to another, or to somebody's store credit, where there is any."""
+        if len(self.cards) < 2:
+            return
+        source, target = self.chance.in_any_order(self.cards, name, "cards")[:2]
+        body = {"gift_card": source["code"], "to": target["account_id"], "amount": 700, "currency": "EUR"}
+        for again in range(1 + self.chance.happens(0.5, name, "transfers back")):
+            said = self.people.ask(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
+            self._note_strange(said, (200, 201, 409), "transferring")
+            body = {**body, "gift_card": target["code"], "to": source["account_id"], "amount": 300}
+
+    def _leaving(self, name: str, customer: Token) -> Command:
+        def leave() -> None:
+            self.leaving.add(customer.sub)
+            said = self.people.ask(customer, "DELETE", f"/customers/{customer.sub}")
+            self._note_strange(said, (202,), "leaving")
+
+        at = self._at(name) + 3 * HOUR * self.chance.number(name, "when") ** 2
+        return Command(f"{name}: {customer.sub} wants to be forgotten", at, leave)
+
+    def hear(self, record: Mapping[str, Any]) -> None:
+        """Staff hears of a refund that failed, and mostly tries it again."""
+        image = record["dynamodb"].get("NewImage")
+        if image is None or image["type"]["S"] != "Refund" or image["status"]["S"] != "FAILED":
+            return
+        order_id, id, attempt = image["order_id"]["S"], image["refund_id"]["S"], image.get("attempt", {"N": "1"})["N"]
+        if not self.chance.happens(0.7, "tries again", id, attempt):
+            return
+
+        def again() -> None:
+            path = f"/orders/{order_id}/refunds/{id}/retry"
+            said = self.people.ask(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
+            self._note_strange(said, (200, 404, 409), "trying a refund again")
+
+        self.people.begin("staff", again, HOUR * self.chance.number("hears", id, attempt))
+
     # a year later -----------------------------------------------------------------------------------------------------
     def late(self) -> list[Command]:
-        """Somebody comes back to what is archived: with an old key, and with money."""
+        """Somebody comes back to what is archived: with an old key, and with money; or wants to be forgotten."""
         made = []
         for order_id, order in self.told.orders.items():
             name = f"late {order['key']}"
@@ -171,19 +364,36 @@ class Traffic:
                 again = partial(self._place_quietly, customer, order["key"], order["body"])
                 made.append(Command(f"{name}: asks again with its key", self._at(name), again))
             if self.chance.happens(0.2, name, "money"):
-                pay = partial(self.provider.pay, order_id, order["total"])
+                pay = partial(self._pay_archived, name, order_id, order["total"])
                 made.append(Command(f"{name}: pays an archived order", self._at(name), pay))
+        if self.chance.happens(0.4, "somebody leaves late"):
+            made.append(self._leaving("late leaving", self.chance.one_of(CUSTOMERS, "who leaves late")))
         return made
+
+    def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
+        """Money for an archived order; mostly somebody looks at it, and gives it back."""
+        self.provider.pay(order_id, amount)
+        payment_id = self.provider.intents[-1].id
+        if self.chance.happens(0.7, name, "looked at"):
+            self.people.tasks.pause(10 * MINUTE)
+            path = f"/orders/{order_id}/payments/{payment_id}/refund"
+            said = self.people.ask(STAFF, "POST", path, None, f"unmatched-{payment_id}")
+            self._note_strange(said, (200, 201, 404, 409), "giving back what matched nothing")
 
     # answers ----------------------------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
         said = self.people.ask(token, method, path, body)
-        self._note_strange(said, (status,), f"{method} {path}")
+        gone = (404, 409) if token.sub in self.leaving else ()
+        self._note_strange(said, (status, *gone), f"{method} {path}")
 
-    def _note_strange(self, said: Any, statuses: tuple[int, ...], what: str) -> None:
+    def _note_strange(self, said: Said | None, statuses: tuple[int, ...], what: str) -> None:
         """An answer that is none of these is strange; none at all is not."""
         if said is not None and said.status not in statuses:
             self.told.strange.append(f"{what} was answered {said.status}: {said.body}")
+
+
+def _one_more(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**line, "quantity": line["quantity"] + 1} for line in lines]
 
 
 def _listed(lines: list[dict[str, Any]]) -> str:

@@ -35,14 +35,15 @@ from tests.simulation.invariants import Steps, broken
 from tests.simulation.lambdas import Lambdas, apart, forget
 from tests.simulation.nature import Nature
 from tests.simulation.operators import Operator
-from tests.simulation.people import People, Provider, Warehouse
+from tests.simulation.people import People, Warehouse
 from tests.simulation.poison import Poison
+from tests.simulation.provider import Provider
 from tests.simulation.queues import Bus, Queue, Worker
 from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses
 from tests.simulation.streams import Reader, Stream
 from tests.simulation.table import Line, SimulatedTable
 from tests.simulation.tasks import Endless, Tasks
-from tests.simulation.template import switches, template
+from tests.simulation.template import deployed, switches
 from tests.simulation.traffic import Command, Traffic
 from tests.simulation.wire import Service, Wire
 
@@ -50,8 +51,8 @@ OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
 DUST_SETTLES_SECONDS = 7 * HOUR
 """Longer than anything is tried again by itself: a stream record grows too old in six hours, a message sooner."""
-CLEARING_UPS = 6
-"""How often there may be something left to clear up after the last time."""
+CLEARING_UPS = 24
+"""How often there may be something left to clear up after the last time: the provider takes up to a week."""
 PEPPER = "pepper of the simulation"
 
 _tables = itertools.count(1)
@@ -68,15 +69,15 @@ class World:
     def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None) -> None:
         self.seed, self.only = seed, only
         self.chance = chance = Chance(seed)
-        self.template = template()
+        self.template = deployed(chance.one_of)
         self.trace: list[tuple[float, str, str]] = []
         self.tasks = tasks = Tasks(chance, OPENS_AT, apart)
         self.faults = faults = Faults(chance, only, off=True, told=lambda strike: self.note("fault", strike.name))
         name = f"simulated-{next(_tables)}"
-        self.table = SimulatedTable(engine, _line(str(engine.directory), engine), name, lambda: tasks.now)
+        self.table = SimulatedTable(_line(str(engine.directory), engine), name, lambda: tasks.now)
         self.stream = Stream()
         self.lambdas = Lambdas(tasks, chance, faults, self.template, self._is_broken, self.note)
-        self.s3 = S3()
+        self.s3 = S3(may_change=lambda bucket: bucket == self.template.failures and self._is("erasure"))
         self.queues = self._queues()
         self.bus = Bus(self.template.rules, self.queues, tasks, chance, faults)
         self.ses = Ses(tasks)
@@ -101,7 +102,7 @@ class World:
             note=self.note,
         )
         self.people = People(tasks, chance, self.lambdas, self.note)
-        self.provider = Provider(self.people, faults)
+        self.provider = Provider(self.people, faults, chance)
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = Warehouse(self.people, self.queues[foreign], faults)
@@ -118,10 +119,14 @@ class World:
             self._tell,
             self.stream.append,
             self.nature.look_ahead,
+            self.traffic.hear,
         ]
 
     def _is_broken(self, function: str) -> bool:
         return function in self.nature.broken
+
+    def _is(self, function: str) -> bool:
+        return self.tasks.process is not None and self.tasks.process.name == function
 
     def _queues(self) -> dict[str, Queue]:
         queues = {
@@ -136,6 +141,7 @@ class World:
     def _services(self) -> dict[str, Service]:
         api = self.template.functions["api"].environment
         secrets = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
+        secrets[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
             "dynamodb": DynamoDB(self.table, self.chance),
             "s3": self.s3,
@@ -202,6 +208,7 @@ class World:
         yield YEAR
         self._go_wrong("late", self.tasks.now, HOUR, self.traffic.late())
         yield self.tasks.now + 4 * DAY
+        yield self.tasks.now + 16 * DAY
 
     def _go_wrong(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[Command]) -> None:
         """Let faults strike from here on, and people do what they set out to."""
@@ -221,7 +228,7 @@ class World:
         self.faults.off = True
         for _ in range(CLEARING_UPS):
             self.tasks.run(self.tasks.now + DUST_SETTLES_SECONDS)
-            if not self.operator.clear_up():
+            if not self.operator.clear_up() and not self.provider.is_busy:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
@@ -246,6 +253,10 @@ class World:
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
+        def provider(_url: str, secret_name: str) -> Provider:
+            assert wiring.secret(secret_name, int(self.tasks.now // wiring.SECRETS_KEPT_SECONDS))
+            return self.provider
+
         kept = random.getstate()
         random.seed(self.seed)  # botocore's own jitter
         logging.disable(logging.CRITICAL)
@@ -255,6 +266,7 @@ class World:
                 mock.patch.dict(os.environ, self.template.environment(self.table.name)),
                 mock.patch.object(wiring, "client", self.wire.client),
                 mock.patch.object(wiring, "shop", shop),
+                mock.patch.object(wiring, "provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
             ):
                 yield

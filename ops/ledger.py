@@ -1,0 +1,82 @@
+"""Whether every account's balance is what its ledger says: one sweep over the table, then a look at each account.
+
+Reads only. An account may move meanwhile: it is read before its entries, whatever came after is not held against it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from functions.dynamodb.images import Unreadable
+from functions.dynamodb.keys import BadKey
+from functions.dynamodb.store import Table
+from functions.model.entities import Account, Entry
+from functions.model.patterns import A22b, A22c
+from functions.model.table import ACCOUNT
+
+PAGE = 500
+"""Items a page of the sweep: a short burst on the table, however much it is allowed on average."""
+NAMED = 5
+"""How many of a ledger's gaps are named."""
+
+
+def accounts(table: Table, units_per_second: float) -> Iterator[str]:
+    """The id of each account of which there is anything, by a Scan that reads so many units a second at most."""
+    prefix = ACCOUNT.templates("main")[0].prefix
+    seen: set[str] = set()
+    request: dict[str, Any] = {
+        "TableName": table.name,
+        "Limit": PAGE,
+        "FilterExpression": "begins_with(PK, :prefix)",
+        "ProjectionExpression": "PK",
+        "ExpressionAttributeValues": {":prefix": {"S": prefix}},
+        "ReturnConsumedCapacity": "TOTAL",
+    }
+    while True:
+        page = table.client.scan(**request)
+        ids = dict.fromkeys(item["PK"]["S"].removeprefix(prefix) for item in page["Items"])
+        yield from (id for id in ids if id not in seen)
+        seen |= ids.keys()
+        if "LastEvaluatedKey" not in page:
+            return
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        table.sleep(page["ConsumedCapacity"]["CapacityUnits"] / units_per_second)
+
+
+def faults(table: Table, account_id: str) -> list[str]:
+    """What is wrong with an account and its ledger, a sentence each; nothing where they are balanced."""
+    try:
+        account = table.get(A22b, account_id=account_id)
+        entries = [
+            item for item in map(table.read, table.partition(A22c, account_id=account_id)) if isinstance(item, Entry)
+        ]
+        latest = table.get(A22b, account_id=account_id)
+    except (Unreadable, BadKey) as error:
+        return [f"cannot be read: {error}"]
+    if account is None or latest is None:
+        return [f"there is none, but it has {len(entries)} entries"]
+    entries.sort(key=lambda entry: entry.version)
+    known = [entry for entry in entries if entry.version <= account.version]
+    found = list(_wrong(account, known))
+    if later := [entry.version for entry in entries if entry.version > latest.version]:
+        found.append(f"its version is {latest.version}, but it has {_named('entry', 'entries', later)}")
+    return found
+
+
+def _wrong(account: Account, entries: Sequence[Entry]) -> Iterator[str]:
+    if gaps := sorted({*range(1, account.version + 1)} - {entry.version for entry in entries}):
+        yield f"{_named('entry', 'entries', gaps)} of {account.version} missing"
+    total = sum(entry.amount for entry in entries)
+    if total != account.balance:
+        yield f"its balance is {account.balance}, its entries make {total}"
+    if account.balance < 0:
+        yield f"its balance is {account.balance}, below zero"
+    balances = {0: 0} | {entry.version: entry.balance for entry in entries}
+    for entry in entries:
+        before = balances.get(entry.version - 1)
+        if before is not None and before + entry.amount != entry.balance:
+            yield f"entry {entry.version} is of {entry.amount}, from {before} to {entry.balance}"
+
+
+def _named(one: str, many: str, versions: Sequence[int]) -> str:
+    names = ", ".join(map(str, versions[:NAMED])) + (", …" if len(versions) > NAMED else "")
+    return f"{one if len(versions) == 1 else many} {names}"

@@ -1,0 +1,198 @@
+"""The clients of botocore: made once for a process (that takes longer than a thousand calls), and rid of what nobody
+looks at whose requests never leave: signatures, the user agent, ids and traces of calls, the choice of an endpoint.
+
+What makes a call succeed, fail or happen again is botocore's own: its hooks, its retries and their quota, checksums,
+what it writes for a request, what it reads from an answer or an error. Where it asks of each attribute of an item what
+that might be, it is told here to look what it is.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from io import BytesIO
+from typing import Any, cast
+
+import boto3
+from botocore import UNSIGNED
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+from botocore.endpoint import Endpoint
+from botocore.handlers import add_recursion_detection_header
+from botocore.hooks import first_non_none_response
+from botocore.parsers import JSONParser, ResponseParserFactory
+from botocore.retries.quota import RetryQuota
+from botocore.retries.standard import register_retry_handler
+from botocore.serialize import JSONSerializer
+
+from functions import wiring
+from local.engine import CREDENTIALS, REGION
+
+CHEAP = Config(
+    parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
+)
+PLAIN = "http://aws.invalid"
+"""Without TLS botocore sends its checksums as headers, and bodies as they are."""
+ATTRIBUTE = "AttributeValue"
+ASKED = "asked"
+AS_IT_IS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
+"""The kinds of attributes that are the same in Python as on the wire."""
+
+
+class Request(AWSPreparedRequest):
+    """A request as it would be sent, but unsigned. `asked`: what its body says, where it says it in JSON."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
+        if ASKED in params:
+            self.asked = params[ASKED]
+
+    @cached_property
+    def asked(self) -> Any:
+        return json.loads(cast(bytes, self.body))
+
+
+class Response(AWSResponse):
+    """An answer as it came."""
+
+    def __init__(self, url: str, status_code: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.url, self.status_code, self.headers = url, status_code, cast(Any, headers)
+        self.raw, self._content = cast(Any, BytesIO(body)), body
+
+
+Answering = Callable[[str, str, Request], Response]
+"""What a request of a service, of an operation, is answered with; it raises what botocore would for a network."""
+_reached: list[Answering] = []
+_quotas: list[RetryQuota] = []
+
+
+def reach(answering: Answering) -> None:
+    """From now on this answers what any client asks, and all have their retries still to spend."""
+    _reached[:] = [answering]
+    for quota in _quotas:
+        quota.release(quota.INITIAL_CAPACITY)
+
+
+@cache
+def client(service: str) -> Any:
+    """The client of a service."""
+    config = wiring.TIMEOUTS.merge(CHEAP)
+    made = boto3.client(service, endpoint_url=PLAIN, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
+    model, events = made.meta.service_model, made.meta.events
+    id = model.service_id.hyphenize()
+    endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
+    made._endpoint = endpoint(PLAIN, id, events, ResponseParserFactory(), made._endpoint.http_session)
+    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # what wraps it is for the user agent
+    made._ruleset_resolver = _Buckets(made._ruleset_resolver) if service == "s3" else None
+    if service == "dynamodb":
+        made._serializer = SERIALIZER
+    events.unregister("before-call", add_recursion_detection_header)
+    events.unregister(f"needs-retry.{id}", unique_id=f"retry-config-{id}")
+    handler: Any = register_retry_handler(made, made.meta.config.retries["total_max_attempts"])
+    _quotas.append(handler._retry_quota._quota)
+
+    def answer(request: Request, event_name: str, **_: Any) -> Response:
+        return _reached[0](service, event_name.rpartition(".")[2], request)
+
+    events.register(f"before-send.{id}", answer)
+    return made
+
+
+class _Buckets:
+    """The endpoint of each bucket, resolved once. Every other service has one, which its client knows."""
+
+    def __init__(self, resolver: Any) -> None:
+        self._resolver = resolver
+        self._found: dict[str, Any] = {}
+
+    def construct_endpoint(self, operation_model: Any, call_args: Any, request_context: Any) -> Any:
+        bucket = call_args["Bucket"]
+        if bucket not in self._found:
+            found = self._resolver.construct_endpoint(operation_model, call_args, request_context)
+            self._found[bucket] = found._replace(properties={})  # how to sign
+        return self._found[bucket]
+
+
+class _Endpoint(Endpoint):
+    def create_request(self, params: Any, operation_model: Any = None) -> Request:
+        return Request(params)
+
+    def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
+        """What a service is told of retries; ours do not listen."""
+
+    def _needs_retry(
+        self: Any,
+        attempts: int,
+        operation_model: Any,
+        request_dict: Any,
+        response: Any = None,
+        caught_exception: Any = None,
+    ) -> Any:
+        """What went well is done; all else is botocore's to judge."""
+        if response is not None and response[0].status_code == 200:
+            return False
+        return cast(Any, super())._needs_retry(attempts, operation_model, request_dict, response, caught_exception)
+
+
+class _JsonEndpoint(_Endpoint):
+    """The same for services that speak JSON: between the wire and the parser nobody else has anything to do."""
+
+    def _get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
+        try:
+            event = f"before-send.{self._endpoint_prefix}.{operation_model.name}"
+            answer = first_non_none_response(self._event_emitter.emit(event, request=request))
+        except Exception as error:  # noqa: BLE001  as botocore does: a failure of the network
+            return None, error
+        told = {"headers": answer.headers, "status_code": answer.status_code, "context": {}, "body": answer.content}
+        parsed = PARSER.parse(told, operation_model.output_shape)
+        if answer.status_code >= 300:
+            self._add_modeled_error_fields(told, parsed, operation_model, PARSER)
+        return (answer, parsed), None
+
+
+class _Parser(JSONParser):
+    """Gives the attributes of an item in the order of their names: the engine has them in another order each time."""
+
+    def _handle_map(self: Any, shape: Any, value: Any) -> Any:
+        within = shape.value
+        if within.name != ATTRIBUTE:
+            return cast(Any, super())._handle_map(shape, value)
+        return {
+            name: one if next(iter(one)) in AS_IT_IS else self._handle_structure(within, one)
+            for name, one in sorted(value.items())
+        }
+
+    def _handle_structure(self: Any, shape: Any, value: Any) -> Any:
+        if shape.name != ATTRIBUTE:
+            return cast(Any, super())._handle_structure(shape, value)
+        ((kind, held),) = value.items()
+        return {kind: self._parse_shape(shape.members[kind], held)}
+
+
+PARSER = _Parser()
+
+
+class _Serializer(JSONSerializer):
+    """Keeps what it has put together, so that nobody has to read it out of the body again."""
+
+    def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
+        return super().serialize_to_request(parameters, operation_model) | {ASKED: self._asked}
+
+    def _serialize_type_structure(self: Any, serialized: Any, value: Any, shape: Any, key: Any) -> None:
+        if key is None:
+            self._asked = serialized
+        cast(Any, super())._serialize_type_structure(serialized, value, shape, key)
+
+    def _serialize_type_map(self: Any, serialized: Any, value: Any, shape: Any, key: Any) -> None:
+        within = shape.value
+        if within.name != ATTRIBUTE:
+            cast(Any, super())._serialize_type_map(serialized, value, shape, key)
+            return
+        serialized[key] = into = {}
+        for name, one in value.items():
+            if next(iter(one)) in AS_IT_IS:
+                into[name] = one
+            else:
+                self._serialize_type_structure(into, one, within, name)
+
+
+SERIALIZER = _Serializer()

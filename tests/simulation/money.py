@@ -1,0 +1,152 @@
+"""What must hold of money when the dust has settled: payments, refunds, credit, discounts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from functions.model.entities import SOLD
+from functions.model.table import BY_TYPE
+from tests.simulation.book import Book, Owned
+from tests.simulation.provider import GivenBack
+from tests.simulation.traffic import DISCOUNTS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+BESIDE_THE_ORDER = ("EXCESS", "LATE", "UNMATCHED")
+"""Why money goes back that never counted for the order it came for."""
+KEEPS_NOTHING = ("CANCELLED", "LAPSED")
+
+
+def money_is_kept(world: World, book: Book) -> Iterator[str]:
+    """Every payment the provider has told of is kept once; what came for an order is paid for it, or goes back; an
+    order that was sold is paid, one that ended early keeps nothing."""
+    for intent in world.provider.intents:
+        kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
+        if [payment.amount for payment in kept] != [intent.amount]:
+            yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
+        elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
+            yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
+    for owned in book.orders.values():
+        if owned.order is not None:
+            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _wrong_with_order(owned))
+
+
+def _wrong_with_order(owned: Owned) -> Iterator[str]:
+    order = owned.order
+    refunds = owned.all("Refund")
+    matched = {p.payment_id: p.amount for p in owned.all("Payment") if p.status in ("CAPTURED", "REFUNDED")}
+    came = sum(matched.values())
+    beside = sum(r.amount for r in refunds if r.why in BESIDE_THE_ORDER and r.payment_id in matched)
+    back = sum(refund.amount for refund in refunds if refund.why not in BESIDE_THE_ORDER)
+    if came != order.paid + beside:
+        yield f"had {came}, is paid with {order.paid}, and {beside} go back beside it"
+    if back != order.refunded or order.refunded > order.paid:
+        yield f"says {order.refunded} of {order.paid} go back, its refunds are {back}"
+    if owned.status in SOLD and order.paid != order.total:
+        yield f"costs {order.total} and is paid with {order.paid}"
+    if owned.status in KEEPS_NOTHING and order.paid != order.refunded:
+        yield f"keeps {order.paid - order.refunded}"
+    if not 0 <= order.paid <= order.total:
+        yield f"costs {order.total} and took {order.paid}"
+
+
+def refunds_are_settled(world: World, book: Book) -> Iterator[str]:
+    """Each refund is done or failed, and was done once, as the provider's own books have it.
+
+    Excused: one that the provider could not keep given when its order was archived by then, which somebody is told of.
+    """
+    given: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for one in world.provider.given:
+        if one.status == "pending":
+            yield f"{one.id} is still pending at the provider"
+        elif one.status == "succeeded" or _was_archived(world, one):
+            given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
+    for order_id, _, refunds in book.money():
+        for refund in refunds:
+            there = given.pop((order_id, refund.refund_id), [])
+            done = refund.status == "SUCCEEDED" and refund.account_id is None
+            if refund.status not in ("SUCCEEDED", "FAILED"):
+                yield f"refund {refund.refund_id} of order {order_id} is {refund.status}"
+            elif there != ([refund.amount] if done else []):
+                yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider gave {there}"
+    yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
+
+
+def _was_archived(world: World, one: GivenBack) -> bool:
+    """Whether a refund's order had gone into the archive before it failed."""
+    versions = world.table.history.get((f"ORDER#{one.metadata['order_id']}", "ORDER"), [])
+    archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
+    return bool(archived) and one.failed_at > archived[0] and one.metadata["refund_id"] not in _beside_stubs(world)
+
+
+def _beside_stubs(world: World) -> set[str]:
+    return {image["refund_id"]["S"] for image in world.table.of_type("Refund")}
+
+
+def payments_give_back_what_they_brought(world: World, book: Book) -> Iterator[str]:
+    """Each payment says how much of it was given back, which is never more than it was."""
+    for _, payments, refunds in book.money():
+        for payment in payments:
+            own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+            if sum(refund.amount for refund in own) > payment.amount:
+                yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
+            back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
+            if payment.refunded != back:
+                yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
+            if (payment.status == "REFUNDED") != (0 < payment.amount == back):
+                yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
+
+
+def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
+    """Each account holds what its entries say, which have no gap; all together hold what was issued, and came back,
+    less what was paid."""
+    entries: dict[str, list[Any]] = defaultdict(list)
+    for entry in book.entries():
+        entries[entry.account_id].append(entry)
+    for image in world.table.of_type("Account"):
+        account = BY_TYPE["Account"].read(image)
+        own = sorted(entries.pop(account.account_id, []), key=lambda entry: entry.version)
+        if [entry.version for entry in own] != list(range(1, account.version + 1)):
+            yield f"account {account.account_id} of version {account.version} has {[e.version for e in own]}"
+        if sum(entry.amount for entry in own) != account.balance or account.balance < 0:
+            yield f"account {account.account_id} holds {account.balance}, its entries {[e.amount for e in own]}"
+    yield from (f"account {id} is not there, and has entries" for id in entries)
+    moved: Counter[str] = Counter()
+    for entry in book.entries():
+        moved[entry.reason] += entry.amount
+    told = world.traffic.told
+    if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
+        yield f"{told.issued} were issued, the ledgers say {moved['ISSUED']}"
+    if moved["TRANSFERRED"]:
+        yield f"transfers made {moved['TRANSFERRED']}"
+    paid = sum(p.amount for _, payments, _ in book.money() for p in payments if p.method == "CREDIT")
+    if moved["PAID"] != -paid:
+        yield f"{paid} were paid with credit, the ledgers say {moved['PAID']}"
+    back = sum(
+        refund.amount
+        for _, _, refunds in book.money()
+        for refund in refunds
+        if refund.status == "SUCCEEDED" and refund.account_id is not None
+    )
+    if moved["REFUNDED"] != back:
+        yield f"{back} were refunded to credit, the ledgers say {moved['REFUNDED']}"
+
+
+def discounts_add_up(world: World, book: Book) -> Iterator[str]:
+    """A limited code is redeemed as often as orders have it that did not end early."""
+    for code, (_, limit, _) in DISCOUNTS.items():
+        parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
+        left = sum(int(part["left"]["N"]) for part in parts)
+        have = [
+            owned.id
+            for owned in book.orders.values()
+            if owned.order is not None
+            and owned.order.discount is not None
+            and owned.order.discount.code == code
+            and owned.status not in KEEPS_NOTHING
+        ]
+        if parts and limit - left != len(have):
+            yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"
