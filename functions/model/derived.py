@@ -114,8 +114,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_summary),
 )
 LOGS: tuple[Log[Any, Any], ...] = (
-    Log(t.ORDER, t.TIMELINE, timeline, gapless=True),
     Log(t.ORDER, t.ACTIVITY, activity),
+    Log(t.ORDER, t.TIMELINE, timeline, gapless=True),  # the last to be written: the archive waits for this one alone
 )
 ENDED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The
