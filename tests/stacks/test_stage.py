@@ -58,7 +58,7 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
         ({"provider_url": "https://a.example/"}, "provider_url is 'https://a.example/': it must be like"),
         ({"stage": "prod", "provider_url": "http://a.example"}, "provider_url is 'http://a.example': it must be like"),
         ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': it must be like EUR:490"),
-        ({"shipping": "EUR:490,XXX:1"}, "shipping has 'XXX:1': it must be like EUR:490"),
+        ({"shipping": "EUR:490,AAA:1"}, "shipping has 'AAA:1': it must be like EUR:490"),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],
 )
