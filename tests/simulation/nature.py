@@ -111,7 +111,7 @@ class Nature:
 
     def _look_ahead_to_erasure(self, image: Image) -> None:
         """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
-        asked to be forgotten, after something of theirs was written, when all may be done; and one a day."""
+        asked to be forgotten, after something of theirs was written, when all may be done; and one in five days."""
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
             if image["status"]["S"] == "ERASED":
@@ -124,14 +124,17 @@ class Nature:
 
     def _erase_at(self, moment: float) -> None:
         for due in (int(moment // HOUR) + 1, int(moment // HOUR) + 2):
-            if due not in self._erasures_due:
-                self._erasures_due.add(due)
-                self.tasks.at(due * HOUR, partial(self._erase, due * HOUR))
+            self._erase_once(due)
+
+    def _erase_once(self, hour: int) -> None:
+        if hour not in self._erasures_due:
+            self._erasures_due.add(hour)
+            self.tasks.at(hour * HOUR, partial(self._erase, hour * HOUR))
 
     def _erase(self, moment: float) -> None:
         if not self._erasing:
             return
-        self._erase_at(moment + DAY)
+        self._erase_once((int(moment // DAY) + 5) * 24)
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def done(outcome: Outcome) -> None:

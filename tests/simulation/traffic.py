@@ -19,7 +19,8 @@ PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug
 BACKORDERED = "rug"
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """Percent, how often it may be redeemed, parts of that."""
-ORDERS = 8
+ORDERS = (5, 8)
+"""At least, and at most."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "overpaid", "paid in part", "never paid", "cancelled",
 )  # fmt: skip
@@ -88,8 +89,8 @@ class Traffic:
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[Command]:
         """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
-        made = [self._order(number) for number in range(ORDERS)]
-        made += [self._other(number) for number in range(self.chance.whole(3, 8, "others"))]
+        made = [self._order(number) for number in range(self.chance.whole(*ORDERS, "orders"))]
+        made += [self._other(number) for number in range(self.chance.whole(2, 6, "others"))]
         if self.chance.happens(0.3, "somebody leaves"):
             made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
