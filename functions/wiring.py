@@ -31,9 +31,13 @@ TIMEOUTS = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard"
 @cache
 def client(service: str) -> Any:
     """The client of an AWS service: one per Lambda, made at its first call."""
+    return boto3.client(service, config=config(service))  # type: ignore[call-overload]  # it is not a literal here
+
+
+def config(service: str) -> Config:
+    """How patient the client of a service is."""
     # A mail whose answer is lost must not be sent again by the client, but when its claim has run out.
-    config = TIMEOUTS.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else TIMEOUTS
-    return boto3.client(service, config=config)  # type: ignore[call-overload]  # the service is not a literal here
+    return TIMEOUTS.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else TIMEOUTS
 
 
 def shop(table_name: str, **settings: Any) -> Shop:

@@ -75,7 +75,7 @@ def reach(answering: Answering) -> None:
 @cache
 def client(service: str) -> Any:
     """The client of a service."""
-    config = wiring.TIMEOUTS.merge(CHEAP)
+    config = wiring.config(service).merge(CHEAP)
     made = boto3.client(service, endpoint_url=PLAIN, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
     model, events = made.meta.service_model, made.meta.events
     id = model.service_id.hyphenize()

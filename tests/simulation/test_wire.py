@@ -5,12 +5,14 @@ from base64 import b64encode
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import botocore.endpoint
 import pytest
 from botocore.exceptions import ClientError
 from botocore.parsers import JSONParser
 from botocore.serialize import JSONSerializer
 
+from functions import wiring
 from local.engine import Engine
 from tests.simulation import clients
 from tests.simulation.clients import Request, Response
@@ -104,3 +106,10 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
         made = [attempts() for _ in range(100)]
         assert made[0] == 4
         assert made[-1] == 1
+
+
+@pytest.mark.parametrize("service", ["dynamodb", "s3", "events", "sesv2"])
+def test_a_client_tries_as_often_as_the_functions_own(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    own = boto3.client(service, config=wiring.config(service))  # type: ignore[call-overload]
+    assert clients.client(service).meta.config.retries == own.meta.config.retries
