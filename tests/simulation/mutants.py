@@ -1,283 +1,135 @@
-"""Faults planted in the product: each must be seen by the invariants within its number of seeds.
+"""Faults planted in the product: each must be seen by the invariants within its number of seeds, and each invariant is
+the only one that sees some fault: without it that one would go into the product unseen."""
 
-A mutant is the smallest change that a tired person could make; `plant` makes it, and undoes it when it is left.
-"""
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any
-from unittest import mock
-
-from functions import archive, copies, erasure, fulfilment, relay, wiring
+from functions import archive, copies, erasure, lapse, objects, relay, wiring
+from functions.api import problems
 from functions.dynamodb import writes
 from functions.dynamodb.streams import Batch
-from functions.model import changes, entities
+from functions.model import changes, derived, errors
 from functions.model import table as t
-from functions.model.patterns import A12
-from functions.model.states import moved
 from functions.notifications import handler as mailing
 from functions.queues import Messages
-from functions.shop import (
-    accounts,
-    discounts,
-    ending,
-    invoices,
-    payments,
-    placing,
-    refunds,
-    settling,
-    shipments,
-    stock,
-)
-
-Plant = Callable[[], AbstractContextManager[Any]]
+from functions.shop import archive as closing
+from functions.shop import discounts, ending, invoices, payments, placing, settling, shipments, stock
+from tests.simulation import operators
+from tests.simulation import sabotage as s
+from tests.simulation.sabotage import Plant, instead
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`does`: what is wrong with it. `seeds`: within how many it must be caught."""
+    """`does`: what is wrong with it. `seeds`: within how many it must be caught, one after the other from 1 on.
+
+    `only`: the one invariant that sees it in these seeds; without it, all the others would have let it pass.
+    """
 
     name: str
     does: str
     plant: Plant
-    seeds: int = 40
+    seeds: int = 30
+    only: str = ""
 
 
-def _instead(target: Any, name: str, new: Any) -> Plant:
-    """Put something else in the place of an attribute."""
-    return lambda: mock.patch.object(target, name, new)
+def _but(kind: type[Exception]) -> Mapping[type[Exception], problems.Kind]:
+    return {one: answer for one, answer in problems.PROBLEMS.items() if one is not kind}
 
 
-def _unguarded(make: Callable[..., writes.Write[Any]]) -> Callable[..., writes.Write[Any]]:
-    """The same write without its condition."""
-
-    def made(*args: Any, **kwargs: Any) -> writes.Write[Any]:
-        write = make(*args, **kwargs)
-        left_out = ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
-        if write.kind == "Update":
-            request = {name: value for name, value in write.request.items() if name != "ConditionExpression"}
-            if ":read" in request["ExpressionAttributeValues"]:
-                request["ExpressionAttributeValues"] = {
-                    name: value for name, value in request["ExpressionAttributeValues"].items() if name != ":read"
-                }
-            names = request["ExpressionAttributeNames"]
-            used = request["UpdateExpression"]
-            request["ExpressionAttributeNames"] = {
-                token: name for token, name in names.items() if f"{token} " in f"{used} ".replace(",", " ")
-            }
-            values = request["ExpressionAttributeValues"]
-            request["ExpressionAttributeValues"] = {
-                token: value for token, value in values.items() if f"{token} " in f"{used} ".replace(",", " ")
-            }
-        else:
-            request = {name: value for name, value in write.request.items() if name not in left_out}
-        return replace(write, request=request)
-
-    return made
-
-
-# What each does instead -----------------------------------------------------------------------------------------------
-def _other_effect(row: Any, item: Any, **refused: Any) -> writes.Write[Any]:
-    if row is t.EFFECT:
-        item = replace(item, effect_id=f"{item.effect_id}{next(_NUMBERS)}")
-    return writes.put(row, item, **refused)
-
-
-_NUMBERS = itertools.count()
-
-
-def _publish_unseen(batch: Batch, entries: list[Any]) -> list[str]:
-    if entries:
-        wiring.client("events").put_events(Entries=[entry for _, entry in entries])
-    return []
-
-
-def _only_the_order(order: entities.Order, images: Sequence[Any]) -> bytes:
-    return _OBJECT(order, [image for image in images if image["type"]["S"] == "Order"])
-
-
-_OBJECT = archive.order_object
-
-
-def _ship_then_tell(shop: Any, order_id: str) -> entities.Shipment | None:
-    order = shop.table.get(A12, order_id=order_id)
-    if not isinstance(order, entities.Order) or order.status != "PAID":
-        return None
-    now = shop.instant()
-    shipment = entities.Shipment(
-        order_id=order_id,
-        shipment_id=f"{order_id}-{shop.new_id()}",
-        customer_id=order.customer_id,
-        status="REQUESTED",
-        quantities={id: line.quantity for id, line in order.lines.items()},
-        created_at=now,
-        updated_at=now,
-    )
-    shop.table.write(writes.put(t.SHIPMENT, shipment))
-    shop.table.write(writes.change(t.ORDER, order, moved(order, "fulfil", now)))
-    return shipment
-
-
-def _claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entities.Order) -> entities.Notification:
-    return entities.Notification(
-        customer_id=order.customer_id,
-        order_id=order.order_id,
-        effect_id=effect_id,
-        at=at,
-        event=event,
-        status="SENDING",
-        claim=shop.new_id(),
-        claimed_until=0,
-        ttl=int(shop.now().timestamp()) + 10**6,
-    )
-
-
-def _release_nothing(_: Any) -> Iterator[Any]:
-    return iter(())
-
-
-def _no_expiry(
-    shop: Any, before: entities.Order, after: entities.Order, why: Any, also: Sequence[writes.Write[Any]] = ()
-) -> entities.Order:
-    back = refunds.given_back(shop, before, before.paid - before.refunded, why)
-    ended = replace(after, refunded=before.refunded + back.amount)
-    released = (*stock.release(before), *discounts.released(before))
-    shop.table.write(writes.change(t.ORDER, before, ended), *released, *back.writes, *also)
-    return ended
-
-
-def _asked_anew(shop: Any, provider: Any, refund: entities.Refund) -> settling.AtProvider:
-    names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
-    key = f"{refund.refund_id}-{next(_NUMBERS)}"
-    made: settling.AtProvider = provider.refund(
-        key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
-    )
-    return made
-
-
-def _credited_before(shop: Any, *args: Any, **kwargs: Any) -> list[writes.Write[Any]]:
-    shop.table.write(*_CREDITED(shop, *args, **kwargs))
-    return []
-
-
-_CREDITED = accounts.credited
-
-
-def _counted_alone(shop: Any, order: entities.Order, came: entities.Payment) -> list[writes.Write[Any]]:
-    return [write for write in _COUNTED(shop, order, came) if write.row is not t.REFUND]
-
-
-_COUNTED = payments._counted
-
-
-def _all_is_left(there: Any, taken: Any) -> dict[str, int]:
-    return dict(there) if _LEFT(there, taken) else {}
-
-
-_LEFT = shipments._left
-
-
-def _nothing_back(*_: Any) -> refunds.GivenBack:
-    return refunds.GivenBack()
-
-
-def _id_of_delivery(*_: Any) -> str:
-    return f"{next(_NUMBERS):032}"
-
-
-def _swallow(self: Batch, record: Any, act: Callable[[Any], None]) -> None:
-    try:
-        act(record)
-    except Exception as error:  # noqa: BLE001  that is the mutant
-        self.failed(error, record)
-
-
-def _taken_without_look(order: entities.Order) -> Iterator[writes.Write[entities.Stock]]:
-    for write in _TAKE(order):
-        yield _unguarded(lambda write=write: write)()
-
-
-_TAKE = stock.take
-
-
-def _nothing_failed(self: Messages) -> dict[str, Any]:
-    return {"batchItemFailures": []}
-
-
+# fmt: off
 MUTANTS = (
-    Mutant(
-        "no version guard",
-        "an older copy overwrites a newer one",
-        _instead(copies, "put_newer", _unguarded(writes.put_newer)),
-    ),
-    Mutant("swallows failures", "a record that failed counts as done", _instead(Batch, "apply", _swallow)),
-    Mutant(
-        "ids of deliveries", "a change's id is another each time it comes", _instead(changes, "_id", _id_of_delivery)
-    ),
-    Mutant(
-        "ignores refused events", "PutEvents answered 200, so all is well", _instead(relay, "_publish", _publish_unseen)
-    ),
-    Mutant(
-        "forgets the Effect",
-        "the invoice's Effect is under another id each time",
-        _instead(invoices, "put", _other_effect),
-    ),
-    Mutant("short Effects", "an Effect lives shorter than the queues", _instead(invoices, "EFFECT_DAYS", 0)),
-    Mutant(
-        "numbers unguarded",
-        "the series' next number is taken without a look",
-        _instead(invoices, "change", _unguarded(writes.change)),
-    ),
-    Mutant(
-        "ships, then tells",
-        "shipment and order's state in two writes",
-        _instead(fulfilment, "request_shipment", _ship_then_tell),
-    ),
-    Mutant("claims nothing", "a mail is sent by whoever comes", _instead(mailing, "claim", _claim_nothing)),
-    Mutant(
-        "messages never fail", "a message that failed counts as done", _instead(Messages, "response", _nothing_failed)
-    ),
-    Mutant("goods are gone", "an order that ends unpaid keeps its goods", _instead(stock, "release", _release_nothing)),
-    Mutant("never expires", "an order that ends unpaid has no end", _instead(ending, "_end", _no_expiry)),
-    Mutant("sells what is not there", "stock is taken without a look", _instead(stock, "take", _taken_without_look)),
-    Mutant(
-        "a key is a new order",
-        "the order's id is not made of the key",
-        _instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()),
-    ),
-    Mutant(
-        "archives no children",
-        "an order's object holds the order alone",
-        _instead(archive, "order_object", _only_the_order),
-    ),
-    Mutant("asks anew", "a refund has another key each time", _instead(settling, "_asked", _asked_anew)),
-    Mutant(
-        "credits, then tells",
-        "an account has the money in a write of its own",
-        _instead(settling, "credited", _credited_before),
-    ),
-    Mutant(
-        "keeps what is too much",
-        "money that is not for the order is not given back",
-        _instead(payments, "_counted", _counted_alone),
-    ),
-    Mutant("keeps what was paid", "an order that ends early keeps it", _instead(ending, "given_back", _nothing_back)),
-    Mutant(
-        "codes are gone",
-        "an order that ends early keeps its redemption",
-        _instead(discounts, "released", _release_nothing),
-    ),
-    Mutant("sends it twice", "what is left of a shipment is all of it", _instead(shipments, "_left", _all_is_left)),
-    Mutant(
-        "forgets not all",
-        "an erasure leaves what is in the archive",
-        _instead(erasure, "_rewrite", lambda *_: None),
-    ),
-    Mutant(
-        "forgets not what failed",
-        "an erasure leaves what is in the failure store",
-        _instead(erasure, "clean_failures", lambda *_: None),
-    ),
+    # orders and stock
+    Mutant("a key is a new order", "the order's id is not made of the key",
+           instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()), 2, "no_order_is_lost"),
+    Mutant("goods apart", "stock is written when the rest is done", s.in_two(t.STOCK)),
+    Mutant("goods are gone", "an order that ends unpaid keeps its goods",
+           instead(stock, "release", s.release_nothing), 2, "stock_adds_up"),
+    Mutant("sells what is not there", "stock is taken without a look",
+           instead(stock, "take", s.taken_without_look), 10, "stock_is_never_negative"),
+    Mutant("never expires", "an order that ends has no end", s.never(t.EXPIRY)),
+    Mutant("assumes nothing", "what nobody speaks of is never delivered",
+           instead(lapse, "unconfirmed", lambda *_: iter(())), 3, "nothing_waits_for_ever"),
+    # discounts and money
+    Mutant("codes are gone", "an order that ends early keeps its redemption",
+           instead(discounts, "released", s.release_nothing), 3, "discounts_add_up"),
+    Mutant("codes apart", "a redemption is written when the rest is done", s.in_two(t.REDEMPTIONS)),
+    Mutant("credit apart", "the ledger's entry is written when the rest is done", s.in_two(t.ENTRY)),
+    Mutant("balance apart", "an account's balance is written when the rest is done",
+           s.in_two(t.ACCOUNT)),
+    Mutant("a payment an event", "each event of a payment is another payment",
+           instead(payments, "record_payment", s.payment_of_the_event), 2, "money_is_kept"),
+    Mutant("keeps what is too much", "money that is not for the order is not given back",
+           instead(payments, "_counted", s.counted_alone), 2, "money_is_kept"),
+    Mutant("keeps what was paid", "an order that ends early keeps it", instead(ending, "given_back", s.nothing_back)),
+    Mutant("asks anew", "a refund has another key each time",
+           instead(settling, "_asked", s.asked_anew), 8, "refunds_are_settled"),
+    Mutant("forgets what is back", "a payment does not know what was given back of it",
+           instead(settling, "_moved", lambda *_, **__: []), 2, "payments_give_back_what_they_brought"),
+    Mutant("refunds apart", "a refund is written when the rest is done", s.in_two(t.REFUND)),
+    # invoices
+    Mutant("forgets the Effect", "the invoice's Effect is under another id each time",
+           instead(invoices, "put", s.other_effect), 6, "invoices_have_no_gaps"),
+    Mutant("short Effects", "an Effect lives shorter than the queues", instead(invoices, "EFFECT_DAYS", 0)),
+    Mutant("numbers unguarded", "the series' next number is taken without a look",
+           instead(invoices, "change", s.unguarded(writes.change))),
+    # parcels
+    Mutant("ships apart", "a shipment is written when its order says so", s.in_two(t.SHIPMENT)),
+    Mutant("sends it twice", "what is left of a shipment is all of it", instead(shipments, "_left", s.all_is_left)),
+    Mutant("one of each", "a shipment is asked for with one piece of each product",
+           instead(shipments, "_requested", s.one_of_each), 2, "parcels_hold_what_was_ordered"),
+    Mutant("stops unasked", "an order is cancelled under the warehouse's hands",
+           instead(ending, "cancel_order", s.stop_unasked), 16, "parcels_are_sent_once"),
+    Mutant("sent is delivered", "a shipment that is sent counts as delivered",
+           s.together(instead(shipments, "moved_shipment", s.sent_is_delivered),
+                      instead(shipments, "replace", s.counted_as_delivered)), 2, "states_move_as_allowed"),
+    # copies
+    Mutant("no version guard", "an older copy overwrites a newer one",
+           instead(copies, "put_newer", s.unguarded(writes.put_newer)), 10, "a_copy_never_goes_back"),
+    Mutant("leaves copies", "a copy of what is no more stays, if it is of an old version",
+           instead(copies, "delete_older", s.keep_whatever_the_version), 10, "snapshots_are_what_their_primaries_say"),
+    Mutant("forgets an event", "a log has no entry for a parcel that was sent",
+           instead(derived, "following", s.without(t.TIMELINE, "OrderShipped")), 2, "logs_have_no_gaps"),
+    Mutant("activity anew", "an entry of activity has another id each time",
+           instead(copies, "put", s.fresh_activity), 2, "activity_is_kept"),
+    Mutant("redrives as it was", "an old image is put into the copies again",
+           instead(operators, "redrive", s.put_as_it_was)),
+    # streams, queues, events
+    Mutant("from the latest on", "a mapping begins with what is written after it", s.mappings_begin("LATEST")),
+    Mutant("ids of deliveries", "a change's id is another each time it comes",
+           instead(changes, "_id", s.id_of_delivery)),
+    Mutant("swallows failures", "a record that failed counts as done", instead(Batch, "apply", s.swallow)),
+    Mutant("goes on", "later records of an item that failed are not held back",
+           instead(Batch, "holds", lambda *_: False), 10, "every_change_is_told"),
+    Mutant("ignores refused events", "PutEvents answered 200, so all is well",
+           instead(relay, "_publish", s.publish_unseen)),
+    Mutant("gives up what may heal", "an event that is refused for now is parked for good",
+           instead(relay, "NEVER_TAKEN", relay.NEVER_TAKEN | {"InternalFailure", "ThrottlingException"})),
+    Mutant("messages never fail", "a message that failed counts as done",
+           instead(Messages, "response", s.nothing_failed)),
+    Mutant("parks no payload", "what is put aside is its id alone",
+           instead(wiring, "parking", s.park_ids), 2, "poison_is_parked"),
+    # mails
+    Mutant("claims nothing", "a mail is sent by whoever comes", instead(mailing, "claim", s.claim_nothing)),
+    Mutant("wrong address", "a mail goes to another's address",
+           instead(mailing, "_send", s.send_to_another), 2, "mails_are_sent_once"),
+    # the archive
+    Mutant("archives without its log", "an order is archived before its log is complete",
+           instead(closing, "_unlogged", lambda *_: [])),
+    Mutant("archives no children", "an order's object holds the order alone",
+           instead(archive, "order_object", s.only_the_order), 2, "the_archive_holds_what_ended"),
+    Mutant("deletes first", "what is archived is deleted before the object is there",
+           instead(archive, "archive_order", s.delete_first)),
+    Mutant("overwrites", "an object takes the place of one that is there", instead(objects, "put_once", s.put_over)),
+    Mutant("one line", "of some activity that ends together one entry is archived",
+           instead(archive, "archive_activity", s.archive_one_line), 8, "activity_that_ended_is_archived"),
+    # who was forgotten
+    Mutant("forgets not all", "an erasure leaves what is in the archive",
+           instead(erasure, "_rewrite", lambda *_: None), 5, "who_was_forgotten_is_nowhere"),
+    Mutant("forgets not what failed", "an erasure leaves what is in the failure store",
+           instead(erasure, "clean_failures", lambda *_: None)),
+    # the API
+    Mutant("a key reused is a fault", "an answer that was meant is a 500",
+           instead(problems, "PROBLEMS", _but(errors.KeyReused)), 12, "every_answer_makes_sense"),
 )
+# fmt: on

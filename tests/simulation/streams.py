@@ -112,9 +112,11 @@ class Reader:
             switches=self.switches,
         )
         begins_at_end = resume is None and self.settings.starting_position == "LATEST"
-        self._read = {shard.id: len(shard.records) for shard in self.stream.shards} if begins_at_end else {}
+        self._read = {}
         self._expired = 0
         self._find_shards()
+        if begins_at_end:
+            self._read = {shard.id: len(shard.records) for shard in self.stream.shards}
         if resume is not None:
             for shard in self.stream.shards:
                 handled = resume.get(shard.id)

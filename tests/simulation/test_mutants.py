@@ -3,6 +3,7 @@
 import pytest
 
 from local.engine import Engine
+from tests.simulation.invariants import INVARIANTS
 from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.runs import run_seed
 
@@ -11,4 +12,12 @@ from tests.simulation.runs import run_seed
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_caught(engine: Engine, mutant: Mutant) -> None:
     with mutant.plant():
-        assert any(run_seed(engine, seed).violations for seed in range(1, mutant.seeds + 1)), mutant.does
+        verdicts = (run_seed(engine, seed) for seed in range(1, mutant.seeds + 1))
+        if mutant.only:
+            assert set().union(*(verdict.invariants for verdict in verdicts)) == {mutant.only}, mutant.does
+        else:
+            assert any(verdict.violations for verdict in verdicts), mutant.does
+
+
+def test_each_invariant_is_the_only_one_to_see_some_fault() -> None:
+    assert {mutant.only for mutant in MUTANTS} - {""} == {invariant.__name__ for invariant in INVARIANTS}
