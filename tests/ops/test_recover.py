@@ -1,0 +1,261 @@
+"""Recovery: what readers could not do is made good, by a record that was kept, or by the state alone."""
+
+import itertools
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, cast
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from functions import copies, relay, wiring
+from functions.dynamodb.streams import Permanent
+from functions.model import changes, events
+from functions.model.entities import Order, OrderStatus, TimelineEvent
+from functions.model.patterns import A12
+from functions.model.states import ORDER_TRANSITIONS, Transition
+from functions.model.table import ORDER
+from functions.shop import ending, returns
+from local.clock import expire_until
+from ops import recover
+from ops.recover import _history, _past, publisher, recover_copies, recover_reactions, redrive
+from tests.model.samples import order as sample
+from tests.shopfloor import ANN, STAFF, Shopfloor
+
+Details = list[Mapping[str, Any]]
+IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
+
+
+def order_of(floor: Shopfloor, order_id: str) -> Order:
+    return cast(Order, floor.shop.table.get(A12, order_id=order_id))
+
+
+def delivered_in_part_returned(floor: Shopfloor) -> str:
+    """An order that has been through seven states. Nobody reads the stream meanwhile but its workers."""
+    floor.open_shop()
+    order_id = floor.place("one", mug=2, pot=1)
+    floor.pay(order_id)
+    floor.settle(readers=("relay",))
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    returns.return_goods(floor.shop, STAFF, "back", order_id, {"mug": returns.Back(1, restock=True)})
+    floor.settle(readers=("relay",))
+    return order_id
+
+
+def derived(floor: Shopfloor) -> list[dict[str, Any]]:
+    """Every copy in the table."""
+    kinds = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+    images = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
+    found = [image for image in images if image["type"]["S"] in kinds]
+    return sorted(found, key=lambda image: [str(image.get(name)) for name in ("type", "version", "change_id", "PK")])
+
+
+def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What copies say, but for times, which the next change's stand for where there is no log, and for the version that
+    a copy has not changed since."""
+    told = ("type", "event", "status", "change_id", "customer_id", "product_id", "quantity", "returned", "total")
+    return sorted(({name: image.get(name) for name in told} for image in images), key=str)
+
+
+# by state -------------------------------------------------------------------------------------------------------------
+def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them(floor: Shopfloor) -> None:
+    order_id = delivered_in_part_returned(floor)
+    assert derived(floor) == []
+    assert recover_copies(floor.shop).unreadable == []
+    recovered = derived(floor)
+
+    for image in recovered:
+        floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
+    assert copies.handler({"Records": floor.seen}, None) == {"batchItemFailures": []}
+    made = derived(floor)
+
+    assert shown(recovered) == shown(made)
+    assert order_of(floor, order_id).version == sum(image["type"]["S"] == "TimelineEvent" for image in made)
+
+
+def test_recovering_copies_again_or_where_they_are_all_there_changes_nothing(floor: Shopfloor) -> None:
+    delivered_in_part_returned(floor)
+    recover_copies(floor.shop)
+    once = derived(floor)
+    floor.records()
+    recover_copies(floor.shop)
+    assert derived(floor) == once
+    assert floor.records() == []
+
+
+def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.pay(order_id)
+    told: Details = []
+    recover_reactions(floor.shop, told.extend)
+    paid = [record for record in floor.records() if record["dynamodb"]["NewImage"].get("status") == {"S": "PAID"}]
+    change = changes.read(paid[-1])
+    assert change is not None
+    mine = [detail for detail in told if detail["data"].get("order_id") == order_id]
+    assert events.detail(change) in mine
+    assert "OrderPlaced" not in [detail["type"] for detail in mine], "it has gone on since"
+
+
+def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_told(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.pay(order_id)
+    publish = publisher(floor.shop, wiring.client("events"), "shop")
+    floor.records()  # lost
+    for _ in range(3):
+        recover_reactions(floor.shop, publish)
+        floor.settle()
+    images = floor.partition(f"ORDER#{order_id}")
+    assert [sum(image["type"]["S"] == kind for image in images) for kind in ("Invoice", "Shipment")] == [1, 1]
+    assert len([mail for mail in floor.mails() if "paid" in mail.subject.lower() or "Paid" in mail.subject]) <= 1
+
+
+def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
+    floor.records()  # the end of its marker, lost
+    floor.ahead = timedelta(days=367)
+    assert order_of(floor, order_id).status == "CANCELLED"
+    recover_reactions(floor.shop, publisher(floor.shop, wiring.client("events"), "shop"))
+    floor.settle()
+    assert floor.shop.table.get(A12, order_id=order_id).object_key in floor.objects("archive")  # type: ignore[union-attr]
+
+
+def test_what_is_older_than_anybody_remembers_is_not_told_again(floor: Shopfloor) -> None:
+    floor.open_shop()
+    floor.place("one", mug=1)
+    floor.ahead = timedelta(days=400)
+    told: Details = []
+    recover_reactions(floor.shop, told.extend)
+    assert told == []
+
+
+def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopfloor) -> None:
+    floor.open_shop()
+    broken, sound = floor.place("one", mug=1), floor.place("two", mug=1)
+    key = {"PK": {"S": f"ORDER#{broken}"}, "SK": {"S": "ORDER"}}
+    floor.shop.table.client.update_item(
+        TableName=floor.shop.table.name,
+        Key=key,
+        UpdateExpression="SET #lines = :no",
+        ExpressionAttributeNames={"#lines": "lines"},
+        ExpressionAttributeValues={":no": {"S": "no"}},
+    )
+    assert recover_copies(floor.shop).unreadable == [(f"ORDER#{broken}", "ORDER")]
+    assert {image["order_id"]["S"] for image in derived(floor)} == {sound}
+
+
+# by record ------------------------------------------------------------------------------------------------------------
+def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_old_copy(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    (placed,) = [one for one in floor.records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
+    floor.pay(order_id)
+    floor.settle()
+    told: Details = []
+    redrive(floor.shop, told.extend, placed)
+    assert [detail["type"] for detail in told] == ["OrderPlaced"]
+    (summary,) = [image for image in derived(floor) if image["type"]["S"] == "OrderSummary"]
+    now = order_of(floor, order_id)
+    assert (summary["status"]["S"], int(summary["version"]["N"])) == (now.status, now.version)
+    timeline = [image["version"]["N"] for image in derived(floor) if image["type"]["S"] == "TimelineEvent"]
+    assert timeline == [str(version) for version in range(1, now.version + 1)]
+
+
+def test_a_record_of_an_archived_order_puts_nothing_into_its_partition_again(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    ending.cancel_order(floor.shop, ANN, order_id)
+    records = floor.records()
+    assert copies.handler({"Records": records}, None) == relay.handler({"Records": records}, None)
+    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
+    floor.settle()
+    left = floor.partition(f"ORDER#{order_id}")
+    assert [image["type"]["S"] for image in left] == ["ArchivedOrder"]
+    for record in records:
+        redrive(floor.shop, lambda _: None, record)
+    assert floor.partition(f"ORDER#{order_id}") == left
+
+
+# the way that an order has come ---------------------------------------------------------------------------------------
+@some.composite
+def lives(draw: some.DrawFn) -> list[tuple[str, str]]:
+    """The changes of an order and the states they led to: any walk through the table of states."""
+    status = "PENDING"
+    life = [("OrderPlaced", status)]
+    for _ in range(draw(some.integers(0, 11))):
+        moves: list[Transition] = [move for move in IN_TABLE if status in move.before]
+        if not moves:
+            break
+        move = draw(some.sampled_from(moves))
+        status = move.reached(status)
+        life.append((move.change, status))
+    return life
+
+
+def lived(life: list[tuple[str, str]]) -> Order:
+    return sample(status=life[-1][1], version=len(life))
+
+
+def logged(order: Order, life: list[tuple[str, str]], versions: set[int]) -> dict[int, TimelineEvent]:
+    found = {}
+    for version in versions:
+        event, status = life[version - 1]
+        change = _past(order, version, order.updated_at, event, status)
+        found[version] = TimelineEvent(
+            order_id=order.order_id,
+            at=change.at,
+            change_id=change.id,
+            event=event,
+            status=cast(OrderStatus, status),
+            version=version,
+        )
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(lives(), some.data())
+def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_have_been(
+    life: list[tuple[str, str]], data: some.DataObject
+) -> None:
+    order = lived(life)
+    known = data.draw(some.sets(some.integers(1, len(life))))
+    told = list(reversed(list(_history(order, logged(order, life, known)))))
+
+    assert [change.version for change in told] == list(range(1, len(life) + 1))
+    assert told[-1].after.status == order.status
+    for version in known:
+        assert (told[version - 1].name, told[version - 1].after.status) == life[version - 1]
+    for before, after in itertools.pairwise(change.after.status for change in told):
+        assert any(before in move.before and move.reached(before) == after for move in IN_TABLE), (before, after)
+    ids = [_past(order, version, order.updated_at, *one).id for version, one in enumerate(life, 1)]
+    assert [change.id for change in told] == ids, "an id is the version's, whatever it was"
+
+
+@settings(max_examples=100, deadline=None)
+@given(lives())
+def test_an_order_came_to_its_state_by_the_first_change_of_those_that_left_it_there(
+    life: list[tuple[str, str]],
+) -> None:
+    order = lived(life)
+    first = len(life)
+    while first > 1 and life[first - 2][1] == order.status:
+        first -= 1
+    whole = logged(order, life, set(range(1, len(life) + 1)))
+    with mock.patch.object(recover, "_logged", return_value=whole):
+        assert recover._reached(cast(Any, None), order).version == first
+
+
+def test_a_log_that_leads_nowhere_is_said_and_not_invented() -> None:
+    life = [("OrderPlaced", "PENDING"), ("OrderLapsed", "LAPSED"), ("OrderPaid", "PAID")]
+    order = lived(life)
+    with pytest.raises(Permanent, match="has no way of 3 versions to PAID"):
+        list(_history(order, logged(order, life, {1, 2})))
+    assert ORDER.read(ORDER.write(order)) == order
