@@ -23,6 +23,7 @@ from functions.model.reactions import REACTIONS
 from functions.notifications import handler as notifications
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
+from local.clock import expire_until
 from local.engine import REGION, Engine
 from local.mappings.records import is_unchanged, lambda_record
 from tests.provider import FakeProvider
@@ -70,6 +71,11 @@ class Shopfloor:
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
+
+    def wait(self, days: float) -> None:
+        """So many days pass; what has ended by then is deleted, as DynamoDB does it."""
+        self.ahead += timedelta(days=days)
+        expire_until(self.engine, self.shop.table.name, self.now())
 
     # the stream -------------------------------------------------------------------------------------------------------
     def records(self) -> list[dict[str, Any]]:

@@ -23,7 +23,6 @@ from functions.shop import (
     tenders,
 )
 from functions.shop.invoices import invoice_of_order
-from local.clock import expire_until
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
 
@@ -53,7 +52,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
         "Order", "Expiry", "Invoice", "OrderLine", "Payment", "Shipment", "TimelineEvent",
     }  # fmt: skip
 
-    expire_until(floor.engine, floor.shop.table.name, datetime.now(UTC) + timedelta(days=396))
+    floor.wait(days=396)
     floor.settle()
     stub = orders.order_by_id(floor.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
@@ -105,7 +104,7 @@ def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money
     assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [9]
 
     before = floor.partition(f"ORDER#{order_id}")
-    expire_until(floor.engine, floor.shop.table.name, datetime.now(UTC) + timedelta(days=396))
+    floor.wait(days=396)
     floor.settle()
     stub = orders.order_by_id(floor.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
@@ -145,7 +144,7 @@ def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: S
         assert floor.lapse(late.isoformat())["lapsed"] == 1
     floor.settle()
     assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [5]
-    expire_until(floor.engine, floor.shop.table.name, datetime.now(UTC) + timedelta(days=366))
+    floor.wait(days=366)
     floor.settle()
     assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
     assert len(floor.mails()) == 2

@@ -1,32 +1,41 @@
 """What the archive does to the table: close an order to every other writer, list what it owns, leave a stub.
 
-1. Once its log is complete and no money is on its way back, the order becomes ARCHIVING under its version; what is
+1. Once its log is complete and its money has come to rest, the order becomes ARCHIVING under its version; what is
 written beside it depends on the order as it was read, so whoever read it before decides anew (and a payment told of
-later than that stays with the stub). An order that was returned meanwhile has another end, and stays until then.
+later than that stays with the stub). An order that was returned meanwhile has another end, and one whose money may move
+yet is given another: both stay until then.
 2. Everything in its partition is read, consistently. 3. Once that lies in the archive, exactly what the object lists is
 deleted, and the order gives place to a small stub that stays for ever. Each step can be done again at any point.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from functions.dynamodb.images import Image
-from functions.dynamodb.writes import change, turn
+from functions.dynamodb.writes import Changed, change, turn
 from functions.model.derived import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import A12, C5, A12b
 from functions.model.states import moved
 from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, REFUND, TIMELINE
+from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 
 STAYS = {ORDER.type, INVOICE.type}
 """What an archived order leaves in the table: its stub, and its invoices, which the law wants kept and found."""
 ON_ITS_WAY: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The states of a refund that somebody still works on."""
+LOOKS_AGAIN_DAYS = 7
+"""How long the end of an order is put off while nobody can say when its money has come to rest."""
+BOUNCES_DAYS = 31
+"""For so long a refund to a card may still come back: https://docs.stripe.com/refunds#failed-refunds "can take up to 30
+days"."""
 
 
 class NotReady(Exception):
-    """The order's log is not complete yet, or money is still on its way back: the others will catch up."""
+    """The order's log is not complete yet, or a refund was begun just now: the others will catch up."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,10 @@ def close(shop: Shop, order_id: str) -> Estate | None:
         images = shop.table.partition(A12b, order_id=order_id)
         if missing := _unlogged(images, order.version):
             raise NotReady(f"versions {missing} of the order are not in its log")
-        _money_must_be_back(images)
+        if days := _moves_for_days(shop, images):
+            with suppress(Changed):  # it has another end by now
+                shop.table.write(expiry(shop, order, days))
+            return None
         shop.table.write(change(ORDER, order, after))
         return after
 
@@ -77,6 +89,18 @@ def _unlogged(images: Sequence[Image], version: int) -> list[int]:
     logs = {log.into.type for log in LOGS if log.gapless and log.of is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in range(1, version + 1) for log in logs if (log, number) not in seen})
+
+
+def _moves_for_days(shop: Shop, images: Sequence[Image]) -> int:
+    """For how many days money of the order may move yet: what works on it, or hears of it, must find it."""
+    refunds = [REFUND.read(image) for image in images if image["type"]["S"] == REFUND.type]
+    if any(refund.status in ON_ITS_WAY for refund in refunds):
+        return LOOKS_AGAIN_DAYS
+    done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
+    if not done:
+        return 0
+    since = shop.now() - datetime.fromisoformat(max(done))
+    return max(0, BOUNCES_DAYS - since.days)
 
 
 def _money_must_be_back(images: Sequence[Image]) -> None:

@@ -2,14 +2,12 @@
 
 import hashlib
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from functions import archive, copies, relay
 from functions.archive import restored
 from functions.model.entities import ArchivedOrder
 from functions.shop import orders
-from local.clock import expire_until
 from tests.shopfloor import ANN, Shopfloor
 
 Image = dict[str, Any]
@@ -34,7 +32,7 @@ def partition(floor: Shopfloor, order_id: str) -> list[Image]:
 
 def end(floor: Shopfloor, readers: tuple[Callable[..., Any], ...] = (copies.handler, relay.handler)) -> list[Message]:
     """The time of everything is over; what waits for the archive."""
-    expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
+    floor.wait(days=396)
     records = floor.records()
     for reader in readers:
         assert reader({"Records": records}, None) == {"batchItemFailures": []}
@@ -58,6 +56,11 @@ def objects(floor: Shopfloor, prefix: str) -> dict[str, bytes]:
 def owned(images: list[Image]) -> list[Image]:
     """What an archived order's object holds of its partition: all but the marker whose end started the archive."""
     return [image for image in images if image["type"]["S"] != "Expiry"]
+
+
+def is_left(floor: Shopfloor, order_id: str, before: list[Image]) -> None:
+    """Nothing of the order is archived, or gone."""
+    assert (owned(partition(floor, order_id)), objects(floor, "orders/")) == (owned(before), {})
 
 
 def is_archived(floor: Shopfloor, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:

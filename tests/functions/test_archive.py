@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from functions.archive import order_object, restored
 from functions.dynamodb import store
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import KeyReused
-from functions.shop import ending, orders, payments, placing, returns
-from tests.functions.archiving import deliver, end, handle, is_archived, objects, of_order, owned, partition
+from functions.shop import ending, orders, payments, placing, returns, settling
+from tests.functions.archiving import deliver, end, handle, is_archived, is_left, objects, of_order, owned, partition
 from tests.functions.faults import dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
@@ -195,14 +196,39 @@ def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_l
 ) -> None:
     refund_id = take_back(floor, order_id, mug=2, pot=1)
     set_refund(floor, order_id, refund_id, status)
-    (message,) = of_order(end(floor))
     before = partition(floor, order_id)
-    assert handle(message) == [message["messageId"]]
-    assert (partition(floor, order_id), objects(floor, "orders/")) == (before, {})
+    assert handle(*of_order(end(floor))) == []
+    is_left(floor, order_id, before)
     set_refund(floor, order_id, refund_id, "SUCCEEDED")
     before = partition(floor, order_id)
-    assert handle(message) == []
+    assert handle(*of_order(end(floor))) == []
     is_archived(floor, order_id, before, "RETURNED")
+
+
+def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(floor: Shopfloor, order_id: str) -> None:
+    refund_id = take_back(floor, order_id, mug=2, pot=1)
+    (first,) = of_order(end(floor))
+    settling.settle(floor.shop, floor.provider, order_id, refund_id)  # on the day of the order's end
+    before = partition(floor, order_id)
+    assert handle(first) == []
+    is_left(floor, order_id, before)
+    (marker,) = [image for image in partition(floor, order_id) if image["type"]["S"] == "Expiry"]
+    assert int(marker["ttl"]["N"]) == pytest.approx((floor.now() + timedelta(days=31)).timestamp(), abs=60)
+    assert handle(first) == [], "it has another end by now"
+    assert objects(floor, "orders/") == {}
+    assert handle(*of_order(end(floor))) == []
+    is_archived(floor, order_id, before, "RETURNED")
+
+
+def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(floor: Shopfloor, order_id: str) -> None:
+    lines = {"mug": returns.Back(2, restock=True)}
+    done = returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, lines, to="credit")
+    floor.settle(("copies",))
+    (message,) = of_order(end(floor))
+    settling.settle(floor.shop, floor.provider, order_id, done.result["refund_ids"][0])
+    before = partition(floor, order_id)
+    assert handle(message) == []
+    is_archived(floor, order_id, before, "PARTIALLY_RETURNED")
 
 
 def test_money_that_is_sent_anew_just_when_the_archive_comes_is_waited_for(floor: Shopfloor, order_id: str) -> None:
@@ -224,6 +250,7 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
     floor: Shopfloor, order_id: str
 ) -> None:
     (message,) = of_order(end(floor))
+    floor.ahead = timedelta()
     set_refund(floor, order_id, take_back(floor, order_id, mug=1), "SUCCEEDED")
     before = partition(floor, order_id)
     assert handle(message) == []
