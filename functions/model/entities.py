@@ -23,6 +23,9 @@ ErasureStatus = Literal["ERASING", "ERASED"]
 NotificationStatus = Literal["SENDING", "SENT"]
 SettingsName = Literal["notifications"]
 
+NEVER_COUNTED: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
+"""Why money goes back that never counted for the order it came for."""
+
 SHARDS = 4
 """Partitions a busy index key is spread over. Readers ask all of them, so it may be raised, never lowered."""
 
