@@ -148,7 +148,7 @@ def _no_expiry(
     return ended
 
 
-def _asked_anew(shop: Any, provider: Any, refund: entities.Refund) -> settling.AtProvider:
+def _asked_anew(shop: Any, provider: Any, refund: entities.Refund, held: str) -> settling.AtProvider:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
     made: settling.AtProvider = provider.refund(
