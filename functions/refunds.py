@@ -23,7 +23,8 @@ def give_back(shop: Shop, provider: Provider, wanted: Received) -> None:
     """Bring one refund where it goes."""
     order_id, refund_id = wanted.data.order_id, wanted.data.refund_id
     refund = settle(shop, provider, order_id, refund_id)
-    wiring.log.info(
+    tell = wiring.log.warning if refund and refund.status == "FAILED" else wiring.log.info  # a person must look
+    tell(
         "refunded",
         extra={
             "event": wanted.id,

@@ -125,7 +125,8 @@ class OrdersStack(Stack):
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
         refunding = env.Refunds(**self.on_table, **paying)
         refunds = self.function("refunds", refunding, no_dead_letters=BY_QUEUE, timeout_seconds=180)
-        refunds.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        refunds.may("dynamodb:GetItem", on=self.table.arn)
+        refunds.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         refunds.may("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
 
         archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)

@@ -60,7 +60,7 @@ def _diagram(row: Row[Any], transitions: Sequence[states.Transition]) -> Iterato
 
 
 def _after(move: states.Transition) -> str:
-    return move.after or f"as before; its `{move.by}` changes"
+    return move.after or f"as before; its `{move.by}` {'falls' if move.falls else 'changes'}"
 
 
 def _told(change: str) -> str:

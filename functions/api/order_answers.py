@@ -82,7 +82,7 @@ class OrderAnswer(Answer):
     """An order; money is in minor units. `archived`: all but what stands first lies in the archive.
 
     `total`: its goods less the discount, and `shipping`; `tax` is contained in it. `due`: what is still to be paid.
-    `refunded`: what of `paid` is given back, or about to be.
+    `refunded`: what of `paid` is given back, or about to be; `owed`: what is to be besides, but waits for a dispute.
     """
 
     order_id: str
@@ -101,6 +101,7 @@ class OrderAnswer(Answer):
     tax: TaxAnswer | None = None
     paid: int | None = None
     refunded: int | None = None
+    owed: int | None = None
     due: int | None = None
     delivered_at: str | None = None
 
@@ -128,6 +129,7 @@ class OrderAnswer(Answer):
             "tax": TaxAnswer.of(amounts.tax_in(item.total, item.tax_rate)),
             "paid": item.paid,
             "refunded": item.refunded,
+            "owed": item.owed,
             "due": item.total - item.paid if item.status == "PENDING" else 0,
             "delivered_at": item.delivered_at,
         }
@@ -164,7 +166,8 @@ class ShipmentAnswer(Answer):
 class ReturnAnswer(Answer):
     """Goods that came back: how many of each product, and how many of them can be sold again.
 
-    `amount` is given back for them; `shipping` is a part of that.
+    `amount` is given back for them, `owed` once the customer's bank does not dispute it any more; `shipping` is a part
+    of both together.
     """
 
     return_id: str
@@ -172,6 +175,7 @@ class ReturnAnswer(Answer):
     quantities: Mapping[str, int]
     restocked: Mapping[str, int]
     amount: int
+    owed: int = 0
     shipping: int
     currency: str
     created_at: str
@@ -198,7 +202,8 @@ class RefundAnswer(Answer):
 class PaymentAnswer(Answer):
     """A payment by card, as the provider told of it, or with credit. `refunded`: what of it has been given back.
 
-    `account_id`: where credit came from. `reason`: why it pays nothing.
+    `account_id`: where credit came from. `disputes`: whether each that the customer's bank opened is OPEN, WON or LOST;
+    a lost one has taken the payment. `reason`: why it pays nothing.
     """
 
     payment_id: str
@@ -208,6 +213,7 @@ class PaymentAnswer(Answer):
     refunded: int
     currency: str
     account_id: str | None
+    disputes: Mapping[str, str] | None
     reason: str | None
     updated_at: str
 

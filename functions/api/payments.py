@@ -2,6 +2,7 @@
 
 Payments and refunds are ours by the order_id (and refund_id) in their metadata. A dispute has metadata of its own,
 empty unless whoever runs the shop fills it in: without an order_id it is acknowledged and logged, and a person looks.
+So is an inquiry: no money is withdrawn for it. It may become a dispute, which the withdrawal opens.
 """
 
 import json
@@ -22,7 +23,7 @@ from functions.api.problems import BadSignature, Malformed, field_of, refuses, w
 from functions.api.routes import Router
 from functions.model.errors import KeyReused
 from functions.model.money import MOST_MINOR_UNITS
-from functions.shop import payments, settling
+from functions.shop import disputes, payments, settling
 from functions.shop.keyed import Answer as Kept
 
 T = TypeVar("T", bound=BaseModel)
@@ -62,7 +63,10 @@ class PaymentIntent(Theirs):
 
 
 class Dispute(Theirs):
-    """The customer's bank asks a payment back. `status`: won, lost, or warning_closed where it only inquired."""
+    """The customer's bank asks a payment back. `status`: won, lost, or warning_… as long as it only inquires.
+
+    https://docs.stripe.com/api/disputes/object
+    """
 
     id: ProviderId
     payment_intent: ProviderId | None = None
@@ -132,6 +136,9 @@ REFUND_STATES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "canceled": "failed",
 }
 """Of a refund, as the provider spells them: https://docs.stripe.com/api/refunds/object"""
+INQUIRY = "warning_"
+"""How the states of a dispute begin that is none yet, https://docs.stripe.com/api/disputes/object: "inquiries" of
+https://docs.stripe.com/disputes/how-disputes-work. The events: https://docs.stripe.com/api/events/types"""
 
 
 def _payment(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
@@ -163,12 +170,12 @@ def _dispute(event: ProviderEvent) -> Kept | None:
     ids = {"dispute_id": dispute.id, "payment_id": dispute.payment_intent, "event_id": event.id}
     wiring.log.warning("dispute", extra={**ids, "type": event.type, "status": dispute.status})
     order_id = _ours(dispute.metadata, "order_id")
-    if order_id is None or dispute.payment_intent is None:
+    if order_id is None or dispute.payment_intent is None or dispute.status.startswith(INQUIRY):
         return None
     closed: Literal["won", "lost"] = "lost" if dispute.status == "lost" else "won"
     outcome = closed if event.type == "charge.dispute.closed" else "opened"
-    told = payments.Disputed(dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason)
-    return payments.record_dispute(shop(), told)
+    told = disputes.Disputed(event.id, dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason)
+    return disputes.record_dispute(shop(), told)
 
 
 def _refund(event: ProviderEvent) -> Kept | None:
@@ -193,6 +200,7 @@ EVENTS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
     "payment_intent.payment_failed": _payment("failed"),
     "payment_intent.canceled": _payment("failed"),
     "charge.dispute.created": _dispute,
+    "charge.dispute.funds_withdrawn": _dispute,
     "charge.dispute.closed": _dispute,
     "refund.created": _refund,
     "refund.updated": _refund,

@@ -13,7 +13,7 @@ from functions.api.orders import Pieces, each_product_once
 from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
-from functions.model.errors import NotAllowed, ReturnWindowOver, TooMuch, WrongState
+from functions.model.errors import AlreadyExists, NotAllowed, ReturnWindowOver, TooMuch, WrongState
 from functions.model.patterns import RETURNS
 from functions.shop import returns
 from functions.shop.placing import MOST_PRODUCTS
@@ -59,13 +59,13 @@ class ReturnMade(ReturnAnswer):
 @router.post(
     "/orders/<order_id>/returns",
     status_code=201,
-    openapi_extensions=refuses(NotAllowed, WrongState, ReturnWindowOver, TooMuch),
+    openapi_extensions=refuses(NotAllowed, WrongState, ReturnWindowOver, TooMuch, AlreadyExists),
 )
 def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewReturn) -> Response[ReturnMade]:
     """Goods of a delivered order came back: once for each Idempotency-Key. For the warehouse and staff.
 
     What was paid for them is given back, less their share of a discount; of the whole order it is never more than what
-    is kept for it.
+    is kept for it, and what the customer's bank disputes waits until that is won.
     """
     lines = {line.product_id: returns.Back(line.quantity, line.restock) for line in new.lines}
     done = returns.return_goods(shop(), caller, key, order_id, lines, refund_shipping=new.refund_shipping, to=new.to)

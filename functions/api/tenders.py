@@ -55,7 +55,10 @@ def pay_with_credit(
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[PaymentAnswer]:
-    """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back."""
+    """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back.
+
+    Staff also sees money that matched no order, where there is none, or it is archived.
+    """
     return page(
         Asked(caller, PAYMENTS, (order_id,), cursor),
         lambda after: tenders.payments_of_order(shop(), caller, order_id, limit, after),

@@ -59,7 +59,10 @@ def _made(move: states.Transition, before: Any, after: Any) -> bool:
         return bool(move.after == after.status)
     if before.status not in move.before or move.reached(before.status) != after.status:
         return False
-    return bool(before.status != after.status or getattr(before, move.by) != getattr(after, move.by))
+    if before.status != after.status:
+        return True
+    was, now = getattr(before, move.by), getattr(after, move.by)
+    return bool(now < was if move.falls else now != was)
 
 
 def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Kind]:

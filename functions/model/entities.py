@@ -16,12 +16,16 @@ PaymentMethod = Literal["CARD", "CREDIT"]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
 RefundReason = Literal["CANCELLED", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
+DisputeStatus = Literal["OPEN", "WON", "LOST"]
 ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED", "CANCELLED"]
 AccountKind = Literal["GIFT_CARD", "STORE_CREDIT"]
 EntryReason = Literal["ISSUED", "PAID", "TRANSFERRED", "REFUNDED"]
 ErasureStatus = Literal["ERASING", "ERASED"]
 NotificationStatus = Literal["SENDING", "SENT"]
 SettingsName = Literal["notifications"]
+
+NEVER_COUNTED: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
+"""Why money goes back that never counted for the order it came for."""
 
 SHARDS = 4
 """Partitions a busy index key is spread over. Readers ask all of them, so it may be raised, never lowered."""
@@ -205,7 +209,8 @@ class Order:
     """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for.
 
     `total` is the goods less the discount, and shipping. `tax_rate`: in hundredths of a percent, contained in all
-    prices. `paid`: the money taken for it, `refunded`: what of that is given back, or about to be.
+    prices. `paid`: the money taken for it, `refunded`: what of that is given back, or about to be; `owed`: what is to
+    be besides, and cannot be while the customer's bank disputes the payment it came with.
     """
 
     order_id: str
@@ -223,6 +228,7 @@ class Order:
     tax_rate: int = 0
     paid: int = 0
     refunded: int = 0
+    owed: int = 0
     shipping_refunded: bool = False
     parcels: int = 0
     delivered_at: Instant | None = None
@@ -312,7 +318,8 @@ class Expiry:
 class Payment:
     """Money for an order: by card as the provider tells of it and by the provider's id, or from a credit account.
 
-    `reason`: why it failed or matches nothing. `refunded`: what of it has been given back.
+    `reason`: why it failed or matches nothing. `refunded`: what of it has been given back. `disputes`: what has become
+    of each dispute about it, by its id, kept whatever else happens to the payment.
     """
 
     order_id: str
@@ -325,8 +332,19 @@ class Payment:
     updated_at: Instant
     account_id: str | None = None
     refunded: int = 0
+    disputes: Mapping[str, DisputeStatus] | None = None
     reason: str | None = None
     version: int = 1
+
+    @property
+    def disputed(self) -> bool:
+        """The customer's bank asks it back and has not decided yet: until then nothing of it is given back."""
+        return "OPEN" in (self.disputes or {}).values()
+
+    @property
+    def taken(self) -> bool:
+        """The customer's bank has taken it, for good: whatever refund of it fails afterwards, nothing is left."""
+        return "LOST" in (self.disputes or {}).values()
 
 
 @entity
@@ -356,7 +374,10 @@ class Refund:
 
 @entity
 class Return:
-    """Goods that came back: quantities by product, of these the ones `restocked`, and what was refunded for them."""
+    """Goods that came back: quantities by product, of these the ones `restocked`, and the money for them.
+
+    `amount` was given back at once, `owed` could not be yet; `shipping` is a part of both together.
+    """
 
     order_id: str
     return_id: str
@@ -367,6 +388,7 @@ class Return:
     shipping: int
     currency: str
     created_at: Instant
+    owed: int = 0
     version: int = 1
 
 

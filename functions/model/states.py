@@ -18,13 +18,13 @@ from functions.model.entities import (
 from functions.model.errors import WrongState
 
 OrderCommand = Literal[
-    "pay_part", "pay", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel", "refuse_cancel",
+    "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel", "refuse_cancel",
     "dispatch_part", "dispatch", "deliver_part", "deliver", "return_part", "return", "refund", "erase", "archive",
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
-    "authorise", "capture", "fail", "unmatch", "dispute", "win_dispute", "lose_dispute", "refund_part", "refund",
-    "regain", "regain_unmatched",
+    "authorise", "capture", "fail", "unmatch", "dispute", "win_dispute", "lose_dispute", "note_dispute", "refund_part",
+    "refund", "regain", "regain_disputed", "regain_unmatched",
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
 STAYS = ""
@@ -35,7 +35,8 @@ STAYS = ""
 class Transition:
     """`command` takes what is in one of `before` to `after`; the change that the stream then tells of is `change`.
 
-    `by`: the field whose difference tells this change where the state can stay as it is.
+    `by`: the field whose difference tells this change where the state can stay as it is; `falls`: only where
+    it is less, which stands before what any difference tells.
     """
 
     command: str
@@ -43,6 +44,7 @@ class Transition:
     after: str
     change: str
     by: str = ""
+    falls: bool = False
 
     def __post_init__(self) -> None:
         if (self.after in (STAYS, *self.before)) != bool(self.by):
@@ -58,10 +60,13 @@ OPEN_TO_REFUNDS = (
     "RETURNED", "CANCELLED", "LAPSED",
 )  # fmt: skip
 """The states in which money can be given back on its own: all but that of waiting for it. Of an order that has ended
-some is left only while the customer's bank disputes it."""
+some is left only while the customer's bank disputes it, and goes back by itself if the bank lets it."""
+HERE = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
+"""The states of a payment whose money came."""
 CLOSED = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 # fmt: off
 ORDER_TRANSITIONS = (
+    Transition("unpay_part",     ("PENDING",),                                       STAYS,                "OrderUnpaid",          by="paid", falls=True),
     Transition("pay_part",       ("PENDING",),                                       STAYS,                "OrderPartlyPaid",      by="paid"),
     Transition("pay",            ("PENDING",),                                       "PAID",               "OrderPaid"),
     Transition("readdress",      ("PENDING", "PAID"),                                STAYS,                "OrderReaddressed",     by="address"),
@@ -93,10 +98,12 @@ PAYMENT_TRANSITIONS = (
     Transition("unmatch",        ("AUTHORISED", "FAILED"),                           "UNMATCHED",          "PaymentUnmatched"),
     Transition("dispute",        ("CAPTURED",),                                      "DISPUTED",           "PaymentDisputed"),
     Transition("win_dispute",    ("DISPUTED",),                                      "CAPTURED",           "PaymentCaptured"),
-    Transition("lose_dispute",   ("DISPUTED",),                                      "REFUNDED",           "PaymentRefunded"),
-    Transition("refund_part",    ("CAPTURED", "DISPUTED", "UNMATCHED"),              STAYS,                "PaymentPartlyRefunded", by="refunded"),
+    Transition("lose_dispute",   ("CAPTURED", "DISPUTED", "UNMATCHED"),              "REFUNDED",           "PaymentRefunded"),
+    Transition("note_dispute",   HERE,                                               STAYS,                "PaymentDisputeNoted",  by="disputes"),
+    Transition("refund_part",    HERE,                                               STAYS,                "PaymentPartlyRefunded", by="refunded"),
     Transition("refund",         ("CAPTURED", "DISPUTED", "UNMATCHED"),              "REFUNDED",           "PaymentRefunded"),
     Transition("regain",         ("REFUNDED",),                                      "CAPTURED",           "PaymentCaptured"),
+    Transition("regain_disputed", ("REFUNDED",),                                     "DISPUTED",           "PaymentDisputed"),
     Transition("regain_unmatched", ("REFUNDED",),                                    "UNMATCHED",          "PaymentUnmatched"),
 )
 REFUND_TRANSITIONS = (
@@ -124,6 +131,15 @@ def moved_payment(payment: Payment, command: PaymentCommand, at: Instant) -> Pay
     """The payment after a command; raises WrongState where the table forbids it."""
     status = _after("payment", payment.status, command, PAYMENT_TRANSITIONS)
     return replace(payment, status=cast(PaymentStatus, status), updated_at=at, version=payment.version + 1)
+
+
+def stands(payment: Payment, *, unmatched: bool) -> PaymentStatus:
+    """The state of a payment whose money came, by what has become of the money. `unmatched`: it is for no order."""
+    if payment.taken or payment.refunded == payment.amount > 0:
+        return "REFUNDED"
+    if unmatched:
+        return "UNMATCHED"
+    return "DISPUTED" if payment.disputed else "CAPTURED"
 
 
 def moved_refund(refund: Refund, command: RefundCommand, at: Instant) -> Refund:

@@ -24,6 +24,8 @@ class Words:
     goes: bool = False
 
 
+OWED = "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
+"""Follows the opening as long as a dispute holds back money that is to go to the customer."""
 WORDS: Mapping[str, Words] = {
     "OrderPlaced": Words(
         "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", goes=True
@@ -74,9 +76,10 @@ def written(event: str, customer: Customer, order: Order, shop_name: str, amount
     words = WORDS[event]
     number = order.order_id[:8].upper()
     money = partial(shown, currency=order.currency)
+    opening = words.opening.format(amount="" if amount is None else money(amount))
     tax = tax_in(order.total, order.tax_rate)
     context = {
-        "opening": words.opening.format(amount="" if amount is None else money(amount)),
+        "opening": f"{opening} {OWED.format(owed=money(order.owed))}" if order.owed else opening,
         "name": customer.name,
         "number": number,
         "shop_name": shop_name,

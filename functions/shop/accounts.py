@@ -87,13 +87,15 @@ def credited(
     """The two writes that give an account so much, for a transaction of the caller's own; one consistent read.
 
     Where there is no such account and a `customer_id` is given, it is made: as that customer's store credit. The writes
-    raise Changed where the account has moved meanwhile: decide anew. Raises NotFound, WrongCurrency, Invalid.
+    raise Changed where the account or its customer has moved meanwhile: decide anew. Raises NotFound: of the account,
+    or of its customer, who may have been forgotten; WrongCurrency, Invalid.
     """
     before = shop.table.get(A22b, account_id=account_id)
+    owner = _known(shop, before.customer_id if before else customer_id)
     if before is not None:
         if before.currency != currency:
             raise WrongCurrency(before.currency, currency)
-        return movement(shop, before, amount, reason, other=other, order_id=order_id)
+        return [*owner, *movement(shop, before, amount, reason, other=other, order_id=order_id)]
     if customer_id is None:
         raise NotFound("account")
     now = shop.instant()
@@ -106,7 +108,17 @@ def credited(
         created_at=now,
         updated_at=now,
     )
-    return [put(ACCOUNT, opened), put(ENTRY, _entry(opened, amount, reason, other, order_id))]
+    return [*owner, put(ACCOUNT, opened), put(ENTRY, _entry(opened, amount, reason, other, order_id))]
+
+
+def _known(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
+    """Let the transaction hold only while a customer is known; a gift card has none. Raises NotFound."""
+    if customer_id is None:
+        return []
+    customer = shop.table.get(A1, customer_id=customer_id)
+    if customer is None:
+        raise NotFound("customer")
+    return [unchanged(CUSTOMER, customer)]
 
 
 def _entry(after: Account, amount: int, reason: EntryReason, other: str | None, order_id: str | None) -> Entry:
@@ -131,7 +143,7 @@ def _bounded(balance: int) -> int:
 def positive(amount: int) -> int:
     """The amount, if it is one. Raises Invalid."""
     if amount < 1:
-        raise Invalid("amount", "is less than one")
+        raise Invalid("amount", "is negative" if amount else "is zero")
     return amount
 
 
@@ -189,11 +201,8 @@ def issue_store_credit(
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         positive(amount)
-        customer = shop.table.get(A1, customer_id=customer_id)
-        if customer is None:
-            raise NotFound("customer")
         writes = credited(shop, account_id, amount, "ISSUED", currency=currency, customer_id=customer_id)
-        return [unchanged(CUSTOMER, customer), *writes], {"account_id": account_id, **asked}
+        return writes, {"account_id": account_id, **asked}
 
     return once_per_key(shop, caller.id, key, "issue_store_credit", asked, decide)
 
@@ -202,7 +211,8 @@ def transfer(shop: Shop, caller: Caller, key: str, source: Source, to: str, amou
     """Move so much from the caller's own account, or from a gift card by its code, to any account. Keyed.
 
     Result: {"account_id", "to", "amount", "currency", "balance"}, the balance of the first as of then.
-    Raises Invalid(amount), SelfTransfer, NotFound, WrongCurrency, InsufficientFunds, KeyReused.
+    Raises Invalid(amount), SelfTransfer, NotFound("account") to move it from, NotFound("receiving account"), also where
+    its customer was forgotten, WrongCurrency, InsufficientFunds, KeyReused.
     """
     asked = {"account_id": source.account_id, "to": to, "amount": amount, "currency": currency}
 
@@ -213,7 +223,10 @@ def transfer(shop: Shop, caller: Caller, key: str, source: Source, to: str, amou
         giving = spendable(shop, source, caller.id)
         if giving.currency != currency:
             raise WrongCurrency(giving.currency, currency)
-        given = credited(shop, to, amount, "TRANSFERRED", currency=currency, other=giving.account_id)
+        try:
+            given = credited(shop, to, amount, "TRANSFERRED", currency=currency, other=giving.account_id)
+        except NotFound:
+            raise NotFound("receiving account") from None
         taken = movement(shop, giving, -amount, "TRANSFERRED", other=to)
         return [*taken, *given], {**asked, "balance": giving.balance - amount}
 

@@ -40,9 +40,10 @@ def expiry(shop: Shop, order: Order, days: int) -> Write[Expiry]:
 
 
 def _end(shop: Shop, before: Order, after: Order, why: RefundReason, also: Sequence[Write[Any]] = ()) -> Order:
-    """Close an order of which nothing was sent: its goods and its discount are free, what was paid is given back."""
+    """Close an order of which nothing was sent: its goods and its discount are free, what was paid is given back, or
+    owed as long as the customer's bank disputes it."""
     back = given_back(shop, before, before.paid - before.refunded, why)
-    ended = replace(after, refunded=before.refunded + back.amount)
+    ended = replace(after, refunded=before.refunded + back.amount, owed=back.owed)
     shop.table.write(
         change(ORDER, before, ended),
         *stock.release(before),

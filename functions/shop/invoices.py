@@ -9,7 +9,18 @@ from typing import Any
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, change, put, unchanged
 from functions.model.amounts import tax_in
-from functions.model.entities import SOLD, Customer, Effect, ErasedCustomer, Invoice, InvoiceSeries, Line, Order, Paid
+from functions.model.entities import (
+    NEVER_COUNTED,
+    SOLD,
+    Customer,
+    Effect,
+    ErasedCustomer,
+    Invoice,
+    InvoiceSeries,
+    Line,
+    Order,
+    Paid,
+)
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.lives import EFFECT_DAYS
 from functions.model.patterns import A12, A19, A20, C6, PAYMENTS, R1, R2, REFUNDS, A19b
@@ -20,8 +31,6 @@ from functions.shop.shop import Caller, Shop, decided_again
 REACTION = "issue_invoice"
 TOOK_MONEY = ("CAPTURED", "DISPUTED", "REFUNDED")
 """What a payment can be that once brought money."""
-NOT_FOR_THE_ORDER = ("EXCESS", "LATE", "UNMATCHED")
-"""Why money goes back that never counted for the order it came for."""
 LINK_SECONDS = 600
 """How long a printed page can be opened by its link."""
 
@@ -75,7 +84,7 @@ def _payments(shop: Shop, order: Order) -> Iterator[Paid]:
     Payments are read before refunds: the refund of what is too much lies there as soon as its payment does.
     """
     payments = [p for p in shop.table.every(PAYMENTS, order_id=order.order_id) if p.status in TOOK_MONEY]
-    refunds = [r for r in shop.table.every(REFUNDS, order_id=order.order_id) if r.why in NOT_FOR_THE_ORDER]
+    refunds = [r for r in shop.table.every(REFUNDS, order_id=order.order_id) if r.why in NEVER_COUNTED]
     left = order.paid
     for payment in sorted(payments, key=lambda p: (p.status == "REFUNDED", p.created_at, p.payment_id)):
         back = sum(refund.amount for refund in refunds if refund.payment_id == payment.payment_id)

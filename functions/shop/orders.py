@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import change
 from functions.model.entities import (
@@ -92,6 +93,12 @@ def orders_by_status(
     caller.must_be("staff")
     pattern = A16b if oldest_first else A16
     return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
+
+
+def with_paid(order: Order, amount: int, at: Instant) -> Order:
+    """An order with so much more paid for it: PAID once nothing is due any more. Raises WrongState."""
+    paid = order.paid + amount
+    return replace(moved(order, "pay" if paid == order.total else "pay_part", at), paid=paid)
 
 
 # changing -------------------------------------------------------------------------------------------------------------

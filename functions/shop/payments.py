@@ -9,25 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import Write, change, put, unchanged
 from functions.model.entities import ArchivedOrder, Order, Payment, RefundReason
 from functions.model.errors import WrongState
 from functions.model.patterns import C2
-from functions.model.states import PaymentCommand, moved, moved_payment
+from functions.model.states import PaymentCommand, moved_payment
 from functions.model.table import ORDER, PAYMENT, REFUND
 from functions.shop.keyed import Answer, once_per_key
-from functions.shop.refunds import as_read, left_of, order_beside, requested, takes_no_more
+from functions.shop.orders import with_paid
+from functions.shop.refunds import as_read, order_beside, requested, takes_no_more
 from functions.shop.settling import PROVIDER
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"
 """Stands in the key of a payment that names no order we could have."""
-EARLY_SECONDS = 60
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
-# payments -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Told:
     """What the provider says happened: by its event and payment ids, for this order, in minor units.
@@ -64,11 +62,11 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
             came = _moved(shop, known, told, "authorise" if told.outcome == "authorised" else "fail", told.reason)
         if came is None:
             assert known is not None, "what is new is news"
-            return [unchanged(PAYMENT, known)], _result(known)
+            return [unchanged(PAYMENT, known)], result_of(known)
         write = put(PAYMENT, came) if known is None else change(PAYMENT, known, came)
         if came.status == "CAPTURED" and isinstance(order, Order):
-            return [write, *_counted(shop, order, came)], _result(came)
-        return [write, as_read(told.order_id, order)], _result(came)
+            return [write, *_counted(shop, order, came)], result_of(came)
+        return [write, as_read(told.order_id, order)], result_of(came)
 
     return once_per_key(shop, PROVIDER, told.event_id, "record_payment", body, decide)
 
@@ -122,9 +120,7 @@ def _counted(shop: Shop, order: Order, came: Payment) -> list[Write[Any]]:
         counts = min(came.amount, order.total - order.paid)
     writes: list[Write[Any]] = [as_read(order.order_id, order)]
     if counts:
-        paid = order.paid + counts
-        after = moved(order, "pay" if paid == order.total else "pay_part", shop.instant())
-        writes = [change(ORDER, order, replace(after, paid=paid))]
+        writes = [change(ORDER, order, with_paid(order, counts, shop.instant()))]
     if rest := came.amount - counts:
         why: RefundReason = "EXCESS" if order.status == "PENDING" else "LATE"
         refund = requested(shop, came, rest, why, number=1, customer_id=order.customer_id)
@@ -132,81 +128,6 @@ def _counted(shop: Shop, order: Order, came: Payment) -> list[Write[Any]]:
     return writes
 
 
-def _result(payment: Payment) -> dict[str, Any]:
+def result_of(payment: Payment) -> dict[str, Any]:
+    """The JSON of what has become of a payment."""
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}
-
-
-# disputes -------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Disputed:
-    """The customer's bank asks a payment back: it was `opened`, `won` by the shop, or `lost`. `reason`: the bank's."""
-
-    dispute_id: str
-    payment_id: str
-    order_id: str
-    outcome: Literal["opened", "won", "lost"]
-    reason: str | None = None
-
-
-def record_dispute(shop: Shop, told: Disputed) -> Answer:
-    """Keep what becomes of a disputed payment. Each dispute is opened once and closed once, however many events say so.
-
-    While it is open the payment is DISPUTED and gives nothing back. Lost, the bank has taken all that was left of it:
-    the order's money is less by that, and one that is not paid yet waits for it again. Won, it is here again; if the
-    order has ended meanwhile without being able to give it back, it is given back now.
-
-    Result: {"payment_id", "status", "reason"}, status null where there is no such payment. Raises Busy while the order
-    is being archived, and where what must have come before has not been told yet: the provider tells again.
-    """
-    asked = {"dispute_id": told.dispute_id, "outcome": told.outcome}
-
-    def decide() -> Decision:
-        order = order_beside(shop, told.order_id)
-        known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
-        if isinstance(order, Order) and _is_early(known, told):
-            raise Busy(EARLY_SECONDS)
-        if known is None:
-            return [], {"payment_id": told.payment_id, "status": None, "reason": "there is no such payment"}
-        after = _disputed(shop, known, told)
-        if after is None or not isinstance(order, Order):  # what matched no order is a person's to look at anyway
-            return [unchanged(PAYMENT, known)], _result(known)
-        return [change(PAYMENT, known, after), *_of_order(shop, order, known, told)], _result(after)
-
-    closes = "opened" if told.outcome == "opened" else "closed"
-    return once_per_key(shop, PROVIDER, f"{told.dispute_id} {closes}", "record_dispute", asked, decide)
-
-
-def _is_early(known: Payment | None, told: Disputed) -> bool:
-    """Whether this was told before what led to it: nobody disputes what did not come, or closes what is not open."""
-    before = ("AUTHORISED", "FAILED") if told.outcome == "opened" else ("AUTHORISED", "FAILED", "CAPTURED")
-    return known is None or known.status in before
-
-
-def _disputed(shop: Shop, known: Payment, told: Disputed) -> Payment | None:
-    """The payment after it; None where that is no step on."""
-    commands: dict[str, PaymentCommand] = {"opened": "dispute", "won": "win_dispute", "lost": "lose_dispute"}
-    try:
-        after = moved_payment(known, commands[told.outcome], shop.instant())
-    except WrongState:
-        return None
-    if told.outcome == "lost":
-        return replace(after, refunded=after.amount, reason=f"dispute lost: {told.reason}")
-    return after
-
-
-def _of_order(shop: Shop, order: Order, payment: Payment, told: Disputed) -> list[Write[Any]]:
-    """What the end of a dispute does to the money of the order."""
-    ended = order.status in ("CANCELLED", "LAPSED")
-    rest, number = left_of(shop, payment) if told.outcome == "lost" or (told.outcome == "won" and ended) else (0, 0)
-    if not rest:
-        return [as_read(order.order_id, order)]
-    if order.status == "PENDING":
-        waiting = replace(moved(order, "pay_part", shop.instant()), paid=order.paid - rest)
-        return [change(ORDER, order, waiting)]
-    after = replace(moved(order, "refund", shop.instant()), refunded=order.refunded + rest)
-    writes: list[Write[Any]] = [change(ORDER, order, after)]
-    if told.outcome == "won":
-        why: RefundReason = "LAPSED" if order.status == "LAPSED" else "CANCELLED"
-        refund = requested(shop, payment, rest, why, number=number, customer_id=order.customer_id)
-        writes.append(put(REFUND, refund))
-    return writes

@@ -16,7 +16,7 @@ from functions.model.entities import ArchivedOrder, Order, Payment, Refund, Refu
 from functions.model.errors import NotFound, TooMuch, WrongState
 from functions.model.patterns import A1, A12, C2, C3, PAYMENTS, REFUNDS
 from functions.model.states import moved, moved_refund
-from functions.model.table import ARCHIVED_ORDER, ORDER, REFUND
+from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import positive, store_credit_id
 from functions.shop.keyed import Answer, once_per_key
 from functions.shop.orders import open_order, opened, order_by_id
@@ -32,9 +32,10 @@ To = Literal["original", "credit"]
 # deciding, within the transaction of whoever decides ------------------------------------------------------------------
 @dataclass(frozen=True)
 class GivenBack:
-    """The refunds that give money back, to be written: together less than asked where a payment is disputed."""
+    """The refunds that give money back, to be written. `owed`: what was asked for beyond them, of disputed payments."""
 
     refunds: tuple[Refund, ...] = ()
+    owed: int = 0
 
     @property
     def writes(self) -> tuple[Write[Refund], ...]:
@@ -50,12 +51,11 @@ def given_back(shop: Shop, order: Order, amount: int, why: RefundReason, account
     one credit account. Two consistent queries, none where nothing was paid."""
     if not order.paid or not amount:
         return GivenBack()
-    return GivenBack(
-        tuple(
-            requested(shop, payment, part, why, number=number, customer_id=order.customer_id, account_id=account_id)
-            for payment, part, number in _parts(shop, order, amount)
-        )
+    refunds = tuple(
+        requested(shop, payment, part, why, number=number, customer_id=order.customer_id, account_id=account_id)
+        for payment, part, number in _parts(shop, order, amount)
     )
+    return GivenBack(refunds, amount - sum(refund.amount for refund in refunds))
 
 
 def _parts(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
@@ -63,20 +63,17 @@ def _parts(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int
     refunds = list(shop.table.every(REFUNDS, order_id=order.order_id))
     payments = [p for p in shop.table.every(PAYMENTS, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
-        rest, number = _left(payment, refunds)
+        rest, number = left_of(payment, refunds)
         if part := min(amount, rest):
             amount -= part
             yield payment, part, number
 
 
-def left_of(shop: Shop, payment: Payment) -> tuple[int, int]:
-    """What of a payment nobody has decided to give back yet, and the number of its next refund. One query."""
-    return _left(payment, shop.table.every(REFUNDS, order_id=payment.order_id))
-
-
-def _left(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
+def left_of(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
+    """What of a payment nobody has decided to give back yet, and the number of its next refund, by all refunds of its
+    order."""
     before = [refund.amount for refund in refunds if refund.payment_id == payment.payment_id]
-    return max(0, payment.amount - sum(before)), len(before) + 1
+    return 0 if payment.taken else max(0, payment.amount - sum(before)), len(before) + 1
 
 
 def requested(
@@ -106,6 +103,12 @@ def requested(
     )
 
 
+def tried_again(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
+    """A refund that failed, on its way anew: to where the money came from, or to this account. Raises WrongState."""
+    after = moved_refund(refund, "retry", shop.instant())
+    return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)
+
+
 def takes_no_more(shop: Shop, order: Order) -> bool:
     """Whether an order counts as many payments as can be given back at once. The order's version guards the answer."""
     if not order.paid:
@@ -121,6 +124,14 @@ def order_beside(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
     if isinstance(order, Order) and order.status == "ARCHIVING":
         raise Busy(ARCHIVING_SECONDS)
     return order
+
+
+def payment_of(shop: Shop, order_id: str, payment_id: str) -> Payment:
+    """C2. Raises NotFound."""
+    payment = shop.table.get(C2, order_id=order_id, payment_id=payment_id)
+    if payment is None:
+        raise NotFound("payment")
+    return payment
 
 
 def as_read(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
@@ -139,7 +150,7 @@ def refund_order(shop: Shop, caller: Caller, key: str, order_id: str, amount: in
     """Give back some of what was paid for an order, without a return: out of goodwill. Keyed. For staff.
 
     Result: {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound, Invalid, WrongState,
-    KeyReused, TooMuch(amount, how much is kept and not disputed).
+    KeyReused, TooMuch(amount, how much is kept, not owed already and not disputed).
     """
     caller.must_be("staff")
     asked = {"order_id": order_id, "amount": amount, "to": to}
@@ -148,11 +159,11 @@ def refund_order(shop: Shop, caller: Caller, key: str, order_id: str, amount: in
         positive(amount)
         order = open_order(shop, order_id, "refund")
         after = moved(order, "refund", shop.instant())
-        if amount > (kept := order.paid - order.refunded):
+        if amount > (kept := order.paid - order.refunded - order.owed):
             raise TooMuch("amount", kept)
         account_id = store_credit_of(shop, order.customer_id, order.currency) if to == "credit" else None
         back = given_back(shop, order, amount, "GOODWILL", account_id)
-        if back.amount < amount:
+        if back.owed:
             raise TooMuch("amount", back.amount)
         after = replace(after, refunded=order.refunded + amount)
         return [change(ORDER, order, after), *back.writes], _result(*back.refunds)
@@ -172,10 +183,10 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = order_beside(shop, order_id)
-        payment = _payment(shop, order_id, payment_id)
+        payment = payment_of(shop, order_id, payment_id)
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
-        rest, number = left_of(shop, payment)
+        rest, number = left_of(payment, shop.table.every(REFUNDS, order_id=order_id))
         if not rest:
             raise TooMuch("amount", 0)
         customer_id = order.customer_id if order else None
@@ -189,7 +200,8 @@ def retry_refund(shop: Shop, caller: Caller, order_id: str, refund_id: str, to: 
     """Try a refund again that failed, to where the money came from, or to the customer's store credit. For staff.
 
     Repeatable while it is on its way again. Raises NotAllowed, NotFound, Busy, WrongState: of the refund where it did
-    not fail, of the payment where the customer's bank has taken all of it.
+    not fail, of the payment where the customer's bank has taken it, or disputes it: then the refund is tried again by
+    itself once the dispute is won.
     """
     caller.must_be("staff")
 
@@ -198,17 +210,16 @@ def retry_refund(shop: Shop, caller: Caller, order_id: str, refund_id: str, to: 
         before = shop.table.get(C3, order_id=order_id, refund_id=refund_id)
         if before is None:
             raise NotFound("refund")
-        payment = _payment(shop, order_id, before.payment_id)
+        payment = payment_of(shop, order_id, before.payment_id)
         account_id = payment.account_id
         if to == "credit":
             account_id = store_credit_of(shop, before.customer_id, before.currency)
         if before.status == "REQUESTED" and before.attempt > 1 and before.account_id == account_id:
             return before
-        after = moved_refund(before, "retry", shop.instant())
-        if payment.status == "REFUNDED":
+        after = tried_again(shop, before, account_id)
+        if payment.taken or payment.disputed:
             raise WrongState("payment", payment.status, "refund")
-        after = replace(after, account_id=account_id, attempt=before.attempt + 1, provider_id=None, reason=None)
-        shop.table.write(change(REFUND, before, after), as_read(order_id, order))
+        shop.table.write(change(REFUND, before, after), unchanged(PAYMENT, payment), as_read(order_id, order))
         return after
 
     return decided_again(shop, attempt)
@@ -222,13 +233,6 @@ def _result(*refunds: Refund) -> dict[str, Any]:
         "currency": refunds[0].currency,
         "refund_ids": [refund.refund_id for refund in refunds],
     }
-
-
-def _payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
-    payment = shop.table.get(C2, order_id=order_id, payment_id=payment_id)
-    if payment is None:
-        raise NotFound("payment")
-    return payment
 
 
 def store_credit_of(shop: Shop, customer_id: str | None, currency: str) -> str:

@@ -10,7 +10,7 @@ from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, change, put
 from functions.model.amounts import worth
 from functions.model.entities import Line, Order, Return
-from functions.model.errors import Invalid, ReturnWindowOver, TooMuch
+from functions.model.errors import AlreadyExists, Invalid, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS
 from functions.model.states import moved
 from functions.model.table import ORDER, RETURN
@@ -48,11 +48,12 @@ def return_goods(
 
     Keyed. For the warehouse and staff. One transaction of the order, the return, its refunds, the stock and the moved
     marker of the order's end. Never more is given back than is kept: where some was given back for other reasons, or
-    the customer's bank has taken it, it is less.
+    the customer's bank has taken it, it is less. What the bank disputes is owed, and given back once that is won, then
+    always to where it came from.
 
-    Result: the return as JSON and "refund_ids"; its `amount` is given back, `shipping` is a part of that. Raises
-    NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come back),
-    KeyReused.
+    Result: the return as JSON and "refund_ids"; its `amount` is given back, `owed` not yet, `shipping` is a part of
+    both. Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come
+    back), KeyReused; AlreadyExists where the key made a return so long ago that it is forgotten.
     """
     caller.must_be("warehouse", "staff")
     if not lines:
@@ -72,13 +73,14 @@ def return_goods(
         goods = worth(after, _pieces(after)) - worth(before, _pieces(before))
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
         account_id = store_credit_of(shop, before.customer_id, before.currency) if to == "credit" else None
-        most = min(goods + shipping, before.paid - before.refunded)
+        most = min(goods + shipping, before.paid - before.refunded - before.owed)
         back = given_back(shop, before, most, "RETURNED", account_id)
-        of_shipping = max(0, back.amount - goods)
+        of_shipping = max(0, most - goods)
         all_back = all(line.returned == line.quantity for line in after.lines.values())
         after = replace(
             moved(after, "return" if all_back else "return_part", shop.instant()),
             refunded=before.refunded + back.amount,
+            owed=before.owed + back.owed,
             shipping_refunded=before.shipping_refunded or of_shipping > 0,
         )
         item = Return(
@@ -88,13 +90,14 @@ def return_goods(
             quantities={id: back.quantity for id, back in lines.items()},
             restocked={id: back.quantity for id, back in lines.items() if back.restock},
             amount=back.amount,
+            owed=back.owed,
             shipping=of_shipping,
             currency=before.currency,
             created_at=after.updated_at,
         )
         writes: list[Write[Any]] = [
             change(ORDER, before, after),
-            put(RETURN, item),
+            put(RETURN, item, refused=lambda found: AlreadyExists("return")),
             *back.writes,
             *stock.restocked(before, item.restocked),
             expiry(shop, after, shop.return_window_days + shop.retention_days),

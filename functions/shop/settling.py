@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from functions.dynamodb.writes import Write, change, unchanged
-from functions.model.entities import Payment, Refund
+from functions.model.entities import Payment, PaymentStatus, Refund
 from functions.model.errors import Invalid, NotFound, Refused, WrongState
-from functions.model.patterns import C2, C3
-from functions.model.states import PaymentCommand, moved_payment, moved_refund
+from functions.model.patterns import C3
+from functions.model.states import PaymentCommand, moved_payment, moved_refund, stands
 from functions.model.table import PAYMENT, REFUND
 from functions.shop.accounts import credited
 from functions.shop.keyed import Answer, once_per_key
-from functions.shop.refunds import as_read, left_of, order_beside
+from functions.shop.refunds import as_read, order_beside, payment_of
 from functions.shop.shop import Shop, decided_again
 
 PROVIDER = "payment-provider"
@@ -25,6 +25,13 @@ PROVIDER = "payment-provider"
 KEY_LIVES = timedelta(hours=20)
 """How long after it was requested a refund is asked for without looking first. The provider forgets a key when it is at
 least 24 hours old: https://docs.stripe.com/api/idempotent_requests"""
+TO: Mapping[PaymentStatus, PaymentCommand] = {
+    "REFUNDED": "refund",
+    "CAPTURED": "regain",
+    "DISPUTED": "regain_disputed",
+    "UNMATCHED": "regain_unmatched",
+}
+"""What takes a payment to the state it stands in after a refund succeeded, or failed after all."""
 
 
 # the port -------------------------------------------------------------------------------------------------------------
@@ -60,15 +67,16 @@ class Provider(Protocol):
 def settle(shop: Shop, provider: Provider, order_id: str, refund_id: str) -> Refund | None:
     """Bring a refund where it goes. Returned as it is then: SUCCEEDED, SENT where the provider will tell, or FAILED.
 
-    None where it is not, or no longer, to be done: repeatable, also where the answer of the provider was lost. The
-    provider's passing troubles are raised as they are; NotFound where the payment is missing.
+    None where it is not, or no longer, to be done: repeatable, also where the answer of the provider was lost. Of what
+    the customer's bank has taken, or disputes, nothing is given that was not given before. The provider's passing
+    troubles are raised as they are; NotFound where the payment is missing.
     """
 
     def attempt() -> Refund | None:
         refund = shop.table.get(C3, order_id=order_id, refund_id=refund_id)
         if refund is None or refund.status != "REQUESTED":
             return None
-        payment = _payment(shop, refund)
+        payment = payment_of(shop, order_id, refund.payment_id)
         after, writes = _settled(shop, provider, refund, payment)
         shop.table.write(*writes)
         return after
@@ -78,13 +86,14 @@ def settle(shop: Shop, provider: Provider, order_id: str, refund_id: str) -> Ref
 
 def _settled(shop: Shop, provider: Provider, refund: Refund, payment: Payment) -> tuple[Refund, list[Write[Any]]]:
     """The refund after trying it, and the writes that say so."""
-    if refund.amount > payment.amount - payment.refunded:
-        return _told(shop, refund, payment, AtProvider(None, "failed", "the payment has been given back"))
+    held = _held(payment)
     if refund.account_id is None:
         try:
-            return _told(shop, refund, payment, _asked(shop, provider, refund))
+            return _told(shop, refund, payment, _asked(shop, provider, refund, held))
         except RefusedForGood as refusal:
             return _told(shop, refund, payment, AtProvider(None, "failed", refusal.code))
+    if held:
+        return _told(shop, refund, payment, AtProvider(None, "failed", held))
     try:
         credit = credited(
             shop,
@@ -95,19 +104,31 @@ def _settled(shop: Shop, provider: Provider, refund: Refund, payment: Payment) -
             customer_id=refund.customer_id,
             order_id=refund.order_id,
         )
-    except (Refused, Invalid, NotFound) as refusal:
+    except NotFound:
+        return _told(shop, refund, payment, AtProvider(None, "failed", "nobody is known any more who could spend it"))
+    except (Refused, Invalid) as refusal:
         return _told(shop, refund, payment, AtProvider(None, "failed", str(refusal)))
     after, writes = _told(shop, refund, payment, AtProvider(None, "succeeded"))
     return after, [*writes, *credit]
 
 
-def _asked(shop: Shop, provider: Provider, refund: Refund) -> AtProvider:
-    """Ask the provider. An old request may have been made before, under a key that is forgotten: look for it first."""
+def _held(payment: Payment) -> str:
+    """Why nothing more can be given back of a payment; "" where it can."""
+    if payment.taken:
+        return "the customer's bank has taken the payment back"
+    return "the customer's bank disputes the payment" if payment.disputed else ""
+
+
+def _asked(shop: Shop, provider: Provider, refund: Refund, held: str) -> AtProvider:
+    """Ask the provider. It may have been asked before: under a key that is forgotten, or before the payment was `held`,
+    and its answer was lost. So look for that first."""
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
-    if shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIVES:
+    if held or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIVES:
         for known in provider.refunds_of(refund.payment_id):
             if names.items() <= (known.metadata or {}).items():
                 return known
+    if held:
+        return AtProvider(None, "failed", held)
     key = f"{refund.refund_id}-{refund.attempt}"
     return provider.refund(key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names)
 
@@ -130,7 +151,7 @@ def record_refund(shop: Shop, told: RefundTold) -> Answer:
     """Keep what the provider tells of a refund. Each event is taken once, by its id.
 
     What it has told before, or of an attempt before the last, changes nothing. A refund that fails after it succeeded
-    is money that came back: the payment has it again, and staff can try anew.
+    is money that came back: the payment has it again, and staff can try anew, unless the customer's bank has taken it.
 
     Result: {"refund_id", "status", "reason"}, status null where there is no such refund. Raises Busy while the order is
     being archived: the provider tells again.
@@ -144,7 +165,7 @@ def record_refund(shop: Shop, told: RefundTold) -> Answer:
         if told.attempt == refund.attempt:
             try:
                 news = AtProvider(told.provider_id, told.status, told.reason)
-                after, writes = _told(shop, refund, _payment(shop, refund), news)
+                after, writes = _told(shop, refund, payment_of(shop, refund.order_id, refund.payment_id), news)
             except WrongState:  # later news of an earlier state
                 pass
         if after is not refund and refund.status == "SUCCEEDED":  # the archive waits only for what is on its way
@@ -163,30 +184,9 @@ def _told(shop: Shop, refund: Refund, payment: Payment, news: AtProvider) -> tup
         return after, [change(REFUND, refund, after)]
     after = moved_refund(named, "succeed" if news.status == "succeeded" else "fail", now)
     writes: list[Write[Any]] = [change(REFUND, refund, after)]
-    if news.status == "succeeded":
-        writes += _moved(shop, payment, min(payment.amount, payment.refunded + refund.amount))
-    elif refund.status == "SUCCEEDED" and not _was_taken(shop, payment):
-        writes += _moved(shop, payment, payment.refunded - refund.amount, unmatched=refund.why == "UNMATCHED")
-    return after, writes
-
-
-def _was_taken(shop: Shop, payment: Payment) -> bool:
-    """Whether the customer's bank has taken the rest of it: refunds do not explain that nothing is left."""
-    return payment.status == "REFUNDED" and left_of(shop, payment)[0] > 0
-
-
-def _moved(shop: Shop, payment: Payment, refunded: int, *, unmatched: bool = False) -> list[Write[Any]]:
-    """The write of a payment of which so much has been given back; none where that is nothing new."""
-    if refunded == payment.refunded:  # the customer's bank has taken all of it
-        return []
-    command: PaymentCommand = "refund" if refunded == payment.amount else "refund_part"
-    if payment.status == "REFUNDED":
-        command = "regain_unmatched" if unmatched else "regain"
-    return [change(PAYMENT, payment, replace(moved_payment(payment, command, shop.instant()), refunded=refunded))]
-
-
-def _payment(shop: Shop, refund: Refund) -> Payment:
-    payment = shop.table.get(C2, order_id=refund.order_id, payment_id=refund.payment_id)
-    if payment is None:
-        raise NotFound("payment")
-    return payment
+    if (given := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
+        return after, [*writes, unchanged(PAYMENT, payment)]  # or a dispute that ends just then would not know of it
+    counted = replace(payment, refunded=payment.refunded + given * refund.amount)
+    status = stands(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
+    command = "refund_part" if status == payment.status else TO[status]
+    return after, [*writes, change(PAYMENT, payment, moved_payment(counted, command, shop.instant()))]

@@ -1,7 +1,6 @@
 """Paying an order with credit, wholly or in part, and what has been paid for it by whichever means."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.store import Page
@@ -13,7 +12,7 @@ from functions.model.states import moved
 from functions.model.table import ORDER, PAYMENT
 from functions.shop.accounts import Source, movement, positive, spendable
 from functions.shop.keyed import Answer, once_per_key
-from functions.shop.orders import opened, order_by_id
+from functions.shop.orders import opened, order_by_id, with_paid
 from functions.shop.refunds import MOST_PAYMENTS, takes_no_more
 from functions.shop.shop import Caller, Shop
 
@@ -32,14 +31,13 @@ def pay_with_credit(
     asked = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        order, now = opened(order_by_id(shop, caller, order_id), "pay"), shop.instant()
-        paid = moved(order, "pay", now)
+        order = opened(order_by_id(shop, caller, order_id), "pay")
+        moved(order, "pay", shop.instant())  # refused where it waits for no money, before anything else is said
         account = spendable(shop, source, order.customer_id)
         paying = _paying(order, account, amount)
         if takes_no_more(shop, order):
             raise TooManyPayments(MOST_PAYMENTS)
-        due = order.total - order.paid - paying
-        after = replace(moved(order, "pay_part", now) if due else paid, paid=order.paid + paying)
+        after = with_paid(order, paying, shop.instant())
         payment = _payment(shop, order, account, paying, shop.id_of("credit payment", caller.id, key))
         writes = [
             *movement(shop, account, -paying, "PAID", order_id=order_id),
@@ -52,7 +50,7 @@ def pay_with_credit(
             "account_id": account.account_id,
             "amount": paying,
             "currency": order.currency,
-            "due": due,
+            "due": after.total - after.paid,
         }
 
     return once_per_key(shop, caller.id, key, "pay_with_credit", asked, decide)
@@ -88,9 +86,14 @@ def _payment(shop: Shop, order: Order, account: Account, amount: int, payment_id
 
 
 def payments_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Payment]:
-    """All that was paid for an order, or tried to be, by payment id. For its customer and staff.
+    """All that was paid for an order, or tried to be, by payment id. For its customer; staff sees also money that
+    matched no order, beside a stub or where no such order is.
 
-    Raises NotFound; WrongState where the order is archived, with its payments.
+    Raises NotFound where there is neither an order nor money; WrongState where it is archived, with its payments.
     """
-    opened(order_by_id(shop, caller, order_id), "show its payments")
-    return shop.table.query(PAYMENTS, order_id=order_id, limit=limit, after=after)
+    if "staff" not in caller.groups:
+        opened(order_by_id(shop, caller, order_id), "show its payments")
+    page = shop.table.query(PAYMENTS, order_id=order_id, limit=limit, after=after)
+    if not page.items and after is None:
+        order_by_id(shop, caller, order_id)
+    return page

@@ -142,7 +142,7 @@ def test_a_transfer_is_made_once_for_each_key(api: Api) -> None:
     [
         ({"amount": 5001}, 409, "insufficient-funds", {"balance": 5000}),
         ({"to": "{mine}"}, 409, "self-transfer", {}),
-        ({"to": "nobodys"}, 404, "not-found", {"what": "account"}),
+        ({"to": "nobodys"}, 404, "not-found", {"what": "receiving account"}),
         ({"account_id": "{bobs}", "to": "{mine}"}, 404, "not-found", {"what": "account"}),
         ({"to": "{dollars}"}, 409, "wrong-currency", {"wanted": "USD", "got": "EUR"}),
         ({"currency": "CHF"}, 409, "wrong-currency", {"wanted": "EUR", "got": "CHF"}),

@@ -14,6 +14,7 @@ from functions.model.patterns import C2
 from tests.api.asking import (
     ANN,
     JSON,
+    STAFF,
     WEBHOOK_SECRETS,
     Api,
     answer_to,
@@ -218,6 +219,8 @@ def test_money_that_fits_no_order_is_kept_and_a_person_must_look(
     (warning,) = [line for line in logged if line["level"] == "WARNING"]
     assert warning["payment_id"] == "pi_1"
     assert api.shop.table.get(C2, order_id=warning["order_id"], payment_id="pi_1") is not None
+    (shown,) = api.ask("GET", f"/orders/{warning['order_id']}/payments", STAFF).said["items"]
+    assert (shown["payment_id"], shown["status"], shown["reason"]) == ("pi_1", "UNMATCHED", reason)
 
 
 @pytest.mark.parametrize(

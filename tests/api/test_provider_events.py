@@ -55,7 +55,7 @@ def refund_of(api: Api, order_id: str) -> Any:
 # disputes -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("closed", "status", "refunded"),
-    [("won", "CAPTURED", 0), ("warning_closed", "CAPTURED", 0), ("lost", "REFUNDED", 2500)],
+    [("won", "CAPTURED", 0), ("lost", "REFUNDED", 2500)],
 )
 def test_a_dispute_is_opened_and_closed(
     api: Api, paid: str, closed: str, status: str, refunded: int, logged: Lines
@@ -65,12 +65,39 @@ def test_a_dispute_is_opened_and_closed(
     assert (opened.status, opened.said["payment_id"], opened.said["status"]) == (200, "pi_1", "DISPUTED")
     ended = sent(api, event_of("charge.dispute.closed", dispute(closed, **ours), "evt_10"))
     assert ended.said["status"] == status
-    assert payment_of(api, paid)["refunded"] == refunded
+    assert payment_of(api, paid)["disputes"] == {"dp_1": closed.upper()}
     assert api.ask("GET", f"/orders/{paid}", ANN).said["refunded"] == refunded
     assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [
         ("charge.dispute.created", "needs_response"),
         ("charge.dispute.closed", closed),
     ]
+
+
+@pytest.mark.parametrize("status", ["warning_needs_response", "warning_under_review", "warning_closed"])
+@pytest.mark.parametrize("kind", ["charge.dispute.created", "charge.dispute.closed"])
+def test_an_inquiry_is_no_dispute_it_is_acknowledged_and_logged(
+    api: Api, paid: str, kind: str, status: str, logged: Lines
+) -> None:
+    before = api.contents()
+    answer = sent(api, event_of(kind, dispute(status, metadata={"order_id": paid})))
+    assert (answer.status, answer.said["status"]) == (200, None)
+    assert api.contents() == before
+    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [(kind, status)]
+
+
+def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: Api, paid: str) -> None:
+    ours = {"metadata": {"order_id": paid}}
+    sent(api, event_of("charge.dispute.created", dispute("warning_needs_response", **ours)))
+    withdrawn = event_of("charge.dispute.funds_withdrawn", dispute("needs_response", **ours), "evt_10")
+    assert sent(api, withdrawn).said["status"] == "DISPUTED"
+    assert payment_of(api, paid)["disputes"] == {"dp_1": "OPEN"}
+
+
+def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: Api, paid: str) -> None:
+    ours = {"metadata": {"order_id": paid}}
+    for number, status in enumerate(("won", "lost", "won")):
+        assert sent(api, event_of("charge.dispute.closed", dispute(status, **ours), f"evt_1{number}")).status == 200
+    assert payment_of(api, paid)["disputes"] == {"dp_1": "LOST"}, "that the bank has taken it is the last that is heard"
 
 
 @pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order": "x"}])

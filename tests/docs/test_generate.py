@@ -23,7 +23,7 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
-from functions.shop import ending, erasure, orders, payments, refunds, returns, shipments
+from functions.shop import disputes, ending, erasure, orders, payments, refunds, returns, shipments
 from functions.shop.settling import RefusedForGood
 from local.clock import expire_until
 from tests.docs.json_schema import misfits
@@ -80,7 +80,7 @@ def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the
     arrows = dict(re.findall(r"^    (\w+ --> \w+) : (.+)$", page, re.MULTILINE))
     drawn = {(arrow, command) for arrow, commands in arrows.items() for command in commands.split(", ")}
     for move in transitions:
-        after = move.after or f"as before; its `{move.by}` changes"
+        after = move.after or f"as before; its `{move.by}` {'falls' if move.falls else 'changes'}"
         assert f"| **{move.command}** | {', '.join(move.before)} | {after} |" in page
     moves = [move for move in transitions if move.after]
     assert drawn == {(f"{state} --> {move.after}", move.command) for move in moves for state in move.before}
@@ -121,6 +121,8 @@ def everything_happens(floor: Shopfloor) -> None:
     in_parts, refused, stopped, unpaid = (floor.place(key, mug=2, pot=1) for key in ("one", "two", "three", "four"))
     orders.readdress(shop, ANN, in_parts, replace(HOME, city="Graz"))
     tell(floor, in_parts, "pi_1", "authorised", 3000)
+    tell(floor, in_parts, "pi_0", "succeeded", 500)
+    disputes.record_dispute(shop, disputes.Disputed("evt_dp_0", "dp_0", "pi_0", in_parts, "lost"))
     tell(floor, in_parts, "pi_2", "succeeded", 750)
     tell(floor, in_parts, "pi_3", "failed", 3000)
     tell(floor, in_parts, "pi_1", "succeeded", 3000)
@@ -142,7 +144,7 @@ def everything_happens(floor: Shopfloor) -> None:
     floor.deliver(refused)
     refunds.refund_order(shop, STAFF, "sorry", refused, 100)
     floor.settle()
-    payments.record_dispute(shop, payments.Disputed("dp_1", "pi_4", refused, "opened"))
+    disputes.record_dispute(shop, disputes.Disputed("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
 
     ending.cancel_order(shop, ANN, stopped)
     ending.agree_cancel(shop, WAREHOUSE, stopped)

@@ -174,3 +174,11 @@ def test_a_template_can_be_given_nothing_to_run() -> None:
 def test_money_is_shown_with_the_digits_of_its_currency() -> None:
     assert "3750 JPY" in mail(currency="JPY").text
     assert "37.50 CHF" in mail(currency="CHF").html
+
+
+@pytest.mark.parametrize("event", ["OrderCancelled", "OrderLapsed", "OrderReturned"])
+def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
+    owing, plain = mail(event, status="CANCELLED", owed=900), mail(event, status="CANCELLED")
+    waits = "9.00 EUR must wait: your bank asks for it itself."
+    assert (waits in owing.text, waits in " ".join(Reader(owing.html).words)) == (True, True)
+    assert "must wait" not in plain.text + plain.html

@@ -128,6 +128,7 @@ def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_lo
     lines = [vars(record) for record in caplog.records]
     (line,) = [it for it in lines if it["msg"] == "refunded"]
     assert (line["refund_id"], line["status"], line["reason"]) == ("pi_1-1", "FAILED", "charge_disputed")
+    assert line["levelname"] == "WARNING"
     assert "Ann" not in str(lines)
     assert "4242" not in str(floor.partition(f"ORDER#{cancelled}"))
 

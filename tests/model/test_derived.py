@@ -76,7 +76,7 @@ def walk(choices: list[int]) -> list[e.Order]:
     for choice in choices:
         if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
             move = allowed[choice % len(allowed)]
-            told = touched(states[-1], move.by)
+            told = replace(states[-1], paid=states[-1].paid - 1) if move.falls else touched(states[-1], move.by)
             states.append(moved(told, cast(OrderCommand, move.command), moment(len(states))))
     return states
 

@@ -18,7 +18,7 @@ from functions.model.reactions import REACTIONS, Reaction
 from tests.model.samples import AT, SAMPLES, order, stub
 from tests.model.samples import PERSONAL as PEOPLE
 
-UNTOLD = {"OrderArchiving", "OrderErased", "PaymentPartlyRefunded", "RefundSent"}
+UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
 """What is nobody's business outside: a step of our own, or what another event tells."""
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.model.entities import Expiry, Order, Refund
+from functions.model.entities import NEVER_COUNTED, Expiry, Order, Refund
 from functions.model.patterns import PAYMENTS, REFUNDS, A12b
 from functions.shop import accounts, returns, shipments, tenders
 from functions.shop.keyed import Answer
@@ -44,7 +44,7 @@ def refunds(shop: Shop, order_id: str) -> list[Refund]:
 def given_back(shop: Shop, order_id: str) -> int:
     """What is given back for an order; its payments, its refunds and what it says itself agree about that."""
     order = order_now(shop, order_id)
-    counted = [refund for refund in refunds(shop, order_id) if refund.why not in ("EXCESS", "LATE")]
+    counted = [refund for refund in refunds(shop, order_id) if refund.why not in NEVER_COUNTED]
     total = sum(refund.amount for refund in counted)
     assert total == order.refunded <= order.paid <= order.total
     for payment in shop.table.every(PAYMENTS, order_id=order_id):

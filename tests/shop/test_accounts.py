@@ -22,7 +22,7 @@ from functions.model.errors import (
 )
 from functions.model.lives import COMMAND_DAYS
 from functions.model.money import MOST_MINOR_UNITS
-from functions.shop import accounts, customers
+from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import Source, credited
 from functions.shop.shop import Caller, Shop
 from ops.ledger import faults
@@ -198,10 +198,10 @@ def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("changed", "error", "says"),
     [
-        ({"amount": -1}, Invalid, {"field": "amount"}),
-        ({"amount": 0}, Invalid, {"field": "amount"}),
+        ({"amount": -1}, Invalid, {"field": "amount", "why": "is negative"}),
+        ({"amount": 0}, Invalid, {"field": "amount", "why": "is zero"}),
         ({"to": "{mine}"}, SelfTransfer, {}),
-        ({"to": NOBODY}, NotFound, {"what": "account"}),
+        ({"to": NOBODY}, NotFound, {"what": "receiving account"}),
         ({"source": NOBODY}, NotFound, {"what": "account"}),
         ({"source": "AAAAA-BBBBB-CCCCC-DDDDD"}, NotFound, {"what": "account"}),
         ({"source": "{bobs}", "to": "{mine}"}, NotFound, {"what": "account"}),
@@ -223,6 +223,25 @@ def test_f19_each_transfer_that_cannot_be_is_refused_for_what_it_is_and_moves_no
     assert {name: getattr(refusal.value, name) for name in says} == says
     assert contents(shop) == before
     assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "its key is not burnt"
+
+
+def test_nothing_comes_any_more_to_who_was_forgotten(shop: Shop) -> None:
+    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
+    erasure.forget(shop, BOB, BOB.id)
+    with pytest.raises(NotFound) as refusal:
+        transfer(shop, "t", mine, bobs, 200)
+    assert (refusal.value.what, balance(shop, mine), balance(shop, bobs)) == ("receiving account", 500, 10)
+    with pytest.raises(NotFound) as refusal:
+        credit(shop, 1, customer_id=BOB.id)
+    assert (refusal.value.what, balance(shop, bobs)) == ("customer", 10)
+
+
+def test_who_is_forgotten_just_then_gets_nothing(shop: Shop, rival: Shop, wire: Wire) -> None:
+    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
+    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, BOB, BOB.id)))
+    with pytest.raises(NotFound):
+        transfer(shop, "t", mine, bobs, 200)
+    assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
 
 
 def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: Shop, patient_wire: Wire) -> None:
@@ -388,8 +407,8 @@ def test_what_credit_costs(shop: Shop, wire: Wire) -> None:
     mine, bobs = credit(shop), credit(shop, customer_id=BOB.id)
     wire.clear()
     transfer(shop, "t", mine, bobs, 1)
-    assert wire.operations == ["GetItem"] * 3 + ["TransactWriteItems"]
-    assert len(wire.requests[-1].body["TransactItems"]) == 5
+    assert wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
+    assert len(wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, the command, and Bob"
     wire.clear()
     accounts.account_by_id(shop, ANN, mine)
     assert (wire.operations, wire.units) == (["GetItem"], 1)

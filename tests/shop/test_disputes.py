@@ -1,51 +1,61 @@
 """Disputes: the customer's bank asks a payment back, and the order's money follows what becomes of that."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from functions.dynamodb.patience import Busy
+from functions.dynamodb.writes import put
 from functions.model.entities import Order, Payment
-from functions.model.errors import TooMuch
+from functions.model.errors import TooMuch, WrongState
 from functions.model.patterns import PAYMENTS
+from functions.model.table import REFUND
 from functions.shop import ending, refunds
-from functions.shop.payments import Disputed, record_dispute
+from functions.shop.accounts import store_credit_id
+from functions.shop.disputes import MOST_RETRIED, Disputed, record_dispute
+from functions.shop.refunds import requested
+from functions.shop.settling import RefundTold, record_refund, settle
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import Wire, after
+from tests.provider import REFUSED, FakeProvider, meeting
 from tests.shop import money
-from tests.shop.acts import ANN, STAFF, archive, bring_to, order_now, place, tell
+from tests.shop.acts import ANN, STAFF, archive, bring_to, order_now, place, send_back, tell
+from tests.shop.credit import balance
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
     return list(shop.table.query(PAYMENTS, order_id=order_id).items)
 
 
-def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str = "pi_1") -> dict[str, Any]:
-    """The provider tells of a dispute; the answer it gets."""
-    return record_dispute(shop, Disputed(f"dp_{number}", payment_id, order.order_id, outcome, "fraudulent")).result
+def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None) -> dict[str, Any]:
+    """The provider tells of a dispute, of the first payment if nothing is said, by an event of its own; the answer it
+    gets."""
+    payment_id = payment_id or next((it.payment_id for it in payments_of(shop, order.order_id)), "pi_1")
+    told = Disputed(f"evt-{shop.new_id()}", f"dp_{number}", payment_id, order.order_id, outcome, "fraudulent")
+    return record_dispute(shop, told).result
 
 
 def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> None:
     order = bring_to(shop, place(shop), "PAID")
-    payment_id = payments_of(shop, order.order_id)[0].payment_id
-    assert dispute(shop, order, "opened", payment_id=payment_id)["status"] == "DISPUTED"
+    assert dispute(shop, order, "opened")["status"] == "DISPUTED"
     assert order_now(shop, order.order_id) == order
     with pytest.raises(TooMuch) as refusal:
         refunds.refund_order(shop, STAFF, "sorry", order.order_id, 100)
     assert (refusal.value.field, refusal.value.most) == ("amount", 0)
-    assert dispute(shop, order, "won", payment_id=payment_id)["status"] == "CAPTURED"
+    assert dispute(shop, order, "won")["status"] == "CAPTURED"
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 100)
     assert order_now(shop, order.order_id).refunded == 100
 
 
 def test_what_a_lost_dispute_takes_is_what_was_left(shop: Shop) -> None:
     order = bring_to(shop, place(shop), "PAID")
-    payment_id = payments_of(shop, order.order_id)[0].payment_id
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 700)
-    dispute(shop, order, "opened", payment_id=payment_id)
-    dispute(shop, order, "lost", payment_id=payment_id)
-    (payment,) = payments_of(shop, order.order_id)
-    assert (payment.status, payment.refunded, payment.reason) == ("REFUNDED", 2500, "dispute lost: fraudulent")
+    dispute(shop, order, "opened")
+    dispute(shop, order, "lost")
+    (found,) = payments_of(shop, order.order_id)
+    assert (found.status, found.refunded, found.reason) == ("REFUNDED", 0, "dispute lost: fraudulent")
+    assert found.disputes == {"dp_1": "LOST"}
     assert order_now(shop, order.order_id).refunded == 2500
     assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
 
@@ -87,27 +97,24 @@ def test_news_of_a_dispute_that_come_too_early_come_again(shop: Shop) -> None:
             with pytest.raises(Busy):
                 dispute(shop, order, outcome)
     tell(shop, order)
-    with pytest.raises(Busy):  # nobody has heard that it was opened
-        dispute(shop, order, "lost")
-    assert dispute(shop, order, "opened")["status"] == "DISPUTED"
-    assert dispute(shop, order, "lost")["status"] == "REFUNDED"
+    assert dispute(shop, order, "lost")["status"] == "REFUNDED", "that it was opened may be told later"
+    assert dispute(shop, order, "opened")["status"] == "REFUNDED"
     assert dispute(shop, order, "opened", number=2)["status"] == "REFUNDED", "nothing is left to ask for"
 
 
-def test_each_dispute_is_opened_once_and_closed_once_whatever_the_events_are_called(shop: Shop) -> None:
+def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) -> None:
     order = bring_to(shop, place(shop), "PAID")
-    payment_id = payments_of(shop, order.order_id)[0].payment_id
     for outcome in ("opened", "opened", "won", "won", "opened"):
-        dispute(shop, order, outcome, payment_id=payment_id)
-    (payment,) = payments_of(shop, order.order_id)
-    assert (payment.status, payment.version) == ("CAPTURED", 3)
-    dispute(shop, order, "opened", number=2, payment_id=payment_id)
+        dispute(shop, order, outcome)
+    (found,) = payments_of(shop, order.order_id)
+    assert (found.status, found.version) == ("CAPTURED", 3)
+    dispute(shop, order, "opened", number=2)
     assert payments_of(shop, order.order_id)[0].status == "DISPUTED", "another dispute is another"
 
 
 def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: Shop) -> None:
     order = place(shop)
-    nowhere = record_dispute(shop, Disputed("dp_1", "pi_1", "none-such", "opened"))
+    nowhere = record_dispute(shop, Disputed("evt_1", "dp_1", "pi_1", "none-such", "opened"))
     assert nowhere.result == {"payment_id": "pi_1", "status": None, "reason": "there is no such payment"}
     tell(shop, order, currency="USD")
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
@@ -137,3 +144,189 @@ def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
     ended = order_now(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
     assert [it.amount for it in money.refunds(shop, order.order_id)] == ([2500] if outcome == "won" else [])
+
+
+# what is owed ---------------------------------------------------------------------------------------------------------
+def money_of(order: Order) -> tuple[int, int, int]:
+    return order.paid, order.refunded, order.owed
+
+
+def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_is_won(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "DELIVERED")
+    dispute(shop, order, "opened")
+    first = send_back(shop, order.order_id, "first", mug=1).result
+    assert (first["amount"], first["owed"], first["refund_ids"]) == (0, 1250, [])
+    assert money_of(order_now(shop, order.order_id)) == (2500, 0, 1250)
+    dispute(shop, order, "won")
+    assert money_of(order_now(shop, order.order_id)) == (2500, 1250, 0)
+    send_back(shop, order.order_id, "second", mug=1)
+    assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(1250, "RETURNED")] * 2
+    assert money.given_back(shop, order.order_id) == 2500
+
+
+def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
+    placed = place(shop)
+    for number, amount in enumerate((1000, 1500)):
+        tell(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    order = money.deliver(shop, placed)
+    for number in (0, 1):
+        dispute(shop, order, "opened", number, f"pi_{number}")
+    send_back(shop, order.order_id, mug=1)
+    dispute(shop, order, "lost", 0, "pi_0")
+    assert money_of(order_now(shop, order.order_id)) == (2500, 1000, 250)
+    dispute(shop, order, "won", 1, "pi_1")
+    assert money_of(order_now(shop, order.order_id)) == (2500, 1250, 0)
+    assert [it.amount for it in money.refunds(shop, order.order_id)] == [250]
+
+
+def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> None:
+    shop = replace(shop, shipping={"EUR": 490})
+    placed = place(shop)
+    for number, amount in enumerate((990, 2000)):
+        tell(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    order = money.deliver(shop, placed)
+    dispute(shop, order, "opened", 1, "pi_1")
+    first = money.back(shop, order, "first", mug=1, refund_shipping=True).result
+    assert (first["amount"], first["owed"], first["shipping"]) == (990, 750, 490)
+    dispute(shop, order, "won", 1, "pi_1")
+    dispute(shop, order, "opened", 2, "pi_1")
+    second = money.back(shop, order, "second", mug=1, refund_shipping=True).result
+    assert (second["amount"], second["owed"], second["shipping"]) == (0, 1250, 0), "shipping is given back once"
+    with pytest.raises(TooMuch) as refusal:
+        refunds.refund_order(shop, STAFF, "sorry", order.order_id, 1)
+    assert refusal.value.most == 0
+    dispute(shop, order, "won", 2, "pi_1")
+    assert money.given_back(shop, order.order_id) == order.total
+
+
+@pytest.mark.parametrize("news", ["refused by the provider", "told later", "not asked any more"])
+def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: Shop, news: str) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    ending.cancel_order(shop, ANN, order.order_id)
+    (refund,) = money.refunds(shop, order.order_id)
+    if news == "refused by the provider":
+        settle(shop, meeting(REFUSED), order.order_id, refund.refund_id)
+    elif news == "told later":
+        settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    dispute(shop, order, "opened")
+    if news == "told later":
+        told = RefundTold("evt_r", order.order_id, refund.refund_id, 1, "re_1", "failed", "disputed")
+        record_refund(shop, told)
+        assert payments_of(shop, order.order_id)[0].status == "DISPUTED"
+    else:
+        settle(shop, meeting(REFUSED), order.order_id, refund.refund_id)
+    assert [it.status for it in money.refunds(shop, order.order_id)] == ["FAILED"]
+    dispute(shop, order, "won")
+    assert [(it.status, it.attempt) for it in money.refunds(shop, order.order_id)] == [("REQUESTED", 2)]
+    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    (payment,) = payments_of(shop, order.order_id)
+    assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
+    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+
+
+def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "DELIVERED")
+    (payment,) = payments_of(shop, order.order_id)
+    for number in range(1, 100):
+        failed = requested(shop, payment, 1, "GOODWILL", number=number, customer_id="ann")
+        shop.table.write(put(REFUND, replace(failed, status="FAILED")))
+    dispute(shop, order, "opened")
+    send_back(shop, order.order_id, mug=1)
+    dispute(shop, order, "won")
+    found = [it.status for it in money.refunds(shop, order.order_id)]
+    assert (found.count("REQUESTED"), found.count("FAILED")) == (MOST_RETRIED + 1, 99 - MOST_RETRIED)
+
+
+# what a payment remembers ---------------------------------------------------------------------------------------------
+def given(shop: Shop) -> tuple[Order, str]:
+    """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
+    order = bring_to(shop, place(shop), "PAID")
+    ending.cancel_order(shop, ANN, order.order_id)
+    (refund,) = money.refunds(shop, order.order_id)
+    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    return order, refund.refund_id
+
+
+def came_back(shop: Shop, order: Order, refund_id: str) -> None:
+    """The provider tells that what it had given has come back to it."""
+    told = RefundTold("evt_r", order.order_id, refund_id, 1, "re_1", "failed", "charge_for_pending_refund_disputed")
+    record_refund(shop, told)
+
+
+@pytest.mark.parametrize("fails", ["before it is opened", "while it is open", "after it is lost"])
+def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(shop: Shop, fails: str) -> None:
+    order, refund_id = given(shop)
+    for moment, outcome in (("before it is opened", "opened"), ("while it is open", "lost"), ("after it is lost", "")):
+        if moment == fails:
+            came_back(shop, order, refund_id)
+        if outcome:
+            dispute(shop, order, outcome)
+    (payment,) = payments_of(shop, order.order_id)
+    assert (payment.status, payment.refunded) == ("REFUNDED", 0)
+    for to in ("original", "credit"):
+        with pytest.raises(WrongState) as refusal:
+            refunds.retry_refund(shop, STAFF, order.order_id, refund_id, to)
+        assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
+
+
+def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    refunds.refund_order(shop, STAFF, "sorry", order.order_id, 500, "credit")
+    (refund,) = money.refunds(shop, order.order_id)
+    dispute(shop, order, "opened")
+    settled = settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "the customer's bank disputes the payment")
+    with pytest.raises(WrongState) as refusal:
+        refunds.retry_refund(shop, STAFF, order.order_id, refund.refund_id, "credit")
+    assert (refusal.value.what, refusal.value.state) == ("payment", "DISPUTED")
+    dispute(shop, order, "won")
+    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    assert balance(shop, store_credit_id(shop, "ann", "EUR")) == 500
+
+
+def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: Wire) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    ending.cancel_order(shop, ANN, order.order_id)
+    (refund,) = money.refunds(shop, order.order_id)
+    dispute(shop, order, "opened")
+    wire.next("TransactWriteItems", after(lambda: dispute(rival, order, "won")))
+    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    assert [it.status for it in money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
+
+
+def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    for number in (1, 2):
+        dispute(shop, order, "opened", number)
+    ending.cancel_order(shop, ANN, order.order_id)
+    assert dispute(shop, order, "won", 1)["status"] == "DISPUTED"
+    assert money_of(order_now(shop, order.order_id)) == (2500, 0, 2500)
+    assert dispute(shop, order, "won", 2)["status"] == "CAPTURED"
+    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+
+
+def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    for number in (1, 2):
+        dispute(shop, order, "lost", number)
+    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+
+
+def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: Shop) -> None:
+    order = bring_to(shop, place(shop), "PAID")
+    for outcome in ("opened", "won", "lost", "won", "opened"):
+        dispute(shop, order, outcome)
+    (payment,) = payments_of(shop, order.order_id)
+    assert (payment.status, payment.disputes, payment.version) == ("REFUNDED", {"dp_1": "LOST"}, 4)
+    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+
+
+def test_money_that_matched_no_order_is_not_given_back_once_the_bank_has_taken_it(shop: Shop) -> None:
+    order = place(shop)
+    tell(shop, order, currency="USD")
+    assert dispute(shop, order, "opened")["status"] == "UNMATCHED"
+    assert dispute(shop, order, "lost")["status"] == "REFUNDED"
+    with pytest.raises(WrongState):
+        refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+    assert money_of(order_now(shop, order.order_id)) == (0, 0, 0)

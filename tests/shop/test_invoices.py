@@ -12,7 +12,7 @@ from functions.model.entities import SOLD, Discounted, Invoice, Line, Order, Ord
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import PAYMENTS
 from functions.model.table import CUSTOMER
-from functions.shop import customers, discounts, ending, erasure, payments, placing, shipments
+from functions.shop import customers, discounts, disputes, ending, erasure, placing, shipments
 from functions.shop.invoices import (
     LINK_SECONDS,
     invoice_by_id,
@@ -157,7 +157,8 @@ def test_money_that_the_bank_takes_back_afterwards_is(shop: Shop, clock: Clock) 
 
 
 def disputed(shop: Shop, order: Order, payment_id: str, outcome: Any) -> None:
-    payments.record_dispute(shop, payments.Disputed("dp_1", payment_id, order.order_id, outcome, "fraudulent"))
+    told = disputes.Disputed(f"evt_{outcome}", "dp_1", payment_id, order.order_id, outcome, "fraudulent")
+    disputes.record_dispute(shop, told)
 
 
 def bring_on(shop: Shop, order: Order, status: str) -> None:

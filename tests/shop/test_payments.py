@@ -11,7 +11,8 @@ from functions.model.entities import Payment, Refund
 from functions.model.errors import KeyReused
 from functions.model.patterns import PAYMENTS, REFUNDS
 from functions.shop import ending
-from functions.shop.payments import NO_ORDER, Disputed, record_dispute, record_payment
+from functions.shop.disputes import Disputed, record_dispute
+from functions.shop.payments import NO_ORDER, record_payment
 from functions.shop.refunds import MOST_PAYMENTS
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
@@ -224,7 +225,7 @@ def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, know
     tell(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
     for what in disputes.get(known, ()):
-        record_dispute(shop, Disputed("dp_1", "pi_1", order.order_id, what))
+        record_dispute(shop, Disputed(f"evt_{what}", "dp_1", "pi_1", order.order_id, what))
     (before,), order_before = payments_of(shop, order.order_id), order_now(shop, order.order_id)
     assert before.status == known
     assert tell(shop, order, event_id="evt_2", outcome=outcome)["status"] == known

@@ -9,8 +9,9 @@ from functions.dynamodb.patience import Busy
 from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import WrongState
 from functions.model.patterns import C2, C3
+from functions.provider import Unavailable
 from functions.shop import accounts, ending, refunds
-from functions.shop.payments import Disputed, record_dispute
+from functions.shop.disputes import Disputed, record_dispute
 from functions.shop.settling import RefundTold, record_refund, settle
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import Wire, after
@@ -149,7 +150,7 @@ def taken(shop: Shop, order: Order) -> Callable[[], None]:
     def take() -> None:
         for outcome in ("opened", "lost"):
             told: Any = outcome
-            record_dispute(shop, Disputed("dp_1", "pi_1", order.order_id, told))
+            record_dispute(shop, Disputed(f"evt_{outcome}", "dp_1", "pi_1", order.order_id, told))
 
     return take
 
@@ -160,22 +161,36 @@ def test_what_the_bank_has_taken_is_not_given_back_beside_it(
     taken()
     provider = FakeProvider()
     settled = settle(shop, provider, order.order_id, "pi_1-1")
-    assert provider.asked == []
+    assert (provider.asked, provider.given) == ([("list", "pi_1")], [])
     assert settled is not None
-    assert (settled.status, settled.reason) == ("FAILED", "the payment has been given back")
+    assert (settled.status, settled.reason) == ("FAILED", "the customer's bank has taken the payment back")
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
     assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
 
 
+def test_what_was_given_before_the_bank_took_it_is_found_though_the_answer_was_lost(
+    shop: Shop, order: Order, taken: Callable[[], None]
+) -> None:
+    provider = meeting("answer lost")
+    with pytest.raises(Unavailable):
+        settle(shop, provider, order.order_id, "pi_1-1")
+    taken()
+    settled = settle(shop, provider, order.order_id, "pi_1-1")
+    assert settled is not None
+    assert (settled.status, payment_of(shop, order).refunded, provider.of("pi_1")) == ("SUCCEEDED", 1000, 1000)
+
+
 @pytest.mark.parametrize("then", ["succeeded", "failed"])
-def test_what_was_on_its_way_when_the_bank_took_all_changes_nothing_of_the_payment(
+def test_what_was_on_its_way_when_the_bank_took_all_is_counted_and_leaves_nothing_to_be_given(
     shop: Shop, order: Order, taken: Callable[[], None], then: str
 ) -> None:
     settle(shop, meeting("pending"), order.order_id, "pi_1-1")
     taken()
-    before = payment_of(shop, order)
     told(shop, order, then)
+    assert payment_of(shop, order).refunded == (1000 if then == "succeeded" else 0)
     told(shop, order, "failed", number=2)
-    assert payment_of(shop, order) == before
+    assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("REFUNDED", 0)
+    with pytest.raises(WrongState):
+        refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
     assert refund_of(shop, order).status == "FAILED"

@@ -10,6 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 from functions.dynamodb.writes import put
 from functions.model.entities import Order, Return
 from functions.model.errors import (
+    AlreadyExists,
     Invalid,
     KeyReused,
     NotAllowed,
@@ -18,6 +19,7 @@ from functions.model.errors import (
     TooMuch,
     WrongState,
 )
+from functions.model.lives import COMMAND_DAYS
 from functions.model.patterns import RETURNS
 from functions.model.table import TIMELINE
 from functions.shop import archive as shop_archive
@@ -93,6 +95,7 @@ def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transac
         "quantities": {"mug": 1, "pot": 2},
         "restocked": {"mug": 1, "pot": 2},
         "amount": 3750,
+        "owed": 0,
         "shipping": 0,
         "currency": "EUR",
         "created_at": moment(1),
@@ -331,3 +334,16 @@ def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: Shop) -> None
     back(shop, order, vase=4)
     assert sum(available(shop, "vase")) == before + 4
     assert sum(part.received for part in products.stock_of_product(shop, "vase")) == 8
+
+
+def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: Shop, order: Order, clock: Clock) -> None:
+    patient = replace(shop, return_window_days=2 * COMMAND_DAYS)
+    back(patient, order, mug=1)
+    clock.sleep((COMMAND_DAYS + 1) * DAY)
+    for image in everything(shop):
+        if image["type"]["S"] == "Command":  # which has expired
+            shop.table.delete([{"PK": image["PK"], "SK": image["SK"]}])
+    with pytest.raises(AlreadyExists) as refusal:
+        back(patient, order, mug=1)
+    assert refusal.value.what == "return"
+    assert order_now(shop, order.order_id).lines["mug"].returned == 1

@@ -9,10 +9,10 @@ from functions.dynamodb.store import Table
 from functions.dynamodb.writes import change, put
 from functions.model.entities import Account, Order, Payment, Refund
 from functions.model.errors import NotFound
-from functions.model.patterns import C2, C3
+from functions.model.patterns import C2, C3, A22b
 from functions.model.table import ACCOUNT, BY_TYPE
 from functions.provider import Unavailable
-from functions.shop import accounts, ending, refunds
+from functions.shop import accounts, ending, erasure, refunds
 from functions.shop.settling import settle
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
@@ -20,7 +20,7 @@ from tests.dynamodb.wire import Wire, after, cancelled, lost
 from tests.provider import REFUSED, FakeProvider, meeting
 from tests.shop import money
 from tests.shop.acts import ANN, STAFF, order_now, place, tell
-from tests.shop.credit import balance, ledger
+from tests.shop.credit import balance, credit, ledger
 
 HOUR = 3600
 
@@ -244,6 +244,30 @@ def test_an_account_that_moves_meanwhile_is_read_again(shop: Shop, rival: Shop, 
     settle(shop, FakeProvider(), order.order_id, "pi_1-2")
     account_id = accounts.store_credit_id(shop, "ann", "EUR")
     assert [entry.balance for entry in ledger(shop, account_id)] == [500, 1000]
+
+
+@pytest.mark.parametrize("had_some", [False, True])
+def test_what_would_go_to_the_credit_of_who_was_forgotten_waits_for_a_person(
+    shop: Shop, order: Order, had_some: bool
+) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    if had_some:
+        credit(shop, 100)
+    erasure.forget(shop, ANN, ANN.id)
+    settled = settle(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "nobody is known any more who could spend it")
+    assert payment_of(shop, order).refunded == 0
+    account = shop.table.get(A22b, account_id=accounts.store_credit_id(shop, "ann", "EUR"))
+    assert (account.balance if account else 0) == (100 if had_some else 0)
+
+
+def test_who_is_forgotten_just_then_gets_no_credit(shop: Shop, rival: Shop, order: Order, wire: Wire) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, ANN, ANN.id)))
+    settle(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert refund_of(shop, order, "pi_1-2").status == "FAILED"
+    assert shop.table.get(A22b, account_id=accounts.store_credit_id(shop, "ann", "EUR")) is None
 
 
 def test_an_account_that_cannot_take_it_fails_the_refund(shop: Shop, order: Order) -> None:

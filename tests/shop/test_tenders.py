@@ -208,6 +208,25 @@ def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop
     assert {payment.amount for payment in found.items} == {1000, 1500}
 
 
+@pytest.mark.parametrize("place_of", ["no order", "a stub"])
+def test_staff_see_money_that_matched_no_order_and_nobody_else_does(shop: Shop, place_of: str) -> None:
+    order, changed = place(shop), {"order_id": "none-such"}
+    if place_of == "a stub":
+        bring_to(shop, order, "CANCELLED")
+        archive(shop, order.order_id, to_stub=True)
+        assert tenders.payments_of_order(shop, STAFF, order.order_id, 10, None).items == ()
+        changed = {"order_id": order.order_id}
+    else:
+        with pytest.raises(NotFound) as refusal:
+            tenders.payments_of_order(shop, STAFF, "none-such", 10, None)
+        assert refusal.value.what == "order"
+    tell(shop, order, **changed)
+    (found,) = tenders.payments_of_order(shop, STAFF, changed["order_id"], 10, None).items
+    assert (found.payment_id, found.status) == ("pi_1", "UNMATCHED")
+    with pytest.raises(NotFound if place_of == "no order" else WrongState):
+        tenders.payments_of_order(shop, ANN, changed["order_id"], 10, None)
+
+
 def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
     order, mine = place(shop), credit(shop)
     for number in range(MOST_PAYMENTS):

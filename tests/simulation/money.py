@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from functions.model.entities import SOLD
+from functions.model.entities import NEVER_COUNTED, SOLD
 from functions.model.table import BY_TYPE
 from tests.simulation.book import Book, Owned
 from tests.simulation.provider import GivenBack
@@ -15,8 +15,6 @@ from tests.simulation.traffic import DISCOUNTS
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-BESIDE_THE_ORDER = ("EXCESS", "LATE", "UNMATCHED")
-"""Why money goes back that never counted for the order it came for."""
 KEEPS_NOTHING = ("CANCELLED", "LAPSED")
 
 
@@ -39,8 +37,8 @@ def _wrong_with_order(owned: Owned) -> Iterator[str]:
     refunds = owned.all("Refund")
     matched = {p.payment_id: p.amount for p in owned.all("Payment") if p.status in ("CAPTURED", "REFUNDED")}
     came = sum(matched.values())
-    beside = sum(r.amount for r in refunds if r.why in BESIDE_THE_ORDER and r.payment_id in matched)
-    back = sum(refund.amount for refund in refunds if refund.why not in BESIDE_THE_ORDER)
+    beside = sum(r.amount for r in refunds if r.why in NEVER_COUNTED and r.payment_id in matched)
+    back = sum(refund.amount for refund in refunds if refund.why not in NEVER_COUNTED)
     if came != order.paid + beside:
         yield f"had {came}, is paid with {order.paid}, and {beside} go back beside it"
     if back != order.refunded or order.refunded > order.paid:

@@ -248,7 +248,7 @@ def nothing_back(*_: Any) -> refunds.GivenBack:
     return refunds.GivenBack()
 
 
-def asked_anew(shop: Any, provider: Any, refund: entities.Refund) -> settling.AtProvider:
+def asked_anew(shop: Any, provider: Any, refund: entities.Refund, *_: Any) -> settling.AtProvider:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
     made: settling.AtProvider = provider.refund(
