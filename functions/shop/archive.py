@@ -19,7 +19,7 @@ from functions.model.derived import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import A12, C5, A12b
 from functions.model.states import moved
-from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, REFUND, TIMELINE
+from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, PAYMENT, REFUND, TIMELINE
 from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 
@@ -94,7 +94,8 @@ def _unlogged(images: Sequence[Image], version: int) -> list[int]:
 def _moves_for_days(shop: Shop, images: Sequence[Image]) -> int:
     """For how many days money of the order may move yet: what works on it, or hears of it, must find it."""
     refunds = [REFUND.read(image) for image in images if image["type"]["S"] == REFUND.type]
-    if any(refund.status in ON_ITS_WAY for refund in refunds):
+    payments = [PAYMENT.read(image) for image in images if image["type"]["S"] == PAYMENT.type]
+    if any(refund.status in ON_ITS_WAY for refund in refunds) or any(payment.disputed for payment in payments):
         return LOOKS_AGAIN_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
     if not done:

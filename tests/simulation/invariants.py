@@ -378,11 +378,16 @@ def nothing_waits_for_ever(world: World, book: Book) -> Iterator[str]:
     longest = _longest_seconds(world.template.functions["lapse"].environment)
     for owned in book.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
-        if not owned.is_archived and since > longest[owned.status]:
+        may_move = MONEY_MOVES_SECONDS if owned.all("Refund") or any(p.disputes for p in owned.all("Payment")) else 0
+        if not owned.is_archived and since > longest[owned.status] + may_move:
             yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
     for customer_id, status in book.erased.items():
         if status == "ERASING" and not _something_keeps(world, book, customer_id):
             yield f"customer {customer_id} is still being erased"
+
+
+MONEY_MOVES_SECONDS = 45 * DAY
+"""How much later than others an order ends whose money may move: a month after its last refund."""
 
 
 def _something_keeps(world: World, book: Book, customer_id: str) -> bool:

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from functions.model.entities import NEVER_COUNTED, SOLD
+from functions.model.entities import NEVER_COUNTED, SOLD, Payment
 from functions.model.table import BY_TYPE
 from tests.simulation.book import Book, Owned
-from tests.simulation.provider import GivenBack
+from tests.simulation.provider import Intent
 from tests.simulation.traffic import DISCOUNTS
 
 if TYPE_CHECKING:
@@ -27,22 +27,36 @@ def money_is_kept(world: World, book: Book) -> Iterator[str]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
             yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
+        elif _dispute_is_other(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
+            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
     for owned in book.orders.values():
         if owned.order is not None:
             yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _wrong_with_order(owned))
 
 
+def _dispute_is_other(intent: Intent, kept: Payment) -> bool:
+    """Whether the shop knows another end of a dispute than the provider."""
+    return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
+
+
 def _wrong_with_order(owned: Owned) -> Iterator[str]:
-    order = owned.order
-    refunds = owned.all("Refund")
-    matched = {p.payment_id: p.amount for p in owned.all("Payment") if p.status in ("CAPTURED", "REFUNDED")}
-    came = sum(matched.values())
-    beside = sum(r.amount for r in refunds if r.why in NEVER_COUNTED and r.payment_id in matched)
+    """What does not add up: money that came = paid + beside the order + taken by a bank before it was all there; given
+    back, or taken by a bank since = refunded."""
+    order, refunds = owned.order, owned.all("Refund")
+    matched = [p for p in owned.all("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
+    ids = {payment.payment_id for payment in matched}
+    came = sum(payment.amount for payment in matched)
+    beside = sum(r.amount for r in refunds if r.why in NEVER_COUNTED and r.payment_id in ids)
     back = sum(refund.amount for refund in refunds if refund.why not in NEVER_COUNTED)
-    if came != order.paid + beside:
-        yield f"had {came}, is paid with {order.paid}, and {beside} go back beside it"
-    if back != order.refunded or order.refunded > order.paid:
-        yield f"says {order.refunded} of {order.paid} go back, its refunds are {back}"
+    taken = sum(p.amount - sum(r.amount for r in refunds if r.payment_id == p.payment_id) for p in matched if p.taken)
+    unpaid, taken_since = came - beside - order.paid, order.refunded - back
+    if min(unpaid, taken_since) < 0 or unpaid + taken_since != taken:
+        yield (
+            f"had {came}, {beside} of it beside it, a bank took {taken}, {back} are given back: "
+            f"it says {order.paid} and {order.refunded}"
+        )
+    if order.refunded + order.owed > order.paid or (order.owed and not any(payment.disputed for payment in matched)):
+        yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
     if owned.status in SOLD and order.paid != order.total:
         yield f"costs {order.total} and is paid with {order.paid}"
     if owned.status in KEEPS_NOTHING and order.paid != order.refunded:
@@ -52,15 +66,12 @@ def _wrong_with_order(owned: Owned) -> Iterator[str]:
 
 
 def refunds_are_settled(world: World, book: Book) -> Iterator[str]:
-    """Each refund is done or failed, and was done once, as the provider's own books have it.
-
-    Excused: one that the provider could not keep given when its order was archived by then, which somebody is told of.
-    """
+    """Each refund is done or failed, and was done once, as the provider's own books have it."""
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
     for one in world.provider.given:
         if one.status == "pending":
             yield f"{one.id} is still pending at the provider"
-        elif one.status == "succeeded" or _was_archived(world, one):
+        elif one.status == "succeeded":
             given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
     for order_id, _, refunds in book.money():
         for refund in refunds:
@@ -73,15 +84,11 @@ def refunds_are_settled(world: World, book: Book) -> Iterator[str]:
     yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
 
 
-def _was_archived(world: World, one: GivenBack) -> bool:
-    """Whether a refund's order had gone into the archive before it failed."""
-    versions = world.table.history.get((f"ORDER#{one.metadata['order_id']}", "ORDER"), [])
+def _was_archived(world: World, order_id: str, at: float) -> bool:
+    """Whether an order lay in the archive then."""
+    versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
     archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
-    return bool(archived) and one.failed_at > archived[0] and one.metadata["refund_id"] not in _beside_stubs(world)
-
-
-def _beside_stubs(world: World) -> set[str]:
-    return {image["refund_id"]["S"] for image in world.table.of_type("Refund")}
+    return bool(archived) and at > archived[0]
 
 
 def payments_give_back_what_they_brought(world: World, book: Book) -> Iterator[str]:
@@ -94,7 +101,7 @@ def payments_give_back_what_they_brought(world: World, book: Book) -> Iterator[s
             back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
             if payment.refunded != back:
                 yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
-            if (payment.status == "REFUNDED") != (0 < payment.amount == back):
+            if (payment.status == "REFUNDED") != (payment.taken or 0 < payment.amount == back):
                 yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
 
 

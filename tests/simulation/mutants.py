@@ -65,7 +65,7 @@ MUTANTS = (
     Mutant("asks anew", "a refund has another key each time",
            instead(settling, "_asked", s.asked_anew), 8, "refunds_are_settled"),
     Mutant("forgets what is back", "a payment does not know what was given back of it",
-           instead(settling, "_moved", lambda *_, **__: []), 2, "payments_give_back_what_they_brought"),
+           instead(settling, "replace", s.forget_what_is_back), 2, "payments_give_back_what_they_brought"),
     Mutant("refunds apart", "a refund is written when the rest is done", s.in_two(t.REFUND)),
     # invoices
     Mutant("forgets the Effect", "the invoice's Effect is under another id each time",

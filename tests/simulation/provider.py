@@ -6,7 +6,7 @@ are pending, and end later; some fail after they had succeeded (https://docs.str
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -25,23 +25,35 @@ CONNECT_SECONDS, READ_SECONDS = 3.0, 8.0
 SLOW_SECONDS = 15 * MINUTE
 PENDING_SECONDS = 30 * HOUR
 """How long a refund may be pending: longer than a key is known."""
+DISPUTED_WITHIN_SECONDS = 40 * HOUR
+DISPUTE_TAKES_SECONDS = 60 * HOUR
+KINDS = {
+    "authorised": "payment_intent.amount_capturable_updated",
+    "succeeded": "payment_intent.succeeded",
+    "failed": "payment_intent.payment_failed",
+    "cancelled": "payment_intent.canceled",
+}
+"""The events of a payment, by what becomes of it."""
 KEY_LIVES_SECONDS = DAY
 
 
 @dataclass
 class Intent:
-    """A payment at the provider. `kept`: its events that the shop has taken."""
+    """A payment at the provider. `kept`: its events that the shop has taken. `dispute`: whether the customer's bank
+    asks it back, and what came of that; `disputed_at`: when the shop was told so."""
 
     id: str
     order_id: str
     amount: int
     captured: bool = False
     kept: int = 0
+    dispute: Literal["", "open", "won", "lost"] = ""
+    disputed_at: float = float("inf")
 
 
 @dataclass
 class GivenBack:
-    """A refund at the provider, as it stands. `failed_at`: when what had been given came back."""
+    """A refund at the provider, as it stands."""
 
     id: str
     payment_id: str
@@ -49,7 +61,6 @@ class GivenBack:
     metadata: Mapping[str, str]
     status: Literal["pending", "succeeded", "failed"] = "succeeded"
     events: int = 0
-    failed_at: float = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -81,14 +92,40 @@ class Provider:
         self.intents.append(intent)
         for number, outcome in enumerate(outcomes):
             intent.captured |= outcome == "succeeded"
-            kind = "payment_intent.succeeded" if outcome == "succeeded" else "payment_intent.payment_failed"
-            told = payment_event(order_id, amount, kind, id=f"evt_{intent.id}_{number}", payment_id=intent.id)
-            self._tell(told, f"{intent.id} {number}", TOLD_AFTER_SECONDS + number, intent)
+            told = payment_event(order_id, amount, KINDS[outcome], id=f"evt_{intent.id}_{number}", payment_id=intent.id)
+            self._tell(told, f"{intent.id} {number}", TOLD_AFTER_SECONDS + number, partial(self._kept, intent))
+        if intent.captured and (asked := self.faults.at("disputed", intent.id)):
+            self.people.tasks.after(DISPUTED_WITHIN_SECONDS * asked.share**3, partial(self._disputed, intent))
+
+    def _kept(self, intent: Intent) -> None:
+        intent.kept += 1
+
+    def _disputed(self, intent: Intent) -> None:
+        """The customer's bank asks a payment back, of which there is something left."""
+        if self._left(intent.id) < 1:
+            return
+        intent.dispute = "open"
+
+        def heard() -> None:
+            intent.disputed_at = self.people.tasks.now
+
+        self._tell(_dispute_event(intent, "created"), f"{intent.id} disputed", 1.0, heard)
+        decides = DISPUTE_TAKES_SECONDS * self.chance.number("bank decides", intent.id) ** 2
+        self.people.tasks.after(decides, partial(self._decided, intent))
+
+    def _decided(self, intent: Intent) -> None:
+        intent.dispute = "lost" if self.chance.happens(0.5, "dispute lost", intent.id) else "won"
+        self._tell(_dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
+
+    def _left(self, payment_id: str) -> int:
+        paid = sum(intent.amount for intent in self.intents if intent.id == payment_id and intent.captured)
+        return paid - sum(one.amount for one in self.given if one.payment_id == payment_id and one.status != "failed")
 
     @property
     def is_busy(self) -> bool:
         """Whether there is something that it has not finished, or not told."""
-        return bool(self.unheard) or any(one.status == "pending" for one in self.given)
+        pending = any(one.status == "pending" for one in self.given)
+        return bool(self.unheard) or pending or any(intent.dispute == "open" for intent in self.intents)
 
     # money out: the port ----------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> AtProvider:
@@ -166,10 +203,10 @@ class Provider:
         return answer
 
     def _made(self, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> AtProvider | Exception:
-        paid = sum(intent.amount for intent in self.intents if intent.id == payment_id and intent.captured)
-        back = sum(one.amount for one in self.given if one.payment_id == payment_id and one.status != "failed")
-        if amount > paid - back:
+        if amount > self._left(payment_id):
             return RefusedForGood("charge_already_refunded")
+        if any(intent.dispute in ("open", "lost") for intent in self.intents if intent.id == payment_id):
+            return RefusedForGood("charge_disputed")
         if self.faults.at("refund refused", key):
             return RefusedForGood("charge_expired_for_refund")
         made = GivenBack(f"re_{len(self.given) + 1}", payment_id, amount, metadata)
@@ -185,7 +222,6 @@ class Provider:
 
     def _becomes(self, made: GivenBack, status: Literal["succeeded", "failed"]) -> None:
         made.status = status
-        made.failed_at = self.people.tasks.now if status == "failed" else made.failed_at
         made.events += 1
         shown = {"id": made.id, "object": "refund", "status": status, "metadata": dict(made.metadata)}
         if status == "failed":
@@ -195,14 +231,15 @@ class Provider:
         self._tell({"id": id, "object": "event", "type": kind, "data": {"object": shown}}, f"{made.id} {status}", 1.0)
 
     # what it tells ----------------------------------------------------------------------------------------------------
-    def _tell(self, told: dict[str, Any], about: str, delay: float, intent: Intent | None = None) -> None:
+    def _tell(self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None) -> None:
+        """Tell it until it is `heard`."""
         if late := self.faults.at("webhook late", about):
             delay += 72 * HOUR * late.share**3
-        self._begin(told, delay, intent)
+        self._begin(told, delay, heard)
         if again := self.faults.at("webhook twice", about):
-            self._begin(told, delay + 10 * MINUTE * again.share**2, intent)
+            self._begin(told, delay + 10 * MINUTE * again.share**2, heard)
 
-    def _begin(self, told: dict[str, Any], delay_seconds: float, intent: Intent | None) -> None:
+    def _begin(self, told: dict[str, Any], delay_seconds: float, heard: Callable[[], None]) -> None:
         tasks = self.people.tasks
         self.unheard += 1
 
@@ -214,12 +251,25 @@ class Provider:
                 said = self.people.send(request, f"webhook {told['id']} {told['type']}", patience=1)
                 if said and said.status == 200:
                     self.unheard -= 1
-                    if intent:
-                        intent.kept += 1
+                    heard()
                     return
                 tasks.pause(5 * MINUTE)
 
         self.people.begin("provider", work, delay_seconds)
+
+
+def _dispute_event(intent: Intent, what: str) -> dict[str, Any]:
+    """An event of the dispute of a payment, as the provider tells it."""
+    shown = {
+        "id": f"dp_{intent.id}",
+        "object": "dispute",
+        "payment_intent": intent.id,
+        "status": "needs_response" if what == "created" else intent.dispute,
+        "reason": "fraudulent",
+        "metadata": {"order_id": intent.order_id},
+    }
+    id = f"evt_dp_{intent.id}_{what}"
+    return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}
 
 
 def _shown(one: GivenBack) -> AtProvider:

@@ -257,6 +257,10 @@ def asked_anew(shop: Any, provider: Any, refund: entities.Refund, *_: Any) -> se
     return made
 
 
+def forget_what_is_back(item: Any, **new: Any) -> Any:
+    return replace(item, **{name: value for name, value in new.items() if name != "refunded"})
+
+
 def counted_alone(shop: Any, order: entities.Order, came: entities.Payment) -> list[Write[Any]]:
     return [write for write in _COUNTED(shop, order, came) if write.row is not t.REFUND]
 

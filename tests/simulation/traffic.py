@@ -22,8 +22,17 @@ DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 ORDERS = (5, 8)
 """At least, and at most."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
-    "paid late", "paid twice", "failed, then paid", "overpaid", "paid in part", "never paid", "cancelled",
+    "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
+    "paid in part", "never paid", "cancelled",
 )  # fmt: skip
+PAID_AS = {
+    "paid": (("succeeded",),),
+    "paid twice": (("succeeded",), ("succeeded",)),
+    "failed, then paid": (("failed", "succeeded"),),
+    "authorised, then paid": (("authorised", "succeeded"),),
+    "authorised, then nothing": (("authorised", "cancelled"),),
+}
+"""Payments of the whole total, and what is told of each."""
 AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
@@ -62,13 +71,15 @@ class Told:
 
 @dataclass
 class Traffic:
-    """Makes the commands of a seed. `cards`: the codes of the gift cards. `leaving`: who wants to be forgotten."""
+    """Makes the commands of a seed. `cards`: the gift cards, `credit`: the accounts of store credit. `leaving`: who
+    wants to be forgotten."""
 
     chance: Chance
     people: People
     provider: Provider
     told: Told = field(default_factory=Told)
     cards: list[dict[str, Any]] = field(default_factory=list)
+    credit: list[dict[str, Any]] = field(default_factory=list)
     leaving: set[str] = field(default_factory=set)
 
     # before anything goes wrong ---------------------------------------------------------------------------------------
@@ -142,7 +153,7 @@ class Traffic:
         return order
 
     # what becomes of an order -----------------------------------------------------------------------------------------
-    def _go_on(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:  # noqa: C901  a list
+    def _go_on(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
         order_id, total = order["order_id"], order["total"]
         pause = self.people.tasks.pause
         pause(20 * MINUTE * self.chance.number(name, "thinks") ** 6)
@@ -150,8 +161,6 @@ class Traffic:
             self.people.begin(customer.sub, partial(self._readdress, customer, order_id))
             pause(self.chance.between(0, 0.5, name, "moving"))
         match fate if total else "never paid":
-            case "paid":
-                self.provider.pay(order_id, total)
             case "paid with card and credit":
                 self._pay_with_credit(name, customer, order_id)
                 self.provider.pay(order_id, self._due(customer, order_id, total))
@@ -167,11 +176,6 @@ class Traffic:
                 race = self.chance.between(-0.05, 0.05, name, "race")
                 pause(max(0.0, looked_at - self.people.tasks.now - TOLD_AFTER_SECONDS + race))
                 self.provider.pay(order_id, total)
-            case "paid twice":
-                self.provider.pay(order_id, total)
-                self.provider.pay(order_id, total)
-            case "failed, then paid":
-                self.provider.pay(order_id, total, ("failed", "succeeded"))
             case "overpaid":
                 self.provider.pay(order_id, total + 1 + self.chance.whole(0, 900, name, "too much"))
             case "cancelled":
@@ -180,6 +184,9 @@ class Traffic:
                 self.provider.pay(order_id, total)
                 pause(TOLD_AFTER_SECONDS + self.chance.between(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
+            case told:
+                for outcomes in PAID_AS.get(told, ()):
+                    self.provider.pay(order_id, total, outcomes)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
         said = self.people.ask(customer, "POST", f"/orders/{order_id}/cancel")
@@ -311,8 +318,7 @@ class Traffic:
         said = self.people.ask(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
         if said and said.status in (200, 201):
             self.told.issued += amount
-            if "code" in said.body:
-                self.cards.append(said.body)
+            (self.cards if "code" in said.body else self.credit).append(said.body)
         elif said is None:
             self.told.maybe_issued += amount
         else:
@@ -323,11 +329,14 @@ class Traffic:
         if len(self.cards) < 2:
             return
         source, target = self.chance.in_any_order(self.cards, name, "cards")[:2]
+        if self.credit and self.chance.happens(0.4, name, "to credit"):
+            target = self.chance.one_of(self.credit, name, "whose")
         body = {"gift_card": source["code"], "to": target["account_id"], "amount": 700, "currency": "EUR"}
-        for again in range(1 + self.chance.happens(0.5, name, "transfers back")):
+        for again in range(1 + ("code" in target and self.chance.happens(0.5, name, "transfers back"))):
             said = self.people.ask(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
-            self._note_strange(said, (200, 201, 409), "transferring")
-            body = {**body, "gift_card": target["code"], "to": source["account_id"], "amount": 300}
+            self._note_strange(said, (200, 201, 404, 409) if self.leaving else (200, 201, 409), "transferring")
+            if "code" in target:
+                body = {**body, "gift_card": target["code"], "to": source["account_id"], "amount": 300}
 
     def _leaving(self, name: str, customer: Token) -> Command:
         def leave() -> None:
