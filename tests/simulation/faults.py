@@ -106,7 +106,7 @@ ELSEWHERE = (
     Elsewhere("refund refused",        0.100, "the provider will never give this money back"),
     Elsewhere("refund pending",        0.250, "the provider gives money back up to 30 hours later, and tells then"),
     Elsewhere("refund fails",          0.100, "money that the provider gave back comes back to it"),
-    Elsewhere("disputed",              0.080, "a customer's bank asks a payment back, and wins or loses days later"),
+    Elsewhere("disputed",              0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     Elsewhere("warehouse stumbles",    0.100, "the warehouse takes a request, and forgets it"),
 )
 # fmt: on

@@ -13,7 +13,7 @@ from functions.model import table as t
 from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import discounts, ending, invoices, payments, placing, settling, shipments, stock
+from functions.shop import discounts, disputes, ending, invoices, payments, placing, returns, settling, shipments, stock
 from tests.simulation import operators
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
@@ -62,6 +62,12 @@ MUTANTS = (
     Mutant("keeps what is too much", "money that is not for the order is not given back",
            instead(payments, "_counted", s.counted_alone), 2, "money_is_kept"),
     Mutant("keeps what was paid", "an order that ends early keeps it", instead(ending, "given_back", s.nothing_back)),
+    Mutant("loses nothing", "a dispute that is lost takes nothing from its order",
+           instead(disputes, "_less", s.less_by_nothing)),
+    Mutant("news of old", "what is told of a dispute counts, though it is known to have gone on",
+           instead(disputes, "_is_news", lambda *_: True)),
+    Mutant("owes nothing", "what a bank disputes is not owed when its order ends",
+           s.together(instead(ending, "given_back", s.owing_nothing), instead(returns, "given_back", s.owing_nothing))),
     Mutant("asks anew", "a refund has another key each time",
            instead(settling, "_asked", s.asked_anew), 8, "refunds_are_settled"),
     Mutant("forgets what is back", "a payment does not know what was given back of it",

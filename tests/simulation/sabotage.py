@@ -20,7 +20,7 @@ from functions.model.states import moved_shipment
 from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import ending, payments, refunds, settling, shipments, stock
+from functions.shop import disputes, ending, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
 from ops.recover import redrive
 from tests.simulation import template
@@ -266,6 +266,20 @@ def counted_alone(shop: Any, order: entities.Order, came: entities.Payment) -> l
 
 
 _COUNTED = payments._counted
+
+
+def less_by_nothing(shop: Any, order: entities.Order, taken: int) -> entities.Order:
+    return _LESS(shop, order, 0 * taken)
+
+
+_LESS = disputes._less
+
+
+def owing_nothing(*args: Any, **kwargs: Any) -> refunds.GivenBack:
+    return replace(_GIVEN_BACK(*args, **kwargs), owed=0)
+
+
+_GIVEN_BACK = refunds.given_back
 
 
 def payment_of_the_event(shop: Any, told: payments.Told, body: Mapping[str, Any]) -> Any:
