@@ -11,7 +11,7 @@ from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency, WrongState
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.shop import tenders
 
 router = Router()
@@ -60,7 +60,7 @@ def payments_of_order(
     Staff also sees money that matched no order, where there is none, or it is archived.
     """
     return page(
-        Asked(caller, PAYMENTS, (order_id,), cursor),
+        Asked(caller, A12c, (order_id,), cursor),
         lambda after: tenders.payments_of_order(shop(), caller, order_id, limit, after),
         PaymentAnswer.of,
     )

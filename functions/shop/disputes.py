@@ -20,7 +20,7 @@ from functions.model.entities import (
     PaymentStatus,
     RefundReason,
 )
-from functions.model.patterns import C2, REFUNDS
+from functions.model.patterns import C2, A12d
 from functions.model.states import HERE, PaymentCommand, moved, moved_payment, stands
 from functions.model.table import ORDER, PAYMENT, REFUND
 from functions.shop.keyed import Answer, once_per_key
@@ -104,7 +104,7 @@ def _follows(
     as_it_is = as_read(told.order_id, order)
     if told.outcome == "opened":
         return [as_it_is]
-    refunds = list(shop.table.every(REFUNDS, order_id=told.order_id))
+    refunds = list(shop.table.every(A12d, order_id=told.order_id))
     left, number = left_of(payment, refunds)
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
     if told.outcome == "lost":

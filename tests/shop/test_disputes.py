@@ -9,7 +9,7 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import put
 from functions.model.entities import Order, Payment
 from functions.model.errors import TooMuch, WrongState
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.model.table import REFUND
 from functions.shop import ending, refunds
 from functions.shop.accounts import store_credit_id
@@ -25,7 +25,7 @@ from tests.shop.credit import balance
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
-    return list(shop.table.query(PAYMENTS, order_id=order_id).items)
+    return list(shop.table.query(A12c, order_id=order_id).items)
 
 
 def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None) -> dict[str, Any]:
