@@ -102,9 +102,9 @@ class Warehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = Parcel(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Stop what is not packed yet; what is packed goes on its way."""
+        """Stop what is not packed yet; what is packed goes on its way, and what has left is on it."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
-        packed = any(parcel.next != "pack" for parcel in parcels)
+        packed = any(parcel.next == "send" for parcel in parcels)
         self._say(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
 
     def _put_away(self, shipment_id: str) -> None:

@@ -29,12 +29,16 @@ class LineAnswer(Answer):
 
 
 class OrderLineAnswer(LineAnswer):
-    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered."""
+    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered.
+
+    `dropped`: not sent any more, because the rest of the order was cancelled.
+    """
 
     backordered: int
     shipped: int
     delivered: int
     returned: int
+    dropped: int
 
 
 class DiscountedAnswer(Answer):
@@ -65,6 +69,7 @@ def order_lines_shown(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
             shipped=line.shipped,
             delivered=line.delivered,
             returned=line.returned,
+            dropped=line.dropped,
         )
         for id, line in sorted(lines.items())
     ]

@@ -59,7 +59,7 @@ def _made(move: states.Transition, before: Any, after: Any) -> bool:
         return bool(move.after == after.status)
     if before.status not in move.before or move.reached(before.status) != after.status:
         return False
-    return bool(before.status != after.status or getattr(before, move.by) != getattr(after, move.by))
+    return not move.by or bool(getattr(before, move.by) != getattr(after, move.by))
 
 
 def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Kind]:

@@ -8,7 +8,7 @@ from typing import Any
 from functions.dynamodb.keys import Instant, instant
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, change, put
-from functions.model.amounts import worth
+from functions.model.amounts import freed
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import Invalid, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS
@@ -69,13 +69,13 @@ def return_goods(
         moved(before, "return", shop.instant())  # refused where nothing can come back, before anything else is said
         _must_be_in_time(shop, before)
         after = replace(before, lines=_returned(before.lines, lines))
-        goods = worth(after, _pieces(after)) - worth(before, _pieces(before))
+        goods = freed(before, after)
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
         account_id = store_credit_of(shop, before.customer_id, before.currency) if to == "credit" else None
         most = min(goods + shipping, before.paid - before.refunded)
         back = given_back(shop, before, most, "RETURNED", account_id)
         of_shipping = max(0, back.amount - goods)
-        all_back = all(line.returned == line.quantity for line in after.lines.values())
+        all_back = all(line.returned == line.to_send for line in after.lines.values())
         after = replace(
             moved(after, "return" if all_back else "return_part", shop.instant()),
             refunded=before.refunded + back.amount,
@@ -127,11 +127,6 @@ def _returned(lines: Mapping[str, Line], back: Mapping[str, Back]) -> dict[str, 
         id: replace(line, returned=line.returned + back[id].quantity) if id in back else line
         for id, line in lines.items()
     }
-
-
-def _pieces(order: Order) -> dict[str, int]:
-    """What of an order has come back, by product."""
-    return {id: line.returned for id, line in order.lines.items()}
 
 
 def returns_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Return]:

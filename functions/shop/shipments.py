@@ -1,7 +1,8 @@
 """Shipments: asked of the warehouse with the order's state, then sent, whole or in parts, and delivered as it says.
 
 An order is asked for as one shipment. What the warehouse does not send with it becomes the next one, in the same
-transaction: so all shipments together are what was ordered, however many they are and whatever comes between.
+transaction: so all shipments together are what was ordered, however many they are and whatever comes between. Where an
+order is cut short, that next one is cancelled, and what was in it is dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +90,7 @@ def dispatch(
         if left and order.parcels >= MOST_PARCELS:
             raise TooMuch("parcels", MOST_PARCELS)
         lines = {id: replace(line, shipped=line.shipped + sent.get(id, 0)) for id, line in order.lines.items()}
-        all_sent = all(line.shipped == line.quantity for line in lines.values())
+        all_sent = all(line.shipped == line.to_send for line in lines.values())
         shipped = replace(
             moved(order, "dispatch" if all_sent else "dispatch_part", now),
             lines=lines,
@@ -136,7 +137,7 @@ def _arrive(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence
     for id, line in order.lines.items():
         arrived = sum(shipment.quantities.get(id, 0) for shipment in shipments)
         lines[id] = replace(line, delivered=line.delivered + arrived)
-    all_there = all(line.delivered == line.quantity for line in lines.values())
+    all_there = all(line.delivered == line.to_send for line in lines.values())
     after = replace(moved(order, "deliver" if all_there else "deliver_part", now), lines=lines)
     if all_there:
         after = replace(after, delivered_at=now)

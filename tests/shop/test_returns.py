@@ -144,8 +144,8 @@ def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
 # refused --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "status",
-    ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "CANCELLED", "LAPSED",
-     "RETURNED", "ARCHIVING"],
+    ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
+     "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
 def test_f8_only_what_was_delivered_comes_back(shop: Shop, status: str) -> None:
     before = bring_to(shop, place(shop, mug=2), status)

@@ -55,7 +55,8 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
 @pytest.mark.parametrize(
     "status",
     [
-        "PENDING", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED",
+        "PENDING", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED",
+        "SHIPPED", "DELIVERED",
         "PARTIALLY_RETURNED", "RETURNED", "ARCHIVING",
     ],
 )  # fmt: skip
@@ -212,8 +213,12 @@ def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, cloc
 
 
 @pytest.mark.parametrize(
-    "status", ["PENDING", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "DELIVERED", "RETURNED", "CANCELLED"]
-)
+    "status",
+    [
+        "PENDING", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "DELIVERED", "RETURNED",
+        "CANCELLED",
+    ],
+)  # fmt: skip
 def test_what_is_not_on_its_way_is_not_assumed_delivered(shop: Shop, status: str) -> None:
     before = bring_to(shop, place(shop), status)
     assert not shipments.assume_delivered(shop, before.order_id)
