@@ -154,12 +154,16 @@ class OrderInList(Answer):
 
 
 class ShipmentAnswer(Answer):
-    """A parcel: how many of each product. It has a carrier and a number once it is on its way."""
+    """A parcel: how many of each product. It has a carrier and a number once it is on its way.
+
+    `backordered`: how many of them were not there when they were ordered, if any; null once it is sent.
+    """
 
     shipment_id: str
     order_id: str
     status: str
     quantities: Mapping[str, int]
+    backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
     created_at: str

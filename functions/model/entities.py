@@ -385,7 +385,10 @@ class Return:
 
 @entity
 class Shipment:
-    """A parcel, quantities by product. Found by `carrier` and `tracking_number` once it is on its way."""
+    """A parcel, quantities by product. Found by `carrier` and `tracking_number` once it is on its way.
+
+    `backordered`: so many of them, by product, were not there when they were ordered; None once it is sent.
+    """
 
     order_id: str
     shipment_id: str
@@ -394,6 +397,7 @@ class Shipment:
     quantities: Mapping[str, int]
     created_at: Instant
     updated_at: Instant
+    backordered: Mapping[str, int] | None = None
     carrier: str | None = None
     tracking_number: str | None = None
     version: int = 1

@@ -89,6 +89,7 @@ class ShipmentData:
     customer_id: str
     status: e.ShipmentStatus
     quantities: Mapping[str, int]
+    backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
 
@@ -158,7 +159,7 @@ EVENTS = (
     Event("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
     Event("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
     Event("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
-    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send"),
+    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send what is there"),
     Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
     Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
     Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
