@@ -14,7 +14,7 @@ from functions.model.errors import Invalid, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS
 from functions.model.states import moved
 from functions.model.table import ORDER, RETURN
-from functions.shop import stock
+from functions.shop import discounts, stock
 from functions.shop.ending import expiry
 from functions.shop.keyed import Answer, once_per_key
 from functions.shop.orders import open_order, opened, order_by_id
@@ -47,8 +47,9 @@ def return_goods(
     """Goods of a delivered order came back; what was paid for them is given back, and shipping once, if that is asked.
 
     Keyed. For the warehouse and staff. One transaction of the order, the return, its refunds, the stock and the moved
-    marker of the order's end. Never more is given back than is kept: where some was given back for other reasons, or
-    the customer's bank has taken it, it is less.
+    marker of the order's end; with the last piece the order's redemption of a discount code is free again. Never more
+    is given back than is kept: where some was given back for other reasons, or the customer's bank has taken it, it is
+    less.
 
     Result: the return as JSON and "refund_ids"; its `amount` is given back, `shipping` is a part of that. Raises
     NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come back),
@@ -97,6 +98,7 @@ def return_goods(
             put(RETURN, item),
             *back.writes,
             *stock.restocked(before, item.restocked),
+            *(discounts.released(before) if all_back else ()),
             expiry(shop, after, shop.return_window_days + shop.retention_days),
         ]
         return writes, {**asdict(item), "refund_ids": [refund.refund_id for refund in back.refunds]}

@@ -136,7 +136,7 @@ def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
 
 
 def discounts_add_up(world: World, book: Book) -> Iterator[str]:
-    """A limited code is redeemed as often as orders have it that did not end early."""
+    """A limited code is redeemed as often as orders have it that did not end early, and have not come back whole."""
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
         left = sum(int(part["left"]["N"]) for part in parts)
@@ -146,7 +146,7 @@ def discounts_add_up(world: World, book: Book) -> Iterator[str]:
             if owned.order is not None
             and owned.order.discount is not None
             and owned.order.discount.code == code
-            and owned.status not in KEEPS_NOTHING
+            and owned.status not in (*KEEPS_NOTHING, "RETURNED")
         ]
         if parts and limit - left != len(have):
             yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"
