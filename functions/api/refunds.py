@@ -15,7 +15,7 @@ from functions.api.payments import REFUND_ID, ProviderId
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed, TooMuch, WrongState
-from functions.model.patterns import REFUNDS
+from functions.model.patterns import A12d
 from functions.shop import refunds
 
 router = Router()
@@ -78,7 +78,7 @@ def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Ret
 def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
     """What is given back of an order's payments, and how far it has got."""
     return page(
-        Asked(caller, REFUNDS, (order_id,), cursor),
+        Asked(caller, A12d, (order_id,), cursor),
         lambda after: refunds.refunds_of_order(shop(), caller, order_id, limit, after),
         RefundAnswer.of,
     )

@@ -14,7 +14,7 @@ from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed, ReturnWindowOver, TooMuch, WrongState
-from functions.model.patterns import RETURNS
+from functions.model.patterns import A12e
 from functions.shop import returns
 from functions.shop.placing import MOST_PRODUCTS
 from functions.shop.refunds import To
@@ -76,7 +76,7 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
 def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
     """What came back of an order. For who placed it and staff."""
     return page(
-        Asked(caller, RETURNS, (order_id,), cursor),
+        Asked(caller, A12e, (order_id,), cursor),
         lambda after: returns.returns_of_order(shop(), caller, order_id, limit, after),
         ReturnAnswer.of,
     )

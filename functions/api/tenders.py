@@ -11,7 +11,7 @@ from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency, WrongState
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.shop import tenders
 
 router = Router()
@@ -57,7 +57,7 @@ def payments_of_order(
 ) -> Listed[PaymentAnswer]:
     """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back."""
     return page(
-        Asked(caller, PAYMENTS, (order_id,), cursor),
+        Asked(caller, A12c, (order_id,), cursor),
         lambda after: tenders.payments_of_order(shop(), caller, order_id, limit, after),
         PaymentAnswer.of,
     )

@@ -12,7 +12,7 @@ from functions.model.amounts import tax_in
 from functions.model.entities import SOLD, Customer, Effect, ErasedCustomer, Invoice, InvoiceSeries, Line, Order, Paid
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.lives import EFFECT_DAYS
-from functions.model.patterns import A12, A19, A20, C6, PAYMENTS, R1, R2, REFUNDS, A19b
+from functions.model.patterns import A12, A19, A20, C6, R1, R2, A12c, A12d, A19b
 from functions.model.table import CUSTOMER, EFFECT, INVOICE, INVOICE_SERIES, ORDER
 from functions.shop.orders import placed_by
 from functions.shop.shop import Caller, Shop, decided_again
@@ -74,8 +74,8 @@ def _payments(shop: Shop, order: Order) -> Iterator[Paid]:
     What the bank took back before that counts for nothing, what it took afterwards did pay: so these come last.
     Payments are read before refunds: the refund of what is too much lies there as soon as its payment does.
     """
-    payments = [p for p in shop.table.every(PAYMENTS, order_id=order.order_id) if p.status in TOOK_MONEY]
-    refunds = [r for r in shop.table.every(REFUNDS, order_id=order.order_id) if r.why in NOT_FOR_THE_ORDER]
+    payments = [p for p in shop.table.every(A12c, order_id=order.order_id) if p.status in TOOK_MONEY]
+    refunds = [r for r in shop.table.every(A12d, order_id=order.order_id) if r.why in NOT_FOR_THE_ORDER]
     left = order.paid
     for payment in sorted(payments, key=lambda p: (p.status == "REFUNDED", p.created_at, p.payment_id)):
         back = sum(refund.amount for refund in refunds if refund.payment_id == payment.payment_id)

@@ -14,7 +14,7 @@ from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Changed, Write, absent, change, put, unchanged
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason
 from functions.model.errors import NotFound, TooMuch, WrongState
-from functions.model.patterns import A1, A12, C2, C3, PAYMENTS, REFUNDS
+from functions.model.patterns import A1, A12, C2, C3, A12c, A12d
 from functions.model.states import moved, moved_refund
 from functions.model.table import ARCHIVED_ORDER, ORDER, REFUND
 from functions.shop.accounts import positive, store_credit_id
@@ -60,8 +60,8 @@ def given_back(shop: Shop, order: Order, amount: int, why: RefundReason, account
 
 def _parts(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
     """What each payment gives of an amount, and the number of its next refund."""
-    refunds = list(shop.table.every(REFUNDS, order_id=order.order_id))
-    payments = [p for p in shop.table.every(PAYMENTS, order_id=order.order_id) if p.status == "CAPTURED"]
+    refunds = list(shop.table.every(A12d, order_id=order.order_id))
+    payments = [p for p in shop.table.every(A12c, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
         rest, number = _left(payment, refunds)
         if part := min(amount, rest):
@@ -71,7 +71,7 @@ def _parts(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int
 
 def left_of(shop: Shop, payment: Payment) -> tuple[int, int]:
     """What of a payment nobody has decided to give back yet, and the number of its next refund. One query."""
-    return _left(payment, shop.table.every(REFUNDS, order_id=payment.order_id))
+    return _left(payment, shop.table.every(A12d, order_id=payment.order_id))
 
 
 def _left(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
@@ -110,7 +110,7 @@ def takes_no_more(shop: Shop, order: Order) -> bool:
     """Whether an order counts as many payments as can be given back at once. The order's version guards the answer."""
     if not order.paid:
         return False
-    payments = shop.table.every(PAYMENTS, order_id=order.order_id)
+    payments = shop.table.every(A12c, order_id=order.order_id)
     return sum(payment.status in ("CAPTURED", "DISPUTED") for payment in payments) >= MOST_PAYMENTS
 
 
@@ -244,4 +244,4 @@ def refunds_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, afte
     stub, or where no such order is. Raises NotFound; WrongState where the order is archived, with its refunds."""
     if "staff" not in caller.groups:
         opened(order_by_id(shop, caller, order_id), "show its refunds")
-    return shop.table.query(REFUNDS, order_id=order_id, limit=limit, after=after)
+    return shop.table.query(A12d, order_id=order_id, limit=limit, after=after)

@@ -11,7 +11,7 @@ from functions.dynamodb.writes import Write, change, put
 from functions.model.amounts import freed
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import Invalid, ReturnWindowOver, TooMuch
-from functions.model.patterns import RETURNS
+from functions.model.patterns import A12e
 from functions.model.states import moved
 from functions.model.table import ORDER, RETURN
 from functions.shop import discounts, stock
@@ -137,4 +137,4 @@ def returns_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, afte
     Raises NotFound; WrongState where the order is archived, with its returns.
     """
     opened(order_by_id(shop, caller, order_id), "show its returns")
-    return shop.table.query(RETURNS, order_id=order_id, limit=limit, after=after)
+    return shop.table.query(A12e, order_id=order_id, limit=limit, after=after)

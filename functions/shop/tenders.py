@@ -8,7 +8,7 @@ from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, change, put
 from functions.model.entities import Account, Order, Payment
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.model.states import moved
 from functions.model.table import ORDER, PAYMENT
 from functions.shop.accounts import Source, movement, positive, spendable
@@ -93,4 +93,4 @@ def payments_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, aft
     Raises NotFound; WrongState where the order is archived, with its payments.
     """
     opened(order_by_id(shop, caller, order_id), "show its payments")
-    return shop.table.query(PAYMENTS, order_id=order_id, limit=limit, after=after)
+    return shop.table.query(A12c, order_id=order_id, limit=limit, after=after)

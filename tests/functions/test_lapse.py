@@ -7,7 +7,7 @@ import pytest
 
 from functions import lapse
 from functions.model.entities import SHARDS
-from functions.model.patterns import REFUNDS
+from functions.model.patterns import A12d
 from functions.schedules import NotAll
 from functions.shop import accounts, ending, orders, products, shipments, tenders
 from tests.functions.faults import counted, meanwhile, refusing
@@ -126,7 +126,7 @@ def test_what_was_paid_of_an_order_that_lapses_is_given_back(floor: Shopfloor) -
     account_id = accounts.issue_store_credit(floor.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
     tenders.pay_with_credit(floor.shop, ANN, "k", order_id, accounts.Source(account_id))
     assert [run(floor, floor.now() + timedelta(minutes=31))["lapsed"] for _ in range(2)] == [1, 0]
-    (refund,) = floor.shop.table.query(REFUNDS, order_id=order_id).items
+    (refund,) = floor.shop.table.query(A12d, order_id=order_id).items
     assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
     assert (status(floor, order_id), available(floor)) == ("LAPSED", 5)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions import refunds, relay, wiring
-from functions.model.patterns import PAYMENTS, REFUNDS
+from functions.model.patterns import A12c, A12d
 from functions.shop import accounts, ending
 from functions.shop import refunds as deciding
 from tests.functions.bank import Bank, error, opened, refund
@@ -49,8 +49,8 @@ def handle(*messages: Message) -> list[str]:
 
 
 def is_given_back_once(floor: Shopfloor, bank: Bank, order_id: str) -> None:
-    (refund,) = floor.shop.table.every(REFUNDS, order_id=order_id)
-    (payment,) = floor.shop.table.every(PAYMENTS, order_id=order_id)
+    (refund,) = floor.shop.table.every(A12d, order_id=order_id)
+    (payment,) = floor.shop.table.every(A12c, order_id=order_id)
     assert (refund.status, refund.provider_id, refund.version) == ("SUCCEEDED", "re_1", 2)
     assert (payment.status, payment.refunded, payment.version) == ("REFUNDED", 2500, 2)
     assert {asked.headers["idempotency-key"] for asked in bank.asked} == {"pi_1-1-1"}
@@ -111,10 +111,10 @@ def test_what_passes_has_only_its_own_message_sent_again(
     messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in floor.waiting("refunds")}
     bank.replies.append(reply)
     assert handle(messages[cancelled], messages[other]) == [messages[cancelled]["messageId"]]
-    (refund,) = floor.shop.table.every(REFUNDS, order_id=cancelled)
+    (refund,) = floor.shop.table.every(A12d, order_id=cancelled)
     assert refund.status == "REQUESTED"
     assert handle(messages[cancelled]) == []
-    assert [it.status for it in floor.shop.table.every(REFUNDS, order_id=other)] == ["SUCCEEDED"]
+    assert [it.status for it in floor.shop.table.every(A12d, order_id=other)] == ["SUCCEEDED"]
 
 
 def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_logged(
@@ -123,7 +123,7 @@ def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_lo
     bank.replies.append((400, error("charge_disputed")))
     caplog.clear()
     assert handle(*floor.waiting("refunds")) == []
-    (refused,) = floor.shop.table.every(REFUNDS, order_id=cancelled)
+    (refused,) = floor.shop.table.every(A12d, order_id=cancelled)
     assert (refused.status, refused.reason) == ("FAILED", "charge_disputed")
     lines = [vars(record) for record in caplog.records]
     (line,) = [it for it in lines if it["msg"] == "refunded"]
@@ -137,7 +137,7 @@ def test_a_refund_that_failed_is_tried_again_through_the_stream(floor: Shopfloor
     floor.settle()
     deciding.retry_refund(floor.shop, STAFF, cancelled, "pi_1-1")
     floor.settle(times=2)
-    (retried,) = floor.shop.table.every(REFUNDS, order_id=cancelled)
+    (retried,) = floor.shop.table.every(A12d, order_id=cancelled)
     assert (retried.status, retried.attempt) == ("SUCCEEDED", 2)
     assert [asked.headers["idempotency-key"] for asked in bank.asked] == ["pi_1-1-1", "pi_1-1-2"]
 
@@ -162,7 +162,7 @@ def test_a_day_later_the_provider_is_asked_what_it_has_done(floor: Shopfloor, ba
     floor.ahead += timedelta(hours=30)
     assert handle(message) == []
     assert [asked.method for asked in bank.asked] == ["POST", "GET"]
-    (done,) = floor.shop.table.every(REFUNDS, order_id=cancelled)
+    (done,) = floor.shop.table.every(A12d, order_id=cancelled)
     assert (done.status, done.provider_id) == ("SUCCEEDED", "re_1")
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from functions.model.entities import Expiry, Order, Refund
-from functions.model.patterns import PAYMENTS, REFUNDS, A12b
+from functions.model.patterns import A12b, A12c, A12d
 from functions.shop import accounts, returns, shipments, tenders
 from functions.shop.keyed import Answer
 from functions.shop.shop import Shop
@@ -38,7 +38,7 @@ def back(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> Answer:
 
 
 def refunds(shop: Shop, order_id: str) -> list[Refund]:
-    return list(shop.table.every(REFUNDS, order_id=order_id))
+    return list(shop.table.every(A12d, order_id=order_id))
 
 
 def given_back(shop: Shop, order_id: str) -> int:
@@ -47,7 +47,7 @@ def given_back(shop: Shop, order_id: str) -> int:
     counted = [refund for refund in refunds(shop, order_id) if refund.why not in ("EXCESS", "LATE")]
     total = sum(refund.amount for refund in counted)
     assert total == order.refunded <= order.paid <= order.total
-    for payment in shop.table.every(PAYMENTS, order_id=order_id):
+    for payment in shop.table.every(A12c, order_id=order_id):
         assert sum(it.amount for it in counted if it.payment_id == payment.payment_id) <= payment.amount
     return total
 

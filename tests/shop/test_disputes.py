@@ -7,7 +7,7 @@ import pytest
 from functions.dynamodb.patience import Busy
 from functions.model.entities import Order, Payment
 from functions.model.errors import TooMuch
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.shop import ending, refunds
 from functions.shop.payments import Disputed, record_dispute
 from functions.shop.shop import Shop
@@ -17,7 +17,7 @@ from tests.shop.acts import ANN, STAFF, archive, bring_to, order_now, place, tel
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
-    return list(shop.table.query(PAYMENTS, order_id=order_id).items)
+    return list(shop.table.query(A12c, order_id=order_id).items)
 
 
 def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str = "pi_1") -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from functions.model.entities import SOLD, Discounted, Invoice, Line, Order, OrderStatus, Paid, TaxLine
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.model.table import CUSTOMER
 from functions.shop import customers, discounts, ending, erasure, payments, placing, shipments
 from functions.shop.invoices import (
@@ -67,7 +67,7 @@ def test_an_invoice_says_what_was_ordered_and_paid_by_whom(shop: Shop, wire: Wir
     assert order.total == 3 * 1250 - 750 + 490 == 3490
     tell(shop, order, outcome="failed")
     pay_in_parts(shop, order, 1000)
-    (credit,) = [payment for payment in shop.table.every(PAYMENTS, order_id=order.order_id) if payment.account_id]
+    (credit,) = [payment for payment in shop.table.every(A12c, order_id=order.order_id) if payment.account_id]
     clock.sleep(60)
     tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=2500)  # ten more than is due
     clock.sleep(60)

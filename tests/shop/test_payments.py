@@ -9,7 +9,7 @@ import pytest
 from functions.dynamodb.patience import Busy
 from functions.model.entities import Payment, Refund
 from functions.model.errors import KeyReused
-from functions.model.patterns import PAYMENTS, REFUNDS
+from functions.model.patterns import A12c, A12d
 from functions.shop import ending
 from functions.shop.payments import NO_ORDER, Disputed, record_dispute, record_payment
 from functions.shop.refunds import MOST_PAYMENTS
@@ -21,11 +21,11 @@ from tests.shop.acts import ANN, archive, at_once, available, bring_to, order_no
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
-    return list(shop.table.query(PAYMENTS, order_id=order_id).items)
+    return list(shop.table.query(A12c, order_id=order_id).items)
 
 
 def refunds_of(shop: Shop, order_id: str) -> list[Refund]:
-    return list(shop.table.query(REFUNDS, order_id=order_id).items)
+    return list(shop.table.query(A12d, order_id=order_id).items)
 
 
 def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: Shop, wire: Wire, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.patience import Busy
 from functions.model.entities import Order
 from functions.model.errors import Refused
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.provider import Unavailable
 from functions.shop import ending, refunds, settling
 from functions.shop.payments import Disputed, record_dispute
@@ -155,7 +155,7 @@ class Told:
     def adds_up(self) -> None:
         """Every cent that came is the order's, or given back, or the bank's."""
         order = order_now(self.shop, self.order.order_id)
-        payments = list(self.shop.table.every(PAYMENTS, order_id=order.order_id))
+        payments = list(self.shop.table.every(A12c, order_id=order.order_id))
         given = money.refunds(self.shop, order.order_id)
         came = [it for it in payments if it.status in ("CAPTURED", "DISPUTED", "REFUNDED")]
         lost = [it for it in came if (it.reason or "").startswith("dispute lost")]
@@ -180,7 +180,7 @@ class Told:
     def comes_to(self) -> Any:
         """What it came to, without the names that are this order's own."""
         order = order_now(self.shop, self.order.order_id)
-        payments = self.shop.table.every(PAYMENTS, order_id=order.order_id)
+        payments = self.shop.table.every(A12c, order_id=order.order_id)
         given = money.refunds(self.shop, order.order_id)
         return (
             (order.status, order.paid, order.refunded, order.version),

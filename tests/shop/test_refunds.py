@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.patience import Busy
 from functions.model.errors import Invalid, KeyReused, NotAllowed, NotFound, TooMuch, WrongState
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.shop import accounts, ending, refunds, settling
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import Wire, after
@@ -187,7 +187,7 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
         refunds.refund_payment(shop, STAFF, "again", id, "pi_1")
     provider = FakeProvider()
     settling.settle(shop, provider, id, "pi_1-1")
-    (payment,) = shop.table.query(PAYMENTS, order_id=id).items
+    (payment,) = shop.table.query(A12c, order_id=id).items
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
     with pytest.raises(WrongState):
         refunds.refund_payment(shop, STAFF, "once more", id, "pi_1")
@@ -329,6 +329,6 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
         assert money.given_back(shop, order.order_id) == sum(amounts)
     for refund in money.refunds(shop, order.order_id):
         settling.settle(shop, FakeProvider(), order.order_id, refund.refund_id)
-    of = list(shop.table.every(PAYMENTS, order_id=order.order_id))
+    of = list(shop.table.every(A12c, order_id=order.order_id))
     assert sum(payment.refunded for payment in of) == order_now(shop, order.order_id).refunded
     assert all((payment.status == "REFUNDED") == (payment.refunded == payment.amount) for payment in of)

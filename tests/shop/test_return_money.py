@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.writes import change
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound
-from functions.model.patterns import PAYMENTS
+from functions.model.patterns import A12c
 from functions.model.states import moved_payment
 from functions.model.table import ORDER, PAYMENT
 from functions.shop.accounts import store_credit_id
@@ -114,7 +114,7 @@ def test_what_the_order_says_is_kept_is_the_most_whatever_its_payments_say(shop:
 
 def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> None:
     order = deliver(shop, place(shop, mug=2))
-    (payment,) = shop.table.query(PAYMENTS, order_id=order.order_id).items
+    (payment,) = shop.table.query(A12c, order_id=order.order_id).items
     shop.table.write(change(PAYMENT, payment, moved_payment(payment, "dispute", shop.instant())))
     assert back(shop, order, mug=1).result["amount"] == 0
     now = order_now(shop, order.order_id)

@@ -18,7 +18,7 @@ from functions.model.errors import (
     TooMuch,
     WrongState,
 )
-from functions.model.patterns import RETURNS
+from functions.model.patterns import A12e
 from functions.model.table import TIMELINE
 from functions.shop import archive as shop_archive
 from functions.shop import products, returns
@@ -74,7 +74,7 @@ def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transac
     (refund,) = refunds(shop, order.order_id)
     assert (refund.why, refund.status, refund.amount, refund.account_id) == ("RETURNED", "REQUESTED", 3750, None)
     assert (available(shop), available(shop, "pot")) == ([9], [9])
-    (kept,) = shop.table.query(RETURNS, order_id=order.order_id).items
+    (kept,) = shop.table.query(A12e, order_id=order.order_id).items
     assert kept == Return(
         order_id=order.order_id,
         return_id=done.result["return_id"],
@@ -115,7 +115,7 @@ def test_what_cannot_be_sold_again_is_not_restocked_but_refunded(shop: Shop, ord
     returns.return_goods(shop, STAFF, "k", order.order_id, lines)
     assert (available(shop), available(shop, "pot")) == ([8], [8])
     assert given_back(shop, order.order_id) == 3750
-    (kept,) = shop.table.query(RETURNS, order_id=order.order_id).items
+    (kept,) = shop.table.query(A12e, order_id=order.order_id).items
     assert (kept.quantities, kept.restocked) == ({"mug": 2, "pot": 1}, {"pot": 1})
 
 

@@ -23,7 +23,7 @@ from functions.model.errors import (
     WrongCurrency,
     WrongState,
 )
-from functions.model.patterns import PAYMENTS, REFUNDS
+from functions.model.patterns import A12c, A12d
 from functions.model.table import BY_TYPE
 from functions.shop import accounts, ending, settling, tenders
 from functions.shop.accounts import Source
@@ -51,7 +51,7 @@ def pay(
 
 
 def payments(shop: Shop, order: Order) -> list[Payment]:
-    return list(shop.table.every(PAYMENTS, order_id=order.order_id))
+    return list(shop.table.every(A12c, order_id=order.order_id))
 
 
 def test_an_order_is_paid_with_credit_in_one_transaction(shop: Shop, wire: Wire) -> None:
@@ -108,7 +108,7 @@ def test_what_was_paid_with_credit_goes_back_to_where_it_came_from(shop: Shop) -
     pay(shop, order, code, key="p1")
     pay(shop, order, mine, key="p2")
     ending.cancel_order(shop, ANN, order.order_id)
-    for refund in list(shop.table.every(REFUNDS, order_id=order.order_id)) * 2:
+    for refund in list(shop.table.every(A12d, order_id=order.order_id)) * 2:
         settling.settle(shop, NO_PROVIDER, refund.order_id, refund.refund_id)
     assert (balance(shop, id_of_card(shop, code)), balance(shop, mine)) == (1000, 5000)
     assert [(entry.reason, entry.amount, entry.order_id) for entry in ledger(shop, mine)[1:]] == [
