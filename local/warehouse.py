@@ -14,7 +14,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -150,6 +150,15 @@ class Warehouse(threading.Thread):
 
     def _done(self, receipt: str) -> None:
         self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=receipt)
+
+
+def taken(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
+    """The events that wait for the warehouse, taken off its queue, for who plays it themselves."""
+    sqs = boto3.client("sqs", **aws.access)
+    while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
+        for message in found:
+            yield json.loads(message["Body"])["detail"]
+            sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
 
 
 def first_part(quantities: Mapping[str, int]) -> dict[str, int]:
