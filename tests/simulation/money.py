@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from functions.model.amounts import worth
 from functions.model.entities import SOLD
 from functions.model.table import BY_TYPE
 from tests.simulation.book import Book, Owned
@@ -22,7 +23,8 @@ KEEPS_NOTHING = ("CANCELLED", "LAPSED")
 
 def money_is_kept(world: World, book: Book) -> Iterator[str]:
     """Every payment the provider has told of is kept once; what came for an order is paid for it, or goes back; an
-    order that was sold is paid, one that ended early keeps nothing."""
+    order that was sold is paid, one that was cut short gives back what was paid for what it dropped, one that ended
+    early keeps nothing."""
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         if [payment.amount for payment in kept] != [intent.amount]:
@@ -47,6 +49,10 @@ def _wrong_with_order(owned: Owned) -> Iterator[str]:
         yield f"says {order.refunded} of {order.paid} go back, its refunds are {back}"
     if owned.status in SOLD and order.paid != order.total:
         yield f"costs {order.total} and is paid with {order.paid}"
+    dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
+    worth_dropped = worth(order, {id: line.dropped for id, line in order.lines.items()})
+    if dropped != worth_dropped and not (dropped < worth_dropped and order.paid == order.refunded):
+        yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
     if owned.status in KEEPS_NOTHING and order.paid != order.refunded:
         yield f"keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:

@@ -264,6 +264,7 @@ MUTANTS = (
         _instead(payments, "_counted", _counted_alone),
     ),
     Mutant("keeps what was paid", "an order that ends early keeps it", _instead(ending, "given_back", _nothing_back)),
+    Mutant("keeps what it drops", "an order cut short gives nothing back", _instead(ending, "freed", lambda *_: 0)),
     Mutant(
         "codes are gone",
         "an order that ends early keeps its redemption",
