@@ -2,7 +2,8 @@
 
 Their orders lose the address as they close, in the table and in the archive, and what the failure store keeps of them
 loses name, e-mail and address. An order that is still on its way keeps its address until it has arrived. Each step can
-be done again at any point, and is, until all is done and nothing can come any more.
+be done again at any point, and is, until all is done and nothing can come any more. Nobody's erasure is finished while
+something lies in the failure store that cannot be read: it may be theirs.
 """
 
 import hashlib
@@ -15,14 +16,11 @@ from functions import objects, wiring
 from functions.environment import Erasure, current
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.events import PERSONAL
+from functions.schedules import Run
 from functions.shop.erasure import being_erased, finish, orders_of, rewritten, without_address
 from functions.shop.shop import Shop
 
 EMPTY = {"S": ""}
-
-
-class NotAll(Exception):
-    """Some customers failed; the others were done, and the next run looks at all of them again."""
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
@@ -33,26 +31,25 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     environment = current(Erasure)
     shop = wiring.shop(environment.table_name)
     now = datetime.fromisoformat(event["time"])
+    run = Run("erasure")
     waiting = list(being_erased(shop))
     if waiting:
-        clean_failures(environment.failures_bucket, {one.customer_id for one in waiting})
-    finished, failed = 0, 0
-    for erased in waiting:
-        try:
-            finished += erase(shop, environment.archive_bucket, erased, now)
-        except Exception as error:  # noqa: BLE001  whatever it is, the others must not wait for it
-            wiring.failing("erasure")(error, {"messageId": erased.customer_id})
-            failed += 1
+        clean_failures(run, environment.failures_bucket, {one.customer_id for one in waiting})
+    clean = not run.failed
+
+    def erased(customer: ErasedCustomer) -> bool:
+        return erase(shop, environment.archive_bucket, customer) and clean and finish(shop, customer, now)
+
+    finished = run.each(waiting, erased, lambda customer: customer.customer_id)
     wiring.log.info("erased", extra={"waiting": len(waiting), "finished": finished})
-    if failed:
-        raise NotAll(f"{failed} customers failed")
+    run.end()
     return {"waiting": len(waiting), "finished": finished}
 
 
-def erase(shop: Shop, archive_bucket: str, erased: ErasedCustomer, now: datetime) -> bool:
-    """Take what can be taken from a customer's orders. Whether all of it is done."""
-    orders = [erased_order(shop, archive_bucket, order_id) for order_id in orders_of(shop, erased.customer_id)]
-    return all(orders) and finish(shop, erased, now)
+def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> bool:
+    """Take what can be taken from a customer's orders. Whether that was all."""
+    orders = [erased_order(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id)]
+    return all(orders)
 
 
 def erased_order(shop: Shop, bucket: str, order_id: str) -> bool:
@@ -77,21 +74,25 @@ def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> None:
 
 
 # the failure store ----------------------------------------------------------------------------------------------------
-def clean_failures(bucket: str, customer_ids: set[str]) -> None:
+def clean_failures(run: Run, bucket: str, customer_ids: set[str]) -> None:
     """Take what is personal from every record of these customers that was put aside or given up.
 
     Whoever redrives such a record reads its item anew, so nothing is lost that still is.
     """
-    for key in objects.keys(bucket):
-        text = objects.get(bucket, key)
-        document = json.loads(text)
-        given_up = json.loads(document["payload"]) if "payload" in document else None
-        records = given_up["Records"] if given_up else [document["record"]]
-        if not sum(_cleaned(record, customer_ids) for record in records):
-            continue
-        if given_up:
-            document["payload"] = json.dumps(given_up)
-        objects.put(bucket, key, json.dumps(document).encode(), "application/json")
+    run.each(objects.keys(bucket), lambda key: _clean(bucket, key, customer_ids))
+
+
+def _clean(bucket: str, key: str, customer_ids: set[str]) -> bool:
+    """Clean one document. Whether there was anything to take."""
+    document = json.loads(objects.get(bucket, key))
+    given_up = json.loads(document["payload"]) if "payload" in document else None
+    records = given_up["Records"] if given_up else [document["record"]]
+    if not sum(_cleaned(record, customer_ids) for record in records):
+        return False
+    if given_up:
+        document["payload"] = json.dumps(given_up)
+    objects.put(bucket, key, json.dumps(document).encode(), "application/json")
+    return True
 
 
 def _cleaned(record: Any, customer_ids: set[str]) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from datetime import datetime
 from pathlib import Path
 
-from local import burst, clock, demo, users
+from local import burst, clock, demo, users, warehouse
 from local.engine import EngineMissing
 from local.process import ProcessFailed
 from local.up import API_PORT, PROVIDER_PORT, STATE, Running, find, reset, up
@@ -20,6 +21,7 @@ def main() -> None:
     starting = commands.add_parser("up", help="start the shop and follow what happens in it")
     starting.add_argument("--port", type=int, default=API_PORT, help="of the API (default: %(default)s)")
     starting.add_argument("--provider-port", type=int, default=PROVIDER_PORT, help="of the payment provider")
+    starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
     bursting = commands.add_parser("burst", help="many orders at once, then a look at every effect of each")
     bursting.add_argument("--orders", type=int, default=200)
@@ -27,6 +29,7 @@ def main() -> None:
     commands.add_parser("token", help="an access token").add_argument("name", help="alice, staff, warehouse, ...")
     advancing = commands.add_parser("advance", help="let end what would end in that time")
     advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
+    commands.add_parser("asked", help="what the warehouse is asked, taken off its queue: up --no-warehouse")
     commands.add_parser("mail", help="the mails so far")
     commands.add_parser("reset", help="wipe the state")
     given = parser.parse_args()
@@ -39,7 +42,12 @@ def main() -> None:
 def run(given: argparse.Namespace) -> None:
     match given.command:
         case "up":
-            up(given.state, api_port=given.port, provider_port=given.provider_port)
+            up(
+                given.state,
+                api_port=given.port,
+                provider_port=given.provider_port,
+                with_warehouse=not given.no_warehouse,
+            )
         case "reset":
             reset(given.state)
             print("Wiped. Next: make up")
@@ -52,10 +60,21 @@ def run(given: argparse.Namespace) -> None:
             print(users.token(shop.aws, shop.stack, given.name))
         case "advance":
             print(f"{demo.advance(running(given.state), given.by)} items have expired.")
+        case "asked":
+            print_asked(running(given.state))
         case "mail":
-            for mail in running(given.state).aws.mails():
-                at = datetime.fromtimestamp(mail["Timestamp"]).astimezone()
-                print(f"{at:%H:%M:%S}  to {', '.join(mail['To'])}: {mail['Subject']}\n\n{mail['BodyText']}\n{'-' * 72}")
+            print_mails(running(given.state))
+
+
+def print_asked(shop: Running) -> None:
+    for event in warehouse.taken(shop.aws, shop.warehouse_queue):
+        print(json.dumps({"type": event["type"], **event["data"]}))
+
+
+def print_mails(shop: Running) -> None:
+    for mail in shop.aws.mails():
+        at = datetime.fromtimestamp(mail["Timestamp"]).astimezone()
+        print(f"{at:%H:%M:%S}  to {', '.join(mail['To'])}: {mail['Subject']}\n\n{mail['BodyText']}\n{'-' * 72}")
 
 
 def running(state: Path) -> Running:

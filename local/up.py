@@ -58,6 +58,10 @@ class Running:
     def table_name(self) -> str:
         return self.stack.name("AWS::DynamoDB::GlobalTable")
 
+    @property
+    def warehouse_queue(self) -> str:
+        return self.stack.outputs["WarehouseQueueUrl"]
+
     def api(self, user: str | None = None) -> Api:
         """The API as that user calls it; a token is renewed before it ends."""
         return Api(self.api_url, _renewed(self.aws, self.stack, user) if user else None)
@@ -83,10 +87,13 @@ def _ready(state: Path) -> dict[str, Any] | None:
     return found
 
 
-def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT) -> None:
+def up(
+    state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT, with_warehouse: bool = True
+) -> None:
     """Run until Ctrl-C, SIGTERM, or the end of the terminal. State stays in `state`, over a kill -9 too.
 
-    Raises process.ProcessFailed where it runs already, or a port is taken.
+    `with_warehouse`: false where somebody plays the warehouse themselves. Raises process.ProcessFailed where it runs
+    already, or a port is taken.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -96,6 +103,10 @@ def up(state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PR
         _check_ports(state, api_port, provider_port)
         (state / READY).unlink(missing_ok=True)
         running, narrator = _start(state, api_port, provider_port, ending)
+        if with_warehouse:
+            warehouse = Warehouse(running.aws, running.warehouse_queue, running.api("warehouse"), narrator.tell)
+            warehouse.start()
+            ending.callback(warehouse.stop)
         (state / READY).write_text(json.dumps({"provider_url": running.provider_url, "since": time.time()}))
         ending.callback((state / READY).unlink)
         print(welcome(running), flush=True)
@@ -154,11 +165,7 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
     webhook_url = f"{stack.api_url(aws)}/payments/events"
     provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
-    running = Running(engine, aws, stack, provider.url)
-    warehouse = Warehouse(aws, stack.outputs["WarehouseQueueUrl"], running.api("warehouse"), narrator.tell)
-    warehouse.start()
-    ending.callback(warehouse.stop)
-    return running, narrator
+    return Running(engine, aws, stack, provider.url), narrator
 
 
 def synthesized(state: Path) -> dict[str, Any]:
@@ -199,7 +206,7 @@ The shop is open.
 
 A first order, in another terminal:
 
-  API={running.api_url}
+  API={running.api_url} PROVIDER={running.provider_url}
   as() {{ WHO=$1; shift; curl -s -w '\\n' -H "Authorization: Bearer $({python} token $WHO)" \\
     -H 'Content-Type: application/json' "$@"; }}
   as alice $API/customers -d '{{"name": "Alice Ash"}}'
@@ -209,7 +216,7 @@ A first order, in another terminal:
     "lines": [{{"product_id": "mug", "quantity": 2}}],
     "address": {{"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}}}}' \\
     | tee /dev/stderr | sed 's/.*"order_id":"\\([^"]*\\)".*/\\1/')
-  curl -s {running.provider_url}/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER"
+  curl -s $PROVIDER/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER"
   as alice $API/orders/$ORDER/whole
 
   make demo                   tells an order's whole way, from request to archive

@@ -14,7 +14,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -102,9 +102,9 @@ class Warehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = Parcel(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Stop what is not packed yet; what is packed goes on its way."""
+        """Stop what is not packed yet; what is packed goes on its way, and what has left is on it."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
-        packed = any(parcel.next != "pack" for parcel in parcels)
+        packed = any(parcel.next == "send" for parcel in parcels)
         self._say(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
 
     def _put_away(self, shipment_id: str) -> None:
@@ -150,6 +150,15 @@ class Warehouse(threading.Thread):
 
     def _done(self, receipt: str) -> None:
         self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=receipt)
+
+
+def taken(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
+    """The events that wait for the warehouse, taken off its queue, for who plays it themselves."""
+    sqs = boto3.client("sqs", **aws.access)
+    while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
+        for message in found:
+            yield json.loads(message["Body"])["detail"]
+            sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
 
 
 def first_part(quantities: Mapping[str, int]) -> dict[str, int]:

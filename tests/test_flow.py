@@ -132,6 +132,37 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: Sho
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
 
 
+def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    order_id = floor.place(mug=3, pot=1)
+    floor.pay(order_id)
+    floor.settle()
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
+    floor.settle()
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    asked = [json.loads(message["body"])["detail"]["type"] for message in floor.waiting("warehouse")]
+    assert asked == ["ShipmentRequested", "ShipmentRequested", "OrderCancelRequested"]
+    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    floor.settle()
+    (told,) = [json.loads(message["body"])["detail"] for message in floor.waiting("warehouse")]
+    assert (told["type"], told["data"]["shipment_id"]) == ("ShipmentCancelled", f"{order_id}-2")
+    shipments.deliver(floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+    floor.settle()
+    assert [products.stock_of_product(floor.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
+    assert floor.provider.of("pi_1") == 2 * 1250
+    assert invoice_of_order(floor.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
+    assert sorted(mail.subject.partition(" order")[0] for mail in floor.mails()) == [
+        "A part of your", "Money back for your", "The rest of your", "We have your", "You want to cancel your", "Your",
+        "Your",
+    ]  # fmt: skip
+    events = [image["event"]["S"] for image in floor.partition(f"ORDER#{order_id}") if "event" in image]
+    assert events[-4:] == ["OrderPartlyShipped", "OrderCancelRequested", "OrderCutShort", "OrderDelivered"]
+    floor.wait(days=396)
+    floor.settle()
+    assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
+
+
 @pytest.mark.parametrize("how", ["cancel", "lapse"])
 def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: Shopfloor, how: str) -> None:
     floor.open_shop(available=5)

@@ -29,6 +29,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "payment_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa",
     "placed_at": "2026-11-21T09:30:00.123Z",
     "quantities": {"mug": 2, "pot": 1},
+    "backordered": {"mug": 1},
     "refund_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa-1",
     "return_id": "3f9c1c8e5b7d4a60b1f2d3c4e5a69788",
     "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
@@ -145,6 +146,8 @@ def example(event: Event) -> dict[str, Any]:
     known = {**EXAMPLE, "status": status}
     if status not in ON_ITS_WAY:
         known |= {"carrier": None, "tracking_number": None}
+    else:
+        known |= {"backordered": None}
     body = {
         "id": EXAMPLE["change_id"],
         "type": event.name,

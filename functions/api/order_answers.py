@@ -29,12 +29,16 @@ class LineAnswer(Answer):
 
 
 class OrderLineAnswer(LineAnswer):
-    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered."""
+    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered.
+
+    `dropped`: not sent any more, because the rest of the order was cancelled.
+    """
 
     backordered: int
     shipped: int
     delivered: int
     returned: int
+    dropped: int
 
 
 class DiscountedAnswer(Answer):
@@ -65,6 +69,7 @@ def order_lines_shown(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
             shipped=line.shipped,
             delivered=line.delivered,
             returned=line.returned,
+            dropped=line.dropped,
         )
         for id, line in sorted(lines.items())
     ]
@@ -151,12 +156,16 @@ class OrderInList(Answer):
 
 
 class ShipmentAnswer(Answer):
-    """A parcel: how many of each product. It has a carrier and a number once it is on its way."""
+    """A parcel: how many of each product. It has a carrier and a number once it is on its way.
+
+    `backordered`: how many of them were not there when they were ordered, if any; null once it is sent.
+    """
 
     shipment_id: str
     order_id: str
     status: str
     quantities: Mapping[str, int]
+    backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
     created_at: str

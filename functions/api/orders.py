@@ -207,17 +207,21 @@ class CancelAnswer(Answer):
 
 @router.post("/orders/<order_id>/cancel", openapi_extensions=refuses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Cancel an order. Its goods are free again, and what was paid is given back.
+    """Cancel an order, or the rest of it. Its goods are free again, and what was paid for them is given back.
 
-    At once, as long as the warehouse has not got it. Then the warehouse is asked to stop it (`CANCEL_REQUESTED`), and
-    agrees, or refuses, or has sent it already. Repeatable.
+    At once, as long as the warehouse has not got it. Then the warehouse is asked to stop it (`CANCEL_REQUESTED`; once a
+    part is sent, what is not: `CUT_REQUESTED`), and agrees, or refuses, or has sent it already. Repeatable.
     """
     return OrderAnswer.of(ending.cancel_order(shop(), caller, order_id))
 
 
 @router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=refuses(NotAllowed, WrongState))
 def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
-    """The order that was to be cancelled is stopped. For the warehouse and staff. Repeatable."""
+    """The order that was to be cancelled is stopped, or what of it was not sent yet. For the warehouse and staff.
+
+    Repeatable. `status`: `CANCELLED`; where a part was sent before, the order is cut short, and `SHIPPED` or
+    `DELIVERED` as that part is.
+    """
     return CancelAnswer.of(ending.agree_cancel(shop(), caller, order_id))
 
 

@@ -15,7 +15,7 @@ router = Router()
 class Sale(Answer):
     """A product in an order that was paid for; its price is the order's, each, in minor units.
 
-    `returned`: how many of them came back.
+    `quantity` is without what was ordered and never sent. `returned`: how many of them came back.
     """
 
     product_id: str

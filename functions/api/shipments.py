@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from functions.api.context import SignedIn, shop
 from functions.api.fields import Answer, Body, Id, Keyable, Listed, Quantity
-from functions.api.order_answers import AddressAnswer, LineAnswer, ShipmentAnswer, lines_shown
+from functions.api.order_answers import AddressAnswer, OrderLineAnswer, ShipmentAnswer, order_lines_shown
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
@@ -31,11 +31,14 @@ class Dispatched(Body):
 
 
 class Parcel(Answer):
-    """What was ordered, and where it goes; which of it goes into which parcel, the shipments say."""
+    """What was ordered, what has become of it, and where it goes; what goes into which parcel, the shipments say.
+
+    Of each line `quantity - shipped - dropped` is still to be sent; `backordered` were not there when it was ordered.
+    """
 
     order_id: str
     status: str
-    lines: Sequence[LineAnswer]
+    lines: Sequence[OrderLineAnswer]
     address: AddressAnswer | None
 
 
@@ -46,19 +49,23 @@ def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]
 
 
 @router.get("/shipments", openapi_extensions=refuses(NotFound))
-def shipment_by_tracking(caller: SignedIn, carrier: Keyable, tracking_number: Keyable) -> ShipmentAnswer:
-    """Find a shipment by its carrier and tracking number. For whose it is, the warehouse and staff."""
-    return ShipmentAnswer.of(shipments.shipment_by_tracking(shop(), caller, carrier, tracking_number))
+def shipments_by_tracking(caller: SignedIn, carrier: Keyable, tracking_number: Keyable) -> Listed[ShipmentAnswer]:
+    """Find shipments by carrier, in any case, and tracking number; several, where a carrier gave a number twice.
+
+    For whose they are, the warehouse and staff.
+    """
+    found = shipments.shipments_by_tracking(shop(), caller, carrier, tracking_number)
+    return Listed(items=[ShipmentAnswer.of(one) for one in found])
 
 
 @router.get("/orders/<order_id>/parcel", openapi_extensions=refuses(NotAllowed))
 def parcel(caller: SignedIn, order_id: Id) -> Parcel:
-    """What to pack and the address. For the warehouse and staff."""
+    """What to pack, what of it is sent already, and the address. For the warehouse and staff."""
     order = shipments.parcel(shop(), caller, order_id)
     return Parcel(
         order_id=order.order_id,
         status=order.status,
-        lines=lines_shown(order.lines),
+        lines=order_lines_shown(order.lines),
         address=AddressAnswer.of(order.address) if order.address else None,
     )
 

@@ -40,10 +40,20 @@ def in_percent(rate: int) -> str:
 def worth(order: Order, pieces: Mapping[str, int]) -> int:
     """What so many pieces of an order's products were paid with: their prices less their share of the discount.
 
-    Of all pieces it is exactly what the goods cost less the discount. What comes back with a return is the worth of all
-    that is returned by then, less the worth of what was before.
+    Of all pieces it is exactly what the goods cost less the discount.
     """
     price = sum(order.lines[id].price * quantity for id, quantity in pieces.items())
     whole = goods(order.lines)
     taken_off = order.discount.amount if order.discount else 0
     return price - taken_off * price // whole
+
+
+def freed(before: Order, after: Order) -> int:
+    """What is to be given back for the pieces that came back, or were dropped, from one to the other: the worth of all
+    that have by then, less the worth of those that had before."""
+    return worth(after, _gone(after)) - worth(before, _gone(before))
+
+
+def _gone(order: Order) -> dict[str, int]:
+    """What of an order the customer neither has nor gets, by product."""
+    return {id: line.returned + line.dropped for id, line in order.lines.items()}

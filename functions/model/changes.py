@@ -59,7 +59,7 @@ def _made(move: states.Transition, before: Any, after: Any) -> bool:
         return bool(move.after == after.status)
     if before.status not in move.before or move.reached(before.status) != after.status:
         return False
-    if before.status != after.status:
+    if not move.by:
         return True
     was, now = getattr(before, move.by), getattr(after, move.by)
     return bool(now < was if move.falls else now != was)

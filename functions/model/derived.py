@@ -66,7 +66,8 @@ def archived_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def sales(order: e.Order) -> Iterator[e.OrderLine]:
-    """A line is a sale while its order counts as paid for."""
+    """A line is a sale while its order counts as paid for, of the pieces that were not dropped; there may be none left,
+    as there may be none that did not come back."""
     if order.status not in e.SOLD:
         return
     for product_id, line in order.lines.items():
@@ -76,7 +77,7 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
             customer_id=order.customer_id,
             placed_at=order.placed_at,
             name=line.name,
-            quantity=line.quantity,
+            quantity=line.to_send,
             price=line.price,
             currency=order.currency,
             version=order.version,

@@ -10,11 +10,13 @@ from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant
 from functions.model.money import Currency
 
-OpenStatus = Literal["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED"]
+OpenStatus = Literal[
+    "PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"
+]  # fmt: skip
 OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING"]
 PaymentMethod = Literal["CARD", "CREDIT"]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
-RefundReason = Literal["CANCELLED", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
+RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 ShipmentStatus = Literal["REQUESTED", "DISPATCHED", "DELIVERED", "CANCELLED"]
@@ -176,6 +178,12 @@ class Line:
     shipped: int = 0
     delivered: int = 0
     returned: int = 0
+    dropped: int = 0
+
+    @property
+    def to_send(self) -> int:
+        """Pieces that are sent in the end: what was ordered less what was dropped."""
+        return self.quantity - self.dropped
 
     @property
     def parts(self) -> Mapping[str, int]:
@@ -248,6 +256,11 @@ class Order:
         return sum(line.returned for line in self.lines.values())
 
     @property
+    def dropped(self) -> int:
+        """Pieces that are not sent any more, because the order was cut short."""
+        return sum(line.dropped for line in self.lines.values())
+
+    @property
     def queue(self) -> str | None:
         """The work queue it stands in; None once nobody has anything left to do."""
         return self.status if self.status in OPEN else None
@@ -259,8 +272,8 @@ class Order:
 
 OPEN: tuple[OpenStatus, ...] = get_args(OpenStatus)
 SOLD: tuple[OrderStatus, ...] = (
-    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
-    "RETURNED",
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
+    "PARTIALLY_RETURNED", "RETURNED",
 )  # fmt: skip
 
 
@@ -394,7 +407,10 @@ class Return:
 
 @entity
 class Shipment:
-    """A parcel, quantities by product. Found by `carrier` and `tracking_number` once it is on its way."""
+    """A parcel, quantities by product. Found by `carrier` and `tracking_number` once it is on its way.
+
+    `backordered`: so many of them, by product, were not there when they were ordered; None once it is sent.
+    """
 
     order_id: str
     shipment_id: str
@@ -403,6 +419,7 @@ class Shipment:
     quantities: Mapping[str, int]
     created_at: Instant
     updated_at: Instant
+    backordered: Mapping[str, int] | None = None
     carrier: str | None = None
     tracking_number: str | None = None
     version: int = 1
@@ -551,7 +568,7 @@ class OrderSummary:
 
 @entity
 class OrderLine:
-    """A sale: one product of an order that was paid for."""
+    """A sale: one product of an order that was paid for. `quantity`: without what was dropped."""
 
     order_id: str
     product_id: str

@@ -89,6 +89,7 @@ class ShipmentData:
     customer_id: str
     status: e.ShipmentStatus
     quantities: Mapping[str, int]
+    backordered: Mapping[str, int] | None
     carrier: str | None
     tracking_number: str | None
 
@@ -136,10 +137,11 @@ EVENTS = (
     Event("OrderCancelled",       t.ORDER,           OrderData,    "cancelled; stock is free, what was paid goes back"),
     Event("OrderLapsed",          t.ORDER,           OrderData,    "not paid in time; its stock is free again"),
     Event("OrderFulfilling",      t.ORDER,           OrderData,    "with the warehouse"),
-    Event("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop it"),
-    Event("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop it"),
+    Event("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop what it still has"),
+    Event("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop that"),
     Event("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of it is on its way"),
     Event("OrderShipped",         t.ORDER,           OrderData,    "on its way, all of it"),
+    Event("OrderCutShort",        t.ORDER,           OrderData,    "what was not sent is free; its money goes back"),
     Event("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of it has arrived"),
     Event("OrderDelivered",       t.ORDER,           OrderData,    "delivered, or nobody objected in time"),
     Event("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of it came back"),
@@ -158,7 +160,7 @@ EVENTS = (
     Event("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
     Event("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
     Event("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
-    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send"),
+    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send what is there"),
     Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
     Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
     Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),

@@ -49,6 +49,7 @@ REACTIONS = (
             "OrderCancelRefused",
             "OrderPartlyShipped",
             "OrderShipped",
+            "OrderCutShort",
             "OrderDelivered",
             "OrderPartlyReturned",
             "OrderReturned",

@@ -18,8 +18,9 @@ from functions.model.entities import (
 from functions.model.errors import WrongState
 
 OrderCommand = Literal[
-    "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel", "refuse_cancel",
-    "dispatch_part", "dispatch", "deliver_part", "deliver", "return_part", "return", "refund", "erase", "archive",
+    "pay_part", "pay", "unpay_part", "readdress", "cancel", "lapse", "fulfil", "request_cancel", "agree_cancel",
+    "refuse_cancel", "dispatch_part", "dispatch", "request_cut", "cut_short", "cut_short_arrived", "refuse_cut",
+    "deliver_part", "deliver", "return_part", "return", "refund", "erase", "archive",
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
@@ -35,8 +36,8 @@ STAYS = ""
 class Transition:
     """`command` takes what is in one of `before` to `after`; the change that the stream then tells of is `change`.
 
-    `by`: the field whose difference tells this change where the state can stay as it is; `falls`: only where
-    it is less, which stands before what any difference tells.
+    `by`: the field whose difference tells this change, where the states do not; `falls`: only where it is less, which
+    stands before what any difference tells.
     """
 
     command: str
@@ -47,8 +48,8 @@ class Transition:
     falls: bool = False
 
     def __post_init__(self) -> None:
-        if (self.after in (STAYS, *self.before)) != bool(self.by):
-            raise TypeError(f"{self.command}: where the state may stay, and only there, a field tells the change")
+        if self.after in (STAYS, *self.before) and not self.by:
+            raise TypeError(f"{self.command}: where the state may stay, a field tells the change")
 
     def reached(self, status: str) -> str:
         """The state after it, from this one."""
@@ -56,14 +57,16 @@ class Transition:
 
 
 OPEN_TO_REFUNDS = (
-    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
-    "RETURNED", "CANCELLED", "LAPSED",
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
+    "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED",
 )  # fmt: skip
 """The states in which money can be given back on its own: all but that of waiting for it. Of an order that has ended
 some is left only while the customer's bank disputes it, and goes back by itself if the bank lets it."""
 HERE = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
 """The states of a payment whose money came."""
 CLOSED = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
+ON_THE_TABLE = ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED")
+"""The states in which the warehouse has something of an order to send, also while it is asked to stop."""
 # fmt: off
 ORDER_TRANSITIONS = (
     Transition("unpay_part",     ("PENDING",),                                       STAYS,                "OrderUnpaid",          by="paid", falls=True),
@@ -76,9 +79,13 @@ ORDER_TRANSITIONS = (
     Transition("request_cancel", ("FULFILLING",),                                    "CANCEL_REQUESTED",   "OrderCancelRequested"),
     Transition("agree_cancel",   ("CANCEL_REQUESTED",),                              "CANCELLED",          "OrderCancelled"),
     Transition("refuse_cancel",  ("CANCEL_REQUESTED",),                              "FULFILLING",         "OrderCancelRefused"),
-    Transition("dispatch_part",  ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED"), "PARTIALLY_SHIPPED", "OrderPartlyShipped", by="shipped"),
-    Transition("dispatch",       ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED"), "SHIPPED",       "OrderShipped"),
-    Transition("deliver_part",   ("PARTIALLY_SHIPPED", "SHIPPED"),                   STAYS,                "OrderPartlyDelivered", by="delivered"),
+    Transition("dispatch_part",  ON_THE_TABLE,                                       "PARTIALLY_SHIPPED",  "OrderPartlyShipped",   by="shipped"),
+    Transition("dispatch",       ON_THE_TABLE,                                       "SHIPPED",            "OrderShipped",         by="shipped"),
+    Transition("request_cut",    ("PARTIALLY_SHIPPED",),                             "CUT_REQUESTED",      "OrderCancelRequested"),
+    Transition("cut_short",      ("CUT_REQUESTED",),                                 "SHIPPED",            "OrderCutShort",        by="dropped"),
+    Transition("cut_short_arrived", ("CUT_REQUESTED",),                              "DELIVERED",          "OrderCutShort",        by="dropped"),
+    Transition("refuse_cut",     ("CUT_REQUESTED",),                                 "PARTIALLY_SHIPPED",  "OrderCancelRefused"),
+    Transition("deliver_part",   ("PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"),  STAYS,                "OrderPartlyDelivered", by="delivered"),
     Transition("deliver",        ("SHIPPED",),                                       "DELIVERED",          "OrderDelivered"),
     Transition("return_part",    ("DELIVERED", "PARTIALLY_RETURNED"),                "PARTIALLY_RETURNED", "OrderPartlyReturned",  by="returned"),
     Transition("return",         ("DELIVERED", "PARTIALLY_RETURNED"),                "RETURNED",           "OrderReturned"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
-from functions.model.amounts import in_percent, tax_in
+from functions.model.amounts import in_percent, tax_in, worth
 from functions.model.entities import Customer, Order
 from functions.model.money import shown
 
@@ -16,12 +16,14 @@ from functions.model.money import shown
 class Words:
     """What a mail says: `{number}` is the order's short number, `{amount}` the money that the event is about.
 
-    `goes`: whether goods are on their way, or will be, so that the mail says where to.
+    `goes`: whether goods are on their way, or will be, so that the mail says where to. `back`: what it says below what
+    is not coming, if anything was paid for that, `{amount}` of it.
     """
 
     subject: str
     opening: str
     goes: bool = False
+    back: str = ""
 
 
 OWED = "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
@@ -43,7 +45,7 @@ WORDS: Mapping[str, Words] = {
     ),
     "OrderCancelRequested": Words(
         "You want to cancel your order {number}",
-        "We have asked our warehouse to stop it, and tell you as soon as we know.",
+        "We have asked our warehouse to stop what has not left yet, and tell you as soon as we know.",
     ),
     "OrderCancelRefused": Words(
         "Your order {number} could not be stopped",
@@ -54,7 +56,12 @@ WORDS: Mapping[str, Words] = {
         "A part of your order {number} is on its way", "A parcel has left our warehouse; the rest follows.", goes=True
     ),
     "OrderShipped": Words("Your order {number} is on its way", "All your goods have left our warehouse.", goes=True),
-    "OrderDelivered": Words("Your order {number} has arrived", "All your goods have been delivered. Enjoy.", goes=True),
+    "OrderCutShort": Words(
+        "The rest of your order {number} is cancelled",
+        "What had not left our warehouse yet is cancelled.",
+        back="You have paid {amount} for it. That goes back to you, as far as you have not had it back already.",
+    ),
+    "OrderDelivered": Words("Your order {number} has arrived", "Your goods have been delivered. Enjoy.", goes=True),
     "OrderPartlyReturned": Words("A part of your order {number} is back", "We have the goods that you sent back."),
     "OrderReturned": Words("Your order {number} is back", "We have all your goods back."),
     "RefundSucceeded": Words("Money back for your order {number}", "We have given you {amount} back."),
@@ -75,6 +82,8 @@ def written(event: str, customer: Customer, order: Order, shop_name: str, amount
     """
     words = WORDS[event]
     number = order.order_id[:8].upper()
+    dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
+    for_dropped = worth(order, dropped)
     money = partial(shown, currency=order.currency)
     opening = words.opening.format(amount="" if amount is None else money(amount))
     tax = tax_in(order.total, order.tax_rate)
@@ -88,6 +97,8 @@ def written(event: str, customer: Customer, order: Order, shop_name: str, amount
             {"name": line.name, "quantity": line.quantity, "price": money(line.price * line.quantity)}
             for line in order.lines.values()
         ],
+        "not_coming": [{"name": order.lines[id].name, "quantity": quantity} for id, quantity in dropped.items()],
+        "back": words.back.format(amount=money(for_dropped)) if for_dropped else "",
         "discount": {"code": order.discount.code, "amount": money(-order.discount.amount)} if order.discount else None,
         "shipping": money(order.shipping) if order.shipping else None,
         "total": money(order.total),

@@ -1,4 +1,5 @@
-"""Discount codes: what they take off an order, and how often. A limited one is counted down in the order's transaction.
+"""Discount codes: what they take off an order, and how often. A limited one is counted down in the order's transaction,
+and up again in the one that ends the order early, or with which all of it has come back.
 
 The number that is left of a limited code is split over several items (parts) where many redeem it at once.
 """
@@ -180,8 +181,9 @@ def _why_not(discount: Discount, order: Order, goods: int) -> str:
 def counted_again(shop: Shop, order: Order, discount: Discount) -> Order:
     """The order with its redemption counted where most are left; raises DiscountNotValid where none is."""
     fullest = max(_parts(shop, discount.code), key=lambda part: part.left)
-    if not fullest.left or order.discount is None:
+    if not fullest.left:
         raise DiscountNotValid(discount.code, f"it has been redeemed as often as it may be ({discount.limit})")
+    assert order.discount is not None, "what was used up is a part of its discount"
     return replace(order, discount=replace(order.discount, part=fullest.part))
 
 

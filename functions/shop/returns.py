@@ -8,13 +8,13 @@ from typing import Any
 from functions.dynamodb.keys import Instant, instant
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, change, put
-from functions.model.amounts import worth
+from functions.model.amounts import freed
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import AlreadyExists, Invalid, ReturnWindowOver, TooMuch
 from functions.model.patterns import A12e
 from functions.model.states import moved
 from functions.model.table import ORDER, RETURN
-from functions.shop import stock
+from functions.shop import discounts, stock
 from functions.shop.ending import expiry
 from functions.shop.keyed import Answer, once_per_key
 from functions.shop.orders import open_order, opened, order_by_id
@@ -47,9 +47,9 @@ def return_goods(
     """Goods of a delivered order came back; what was paid for them is given back, and shipping once, if that is asked.
 
     Keyed. For the warehouse and staff. One transaction of the order, the return, its refunds, the stock and the moved
-    marker of the order's end. Never more is given back than is kept: where some was given back for other reasons, or
-    the customer's bank has taken it, it is less. What the bank disputes is owed, and given back once that is won, then
-    always to where it came from.
+    marker of the order's end; with the last piece the order's redemption of a discount code is free again. Never more
+    is given back than is kept: where some was given back for other reasons, or the customer's bank has taken it, it is
+    less. What the bank disputes is owed, and given back once that is won, then always to where it came from.
 
     Result: the return as JSON and "refund_ids"; its `amount` is given back, `owed` not yet, `shipping` is a part of
     both. Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come
@@ -70,13 +70,13 @@ def return_goods(
         moved(before, "return", shop.instant())  # refused where nothing can come back, before anything else is said
         _must_be_in_time(shop, before)
         after = replace(before, lines=_returned(before.lines, lines))
-        goods = worth(after, _pieces(after)) - worth(before, _pieces(before))
+        goods = freed(before, after)
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
         account_id = store_credit_of(shop, before.customer_id, before.currency) if to == "credit" else None
         most = min(goods + shipping, before.paid - before.refunded - before.owed)
         back = given_back(shop, before, most, "RETURNED", account_id)
         of_shipping = max(0, most - goods)
-        all_back = all(line.returned == line.quantity for line in after.lines.values())
+        all_back = all(line.returned == line.to_send for line in after.lines.values())
         after = replace(
             moved(after, "return" if all_back else "return_part", shop.instant()),
             refunded=before.refunded + back.amount,
@@ -100,6 +100,7 @@ def return_goods(
             put(RETURN, item, refused=lambda found: AlreadyExists("return")),
             *back.writes,
             *stock.restocked(before, item.restocked),
+            *(discounts.released(before) if all_back else ()),
             expiry(shop, after, shop.return_window_days + shop.retention_days),
         ]
         return writes, {**asdict(item), "refund_ids": [refund.refund_id for refund in back.refunds]}
@@ -130,11 +131,6 @@ def _returned(lines: Mapping[str, Line], back: Mapping[str, Back]) -> dict[str, 
         id: replace(line, returned=line.returned + back[id].quantity) if id in back else line
         for id, line in lines.items()
     }
-
-
-def _pieces(order: Order) -> dict[str, int]:
-    """What of an order has come back, by product."""
-    return {id: line.returned for id, line in order.lines.items()}
 
 
 def returns_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Return]:

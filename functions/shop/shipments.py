@@ -1,7 +1,8 @@
 """Shipments: asked of the warehouse with the order's state, then sent, whole or in parts, and delivered as it says.
 
 An order is asked for as one shipment. What the warehouse does not send with it becomes the next one, in the same
-transaction: so all shipments together are what was ordered, however many they are and whatever comes between.
+transaction: so all shipments together are what was ordered, however many they are and whatever comes between. Where an
+order is cut short, that next one is cancelled, and what was in it is dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from functions.shop.shop import Caller, Shop, decided_again
 
 MOST_PARCELS = 90
 """In so many shipments an order is sent at most, so that one transaction can take all of them as delivered."""
+MOST_ALIKE = 100
+"""So many shipments with one number are looked at for those that somebody may see."""
 Quantities = Mapping[str, int]
 """Pieces by product."""
 
@@ -45,13 +48,15 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 
 
 def _requested(order: Order, quantities: Quantities) -> Shipment:
-    """The last shipment of an order so far, for the warehouse to pack."""
+    """The last shipment of an order so far, for the warehouse to pack. What was there is sent before what was not."""
+    missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
         order_id=order.order_id,
         shipment_id=f"{order.order_id}-{order.parcels}",
         customer_id=order.customer_id,
         status="REQUESTED",
         quantities=quantities,
+        backordered={id: quantity for id, quantity in missing.items() if quantity} or None,
         created_at=order.updated_at,
         updated_at=order.updated_at,
     )
@@ -79,17 +84,17 @@ def dispatch(
     def attempt() -> Shipment:
         before = _shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
-        told = replace(before, carrier=carrier, tracking_number=tracking_number, quantities=sent)
+        told = replace(before, carrier=carrier_as_kept(carrier), tracking_number=tracking_number, quantities=sent)
         if before.status != "REQUESTED" and told == before:
             return before
         now = shop.instant()
-        after = moved_shipment(told, "dispatch", now)
+        after = moved_shipment(replace(told, backordered=None), "dispatch", now)
         left = _left(before.quantities, sent)
         order = open_order(shop, order_id, "dispatch")
         if left and order.parcels >= MOST_PARCELS:
             raise TooMuch("parcels", MOST_PARCELS)
         lines = {id: replace(line, shipped=line.shipped + sent.get(id, 0)) for id, line in order.lines.items()}
-        all_sent = all(line.shipped == line.quantity for line in lines.values())
+        all_sent = all(line.shipped == line.to_send for line in lines.values())
         shipped = replace(
             moved(order, "dispatch" if all_sent else "dispatch_part", now),
             lines=lines,
@@ -136,7 +141,7 @@ def _arrive(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence
     for id, line in order.lines.items():
         arrived = sum(shipment.quantities.get(id, 0) for shipment in shipments)
         lines[id] = replace(line, delivered=line.delivered + arrived)
-    all_there = all(line.delivered == line.quantity for line in lines.values())
+    all_there = all(line.delivered == line.to_send for line in lines.values())
     after = replace(moved(order, "deliver" if all_there else "deliver_part", now), lines=lines)
     if all_there:
         after = replace(after, delivered_at=now)
@@ -189,12 +194,22 @@ def shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipm
     return shop.table.query(A21, order_id=order_id, limit=MOST_PARCELS).items
 
 
-def shipment_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> Shipment:
-    """A21b. For whose it is, staff and the warehouse. Raises NotFound."""
-    found = shop.table.query(A21b, carrier=carrier, tracking_number=tracking_number, limit=1).items
-    if not found or not (caller.sees(found[0].customer_id) or "warehouse" in caller.groups):
+def shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
+    """A21b: those of them that the caller sees; staff and the warehouse see all. Raises NotFound where that is none.
+
+    A number is the carrier's, who may give it out again, or mistyped: it is that of several shipments, sometimes.
+    """
+    asked = {"carrier": carrier_as_kept(carrier), "tracking_number": tracking_number}
+    found = shop.table.query(A21b, **asked, limit=MOST_ALIKE).items
+    seen = tuple(one for one in found if caller.sees(one.customer_id) or "warehouse" in caller.groups)
+    if not seen:
         raise NotFound("shipment")
-    return found[0]
+    return seen
+
+
+def carrier_as_kept(name: str) -> str:
+    """A carrier's name as it is kept: how somebody types it makes no other."""
+    return name.strip().lower()
 
 
 def parcel(shop: Shop, caller: Caller, order_id: str) -> Order:

@@ -10,14 +10,14 @@ from tests.api.asking import ANN, BOB, HOME, STAFF, WAREHOUSE, Api
 ELSEWHERE = {**HOME, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
 
 
-def paid(api: Api, key: str = "key-1") -> str:
-    order_id = str(api.place(key).said["order_id"])
+def paid(api: Api, key: str = "key-1", **quantities: int) -> str:
+    order_id = str(api.place(key, ANN, **quantities).said["order_id"])
     api.pay(order_id, event_id=f"evt_{key}", payment_id=f"pi_{key}")
     return order_id
 
 
-def fulfilling(api: Api, key: str = "key-1") -> str:
-    order_id = paid(api, key)
+def fulfilling(api: Api, key: str = "key-1", **quantities: int) -> str:
+    order_id = paid(api, key, **quantities)
     assert request_shipment(api.shop, order_id)
     return order_id
 
@@ -56,6 +56,33 @@ def test_the_warehouse_refuses_to_stop_what_is_packed(api: Api) -> None:
     assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"}).status == 200
     late = api.ask("POST", f"/orders/{order_id}/cancel", ANN)
     assert (late.status, late.problem, late.said["state"]) == (409, "wrong-state", "SHIPPED")
+
+
+def test_the_rest_of_an_order_that_was_sent_in_part_is_cancelled(api: Api) -> None:
+    order_id = fulfilling(api, mug=2, pot=1)
+    path = f"/orders/{order_id}/shipments/{order_id}-1"
+    part = {"carrier": "dhl", "tracking_number": "1", "quantities": {"mug": 1}}
+    assert api.ask("POST", f"{path}/dispatched", WAREHOUSE, part).status == 200
+    for _ in range(2):
+        asked = api.ask("POST", f"/orders/{order_id}/cancel", ANN)
+        assert (asked.status, asked.said["status"]) == (200, "CUT_REQUESTED")
+    (waiting,) = api.ask("GET", "/orders", STAFF, status="CUT_REQUESTED").said["items"]
+    assert waiting["order_id"] == order_id
+    refused = api.ask("POST", f"/orders/{order_id}/cancel/refused", WAREHOUSE)
+    assert (refused.status, refused.said) == (200, {"order_id": order_id, "status": "PARTIALLY_SHIPPED"})
+    api.ask("POST", f"/orders/{order_id}/cancel", ANN)
+    for token in (WAREHOUSE, WAREHOUSE, STAFF):
+        agreed = api.ask("POST", f"/orders/{order_id}/cancel/agreed", token)
+        assert (agreed.status, agreed.said) == (200, {"order_id": order_id, "status": "SHIPPED"})
+    whole = api.ask("GET", f"/orders/{order_id}/whole", ANN).said
+    lines = [
+        tuple(line[of] for of in ("product_id", "quantity", "shipped", "dropped")) for line in whole["order"]["lines"]
+    ]
+    assert lines == [("mug", 2, 1, 1), ("pot", 1, 0, 1)]
+    assert (whole["order"]["refunded"], [refund["why"] for refund in whole["refunds"]]) == (2500, ["CUT_SHORT"])
+    assert api.ask("GET", "/products/mug/stock").said["available"] == 9
+    assert api.ask("POST", f"{path}/delivered", WAREHOUSE).status == 200
+    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "DELIVERED"
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])

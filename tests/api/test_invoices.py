@@ -188,6 +188,10 @@ def test_the_page_leaves_out_what_there_is_not() -> None:
     assert "1 Elm Row Hong Kong HK" in Shown(page(invoice(address=no_postcode), "Elm & Sons")).text
 
 
+def test_a_shop_without_tax_speaks_of_none() -> None:
+    assert "tax" not in Shown(page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
+
+
 def test_whatever_anybody_wrote_is_shown_as_text() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}

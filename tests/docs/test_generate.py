@@ -118,7 +118,7 @@ def test_everything_that_is_published_fits_its_schema(floor: Shopfloor) -> None:
 def everything_happens(floor: Shopfloor) -> None:
     """All that is told of, one way or another."""
     shop = floor.shop
-    in_parts, refused, stopped, unpaid = (floor.place(key, mug=2, pot=1) for key in ("one", "two", "three", "four"))
+    in_parts, refused, stopped, short, unpaid = (floor.place(f"key-{number}", mug=2, pot=1) for number in range(5))
     orders.readdress(shop, ANN, in_parts, replace(HOME, city="Graz"))
     tell(floor, in_parts, "pi_1", "authorised", 3000)
     tell(floor, in_parts, "pi_0", "succeeded", 500)
@@ -150,6 +150,12 @@ def everything_happens(floor: Shopfloor) -> None:
     ending.agree_cancel(shop, WAREHOUSE, stopped)
     floor.provider.moods.append(RefusedForGood("charge_disputed"))
     floor.settle()
+
+    floor.pay(short, "evt_7", "pi_7")
+    floor.settle()
+    shipments.dispatch(shop, WAREHOUSE, short, f"{short}-1", "dhl", "3", {"mug": 1})
+    ending.cancel_order(shop, ANN, short)
+    ending.agree_cancel(shop, WAREHOUSE, short)
 
     floor.lapse("2126-11-21T09:30:00Z")
     assert orders.order_by_id(shop, ANN, unpaid).status == "LAPSED"

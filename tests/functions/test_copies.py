@@ -157,6 +157,20 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(floor: Shopfloor) 
     assert sold(floor) == [(kept, 3, 2)]
 
 
+def test_f7_what_was_dropped_from_an_order_is_not_sold(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=3, pot=1)
+    floor.pay(order_id)
+    shipments.request_shipment(floor.shop, order_id)
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    assert sold(floor) == [(order_id, 3, 0)], "it may still be sent"
+    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    floor.settle()
+    assert sold(floor) == [(order_id, 1, 0)]
+
+
 def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(floor: Shopfloor) -> None:
     floor.open_shop()
     order_id = floor.place(mug=1)

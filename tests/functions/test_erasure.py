@@ -13,11 +13,12 @@ import pytest
 
 from functions import erasure, wiring
 from functions.archive import restored
-from functions.model.entities import Address, ArchivedOrder, Order
+from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
-from functions.shop import customers, ending, orders, placing, products
+from functions.schedules import NotAll
+from functions.shop import customers, ending, orders, placing, products, shipments
 from functions.shop.erasure import SETTLES, forget
-from functions.shop.shop import Caller
+from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
 from tests.functions.faults import dying
 from tests.shopfloor import READERS, STAFF, WAREHOUSE, Shopfloor
@@ -58,8 +59,8 @@ def address(person: Caller) -> Address:
     )
 
 
-def place(floor: Shopfloor, person: Caller, key: str) -> str:
-    wanted = {"mug": placing.Wanted(1)}
+def place(floor: Shopfloor, person: Caller, key: str, mug: int = 1) -> str:
+    wanted = {"mug": placing.Wanted(mug)}
     return placing.place_order(floor.shop, person, key, wanted, address(person), {"key": key}).order.order_id
 
 
@@ -257,3 +258,64 @@ def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
     floor.settle()
     left = {place for word, places in found(floor).items() if word in canaries(ann).values() for place in places}
     assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
+
+
+@pytest.mark.parametrize("unreadable", [b"", b"[]", b"{}", b'{"payload": "{"}'])
+def test_a_document_that_cannot_be_read_stops_no_customer_but_nobody_is_done_while_it_lies_there(
+    floor: Shopfloor, unreadable: bytes
+) -> None:
+    those = live(floor, *FEW)
+    wiring.client("s3").put_object(Bucket="failures", Key="0", Body=unreadable)  # the first of them
+    for person in FEW:
+        forget(floor.shop, person, person.id)
+        floor.ship(those[person]["packed"])
+        floor.deliver(those[person]["packed"])
+    floor.settle()
+    floor.ahead += SETTLES + timedelta(hours=1)
+    with pytest.raises(NotAll, match="1 failed"):
+        run(floor)
+    floor.settle()
+    assert found(floor) == {}
+    wiring.client("s3").delete_object(Bucket="failures", Key="0")
+    assert run(floor) == {"waiting": 2, "finished": 2}
+
+
+def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    live(floor, *FEW)
+    first, other = FEW
+    for person in FEW:
+        forget(floor.shop, person, person.id)
+    walk = erasure.erase
+
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> bool:
+        if customer.customer_id == first.id:
+            raise RuntimeError("out of order")
+        return walk(shop, archive_bucket, customer)
+
+    monkeypatch.setattr(erasure, "erase", erase)
+    with pytest.raises(NotAll, match="1 failed"):
+        run(floor)
+    left = {word: {place.partition(" ")[0] for place in places} for word, places in found(floor).items()}
+    assert not any("failures" in places for places in left.values())
+    assert not any("archive" in left.get(word, ()) for word in canaries(other).values())
+    assert any("archive" in left.get(word, ()) for word in canaries(first).values())
+
+
+def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(floor: Shopfloor) -> None:
+    """What never came kept the order open, and the address in it."""
+    ann = PEOPLE[0]
+    live(floor, ann)
+    order_id = place(floor, ann, "in parts", mug=2)
+    pay(floor, order_id)
+    floor.settle()
+    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "9", {"mug": 1})
+    floor.deliver(order_id)
+    forget(floor.shop, ann, ann.id)
+    floor.settle()
+    run(floor)
+    assert f"table ORDER#{order_id} ORDER" in set().union(*found(floor).values())
+    ending.cancel_order(floor.shop, STAFF, order_id)
+    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    floor.settle()
+    run(floor)
+    assert f"table ORDER#{order_id} ORDER" not in set().union(*found(floor).values())

@@ -8,6 +8,7 @@ import pytest
 from functions import lapse
 from functions.model.entities import SHARDS
 from functions.model.patterns import A12d
+from functions.schedules import NotAll
 from functions.shop import accounts, ending, orders, products, shipments, tenders
 from tests.functions.faults import counted, meanwhile, refusing
 from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
@@ -99,11 +100,24 @@ def test_one_order_that_fails_stops_no_other(floor: Shopfloor) -> None:
     placed = [floor.place(f"key-{number}", mug=1) for number in range(3)]
     late = floor.now() + timedelta(minutes=31)
     refused = refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1)
-    with refused, pytest.raises(lapse.NotAll, match="1 orders failed"):
+    with refused, pytest.raises(NotAll, match="1 failed"):
         run(floor, late)
     assert sorted(status(floor, order_id) for order_id in placed) == ["LAPSED", "LAPSED", "PENDING"]
     assert run(floor, late)["lapsed"] == 1
     assert available(floor) == 5
+
+
+def test_a_queue_that_cannot_be_read_stops_no_other(floor: Shopfloor) -> None:
+    floor.open_shop(available=5)
+    unpaid, sent = floor.place("one"), floor.place("two")
+    floor.pay(sent)
+    floor.settle()
+    floor.ship(sent)
+    late = floor.now() + timedelta(days=31)
+    with refusing("dynamodb", "Query", "InternalServerError", times=1), pytest.raises(NotAll, match="1 failed"):
+        run(floor, late)
+    assert (status(floor, unpaid), status(floor, sent)) == ("PENDING", "DELIVERED")
+    assert run(floor, late)["lapsed"] == 1
 
 
 def test_what_was_paid_of_an_order_that_lapses_is_given_back(floor: Shopfloor) -> None:

@@ -131,7 +131,41 @@ def test_a_mail_about_money_that_went_back_says_how_much_that_is() -> None:
     assert "We have given you 9.90 EUR back." in one.html
 
 
-@pytest.mark.parametrize("changed", [{}, DEAR, {"address": None}], ids=["plain", "dear", "forgotten"])
+SHORT: dict[str, Any] = {
+    **DEAR,
+    "lines": {
+        "mug": Line(name="Blue <mug>", price=1250, quantity=2, shipped=1, dropped=1),
+        "pot": Line(name="Pot", price=1250, quantity=1, dropped=1),
+    },
+}
+
+
+def test_a_mail_about_an_order_cut_short_says_what_is_not_coming_and_what_goes_back() -> None:
+    letter = """\
+  Total  34.90 EUR
+  Contains 19.5 % tax  5.69 EUR
+
+Not coming:
+  1 x Blue <mug>
+  1 x Pot
+
+You have paid 20.00 EUR for it. That goes back to you, as far as you have not had it back already.
+
+Elm & Sons"""
+    assert mail("OrderCutShort", **SHORT).text.rstrip().endswith(letter)
+    later = mail("OrderDelivered", **SHORT).text
+    assert "Not coming:" in later
+    assert "goes back" not in later
+
+
+def test_a_mail_about_an_order_cut_short_that_cost_nothing_speaks_of_no_money() -> None:
+    free = {**SHORT, "discount": Discounted(code="SPRING", percent=100, amount=3750), "shipping": 0, "total": 0}
+    assert "goes back" not in mail("OrderCutShort", **free).text
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, DEAR, {"address": None}, SHORT], ids=["plain", "dear", "forgotten", "cut short"]
+)
 @pytest.mark.parametrize("event", WORDS)
 def test_text_and_html_say_the_same(event: str, changed: dict[str, Any]) -> None:
     one = mail(event, **changed)

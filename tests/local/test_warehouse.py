@@ -144,6 +144,30 @@ def test_what_is_packed_is_not_stopped_but_sent(
     until(floor, order_id, "DELIVERED")
 
 
+def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
+    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
+    monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 0)
+    order_id = order(floor, mug=3, pot=12)
+    open_warehouse()
+    until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
+    monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
+    floor.settle()
+    ending.cancel_order(floor.shop, ANN, order_id)
+    until(floor, order_id, "DELIVERED")
+    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
+
+
+def test_who_plays_the_warehouse_takes_what_it_is_asked_once(floor: Shopfloor) -> None:
+    floor.open_shop(available=20)
+    order_id = order(floor, mug=3)
+    aws: Any = SimpleNamespace(access={"region_name": REGION})
+    (asked,) = warehouse.taken(aws, floor.queues["warehouse"])
+    assert (asked["type"], asked["data"]["order_id"]) == ("ShipmentRequested", order_id)
+    assert list(warehouse.taken(aws, floor.queues["warehouse"])) == []
+
+
 def test_what_was_killed_half_way_is_finished_by_the_next(
     floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:

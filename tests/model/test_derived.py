@@ -83,7 +83,7 @@ def walk(choices: list[int]) -> list[e.Order]:
 
 def touched(order: e.Order, field: str) -> e.Order:
     """The order with a difference in the field that tells a change."""
-    mug, counts = order.lines["mug"], ("shipped", "delivered", "returned")
+    mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
     changed: dict[str, dict[str, Any]] = {
         "": {},
         "paid": {"paid": order.paid + 1},

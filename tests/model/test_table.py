@@ -81,7 +81,7 @@ def test_no_two_rows_are_in_each_others_way() -> None:
     assert {row.type for row in t.ROWS} == t.BY_TYPE.keys()
 
 
-WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED"}
+WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"}
 
 
 @pytest.mark.parametrize("status", get_args(OrderStatus))

@@ -1,6 +1,6 @@
 """What people do in these tests, and who they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -89,6 +89,7 @@ def bring_to(shop: Shop, order: Order, status: str) -> Order:
         "LAPSED": ("PENDING", lambda: ending.lapse(shop, id)),
         "CANCEL_REQUESTED": ("FULFILLING", lambda: ending.cancel_order(shop, ANN, id)),
         "PARTIALLY_SHIPPED": ("FULFILLING", lambda: shipments.dispatch(shop, WAREHOUSE, id, parcel, "dhl", "1", one)),
+        "CUT_REQUESTED": ("FULFILLING", lambda: ask_for_the_rest(shop, id, one)),
         "PARTIALLY_RETURNED": ("DELIVERED", lambda: send_back(shop, id, **one)),
         "RETURNED": ("DELIVERED", lambda: send_back(shop, id, **whole)),
     }
@@ -109,6 +110,12 @@ def bring_to(shop: Shop, order: Order, status: str) -> Order:
     found = order_now(shop, id)
     assert found.status == status
     return found
+
+
+def ask_for_the_rest(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
+    """So much of an order is sent, and its customer cancels the rest."""
+    shipments.dispatch(shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", sent)
+    ending.cancel_order(shop, ANN, order_id)
 
 
 def send_back(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> Answer:

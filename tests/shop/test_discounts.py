@@ -28,7 +28,20 @@ from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.stream import records
 from tests.dynamodb.wire import Wire, after
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, available, bring_to, order_now, place, sell
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME,
+    STAFF,
+    WAREHOUSE,
+    at_once,
+    available,
+    bring_to,
+    order_now,
+    place,
+    sell,
+    send_back,
+)
 
 
 def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:
@@ -337,6 +350,28 @@ def test_a_redemption_of_an_order_that_ended_early_can_be_had_again(shop: Shop, 
     bring_to(shop, bought(shop, "SPRING"), status)
     discounts.end_discount(shop, STAFF, "SPRING")
     assert left(shop) == [1, 1]
+
+
+def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_sooner(shop: Shop) -> None:
+    offer(shop, limit=1)
+    order = bring_to(shop, bought(shop, "SPRING", mug=2, pot=1), "DELIVERED")
+    send_back(shop, order.order_id, "one", mug=2)
+    assert left(shop) == [0], "a part of it was bought with the code"
+    for _ in range(2):
+        send_back(shop, order.order_id, "two", pot=1)
+    assert (order_now(shop, order.order_id).status, left(shop)) == ("RETURNED", [1])
+    assert bought(shop, "SPRING", "k2", mug=1).total == 1125
+    with pytest.raises(DiscountNotValid):
+        bought(shop, "SPRING", "k3", mug=1)
+
+
+def test_two_last_returns_at_once_give_a_redemption_back_once(shop: Shop) -> None:
+    offer(shop, limit=1)
+    for number in range(4):
+        order = bring_to(shop, bought(shop, "SPRING", f"k{number}", mug=2), "DELIVERED")
+        id = order.order_id
+        at_once(*[lambda key=key, id=id: send_back(shop, id, f"{key}{id}", mug=1) for key in "abc"])
+        assert (order_now(shop, id).status, left(shop)) == ("RETURNED", [1])
 
 
 def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:

@@ -33,9 +33,7 @@ from tests.shop.acts import (
 from tests.shop.money import given_back, markers, pay_in_parts, refunds
 from tests.shop.test_discounts import bought, left, offer
 
-ENDED_OR_SENT = [
-    "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING",
-]  # fmt: skip
+ENDED_OR_SENT = ["SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING"]
 
 
 def parcels(shop: Shop, order_id: str) -> list[str]:
@@ -220,20 +218,19 @@ def test_what_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
     order = bring_to(shop, place(shop), "CANCEL_REQUESTED")
     shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42", quantities)
     assert order_now(shop, order.order_id).status == reached
-    for answer in (ending.agree_cancel, ending.refuse_cancel):
-        with pytest.raises(WrongState) as refusal:
-            answer(shop, WAREHOUSE, order.order_id)
-        assert refusal.value.state == reached
+    with pytest.raises(WrongState) as refusal:
+        ending.agree_cancel(shop, WAREHOUSE, order.order_id)
+    assert refusal.value.state == reached
     assert (available(shop), refunds(shop, order.order_id)) == ([8], [])
 
 
-@pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", *ENDED_OR_SENT])
+@pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED", *ENDED_OR_SENT])
 def test_f8_nothing_is_stopped_that_nobody_asked_to_stop(shop: Shop, status: str) -> None:
     before = bring_to(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         ending.agree_cancel(shop, WAREHOUSE, before.order_id)
     assert (refusal.value.state, refusal.value.command) == (status, "agree_cancel")
-    if status != "FULFILLING":  # as it is after it was refused
+    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # as it is after it was refused
         with pytest.raises(WrongState) as refusal:
             ending.refuse_cancel(shop, WAREHOUSE, before.order_id)
         assert (refusal.value.state, refusal.value.command) == (status, "refuse_cancel")

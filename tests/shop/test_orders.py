@@ -90,8 +90,8 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
 @pytest.mark.parametrize(
     "status",
     [
-        "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
-        "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
+        "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
+        "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
     ],
 )  # fmt: skip
 def test_f8_what_is_packed_or_has_ended_goes_nowhere_else(shop: Shop, status: str) -> None:

@@ -160,8 +160,26 @@ def test_each_parcel_is_found_by_its_number(shop: Shop, order: Order) -> None:
     send(shop, order, 1, "n1", mug=1)
     send(shop, order, 2, "n2")
     for number, parcel in (("n1", 1), ("n2", 2)):
-        found = shipments.shipment_by_tracking(shop, ANN, "dhl", number)
+        (found,) = shipments.shipments_by_tracking(shop, ANN, "dhl", number)
         assert found.shipment_id == f"{order.order_id}-{parcel}"
+
+
+def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: Shop) -> None:
+    sell(shop, "jug", 2, backorder=True)
+    order = bring_to(shop, place(shop, jug=5, mug=1), "FULFILLING")
+
+    def missing() -> list[Any]:
+        return [shipment.backordered for shipment in shop.table.every(A21, order_id=order.order_id)]
+
+    assert missing() == [{"jug": 3}]
+    send(shop, order, 1, jug=2)
+    assert missing() == [None, {"jug": 3}], "what was there went first"
+    send(shop, order, 2, jug=2)
+    assert missing() == [None, None, {"jug": 1}]
+    send(shop, order, 3, jug=1)
+    assert missing() == [None, None, None, None], "the mug was there"
+    assert send(shop, order, 3, jug=1).backordered is None, "said again"
+    agrees(shop, order)
 
 
 # said again -----------------------------------------------------------------------------------------------------------

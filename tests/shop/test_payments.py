@@ -145,8 +145,8 @@ def test_many_payments_at_once_pay_exactly_what_is_due(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "status",
     [
-        "PAID", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED",
-        "PARTIALLY_RETURNED", "RETURNED",
+        "PAID", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED",
+        "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED",
     ],
 )  # fmt: skip
 def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: Shop, status: str) -> None:

@@ -219,7 +219,7 @@ class Story:
         left = available(self.shop, self.name)
         assert sum(left) + held - self.returned == self.received
         assert backorder or min(left) >= 0
-        redeemed = [order for order in now if order.discount and order.status not in ENDED]
+        redeemed = [order for order in now if order.discount and order.status not in (*ENDED, "RETURNED")]
         redemptions = [part.left for part in self.shop.table.every(C4, code=self.name.upper())]
         assert sum(redemptions) + len(redeemed) == LIMIT
         assert min(redemptions) >= 0

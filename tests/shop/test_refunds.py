@@ -19,7 +19,8 @@ from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, at_once, bring_
 from tests.shop.credit import credit
 
 STATES = (
-    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED", "PARTIALLY_RETURNED",
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
+    "PARTIALLY_RETURNED",
 )  # fmt: skip
 
 

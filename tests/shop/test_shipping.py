@@ -13,7 +13,19 @@ from functions.shop.shop import Caller, Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, available, bring_to, order_now, place, tell
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    STAFF,
+    WAREHOUSE,
+    archive,
+    available,
+    bring_to,
+    order_from,
+    order_now,
+    place,
+    tell,
+)
 from tests.shop.money import markers
 
 
@@ -55,7 +67,8 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
 @pytest.mark.parametrize(
     "status",
     [
-        "PENDING", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "DELIVERED",
+        "PENDING", "CANCELLED", "LAPSED", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED",
+        "SHIPPED", "DELIVERED",
         "PARTIALLY_RETURNED", "RETURNED", "ARCHIVING",
     ],
 )  # fmt: skip
@@ -96,10 +109,35 @@ def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Sho
         order, status="SHIPPED", lines=counted(order, shipped=2), version=4, updated_at=moment(1)
     )
     for caller in (ANN, STAFF, WAREHOUSE):
-        assert shipments.shipment_by_tracking(shop, caller, "dhl", "42") == sent
+        assert shipments.shipments_by_tracking(shop, caller, "dhl", "42") == (sent,)
     for carrier, number, caller in (("dhl", "43", ANN), ("ups", "42", ANN), ("dhl", "42", BOB)):
         with pytest.raises(NotFound):
-            shipments.shipment_by_tracking(shop, caller, carrier, number)
+            shipments.shipments_by_tracking(shop, caller, carrier, number)
+
+
+def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: Shop) -> None:
+    mine = dispatch(shop, bring_to(shop, place(shop, "one"), "FULFILLING"))
+    other = order_from(shop, BOB, "two", mug=1).order
+    assert isinstance(other, Order)
+    theirs = dispatch(shop, bring_to(shop, other, "FULFILLING"))
+    assert mine.tracking_number == theirs.tracking_number
+    assert shipments.shipments_by_tracking(shop, ANN, "dhl", "42") == (mine,)
+    assert shipments.shipments_by_tracking(shop, BOB, "dhl", "42") == (theirs,)
+    for caller in (STAFF, WAREHOUSE):
+        found = shipments.shipments_by_tracking(shop, caller, "dhl", "42")
+        assert {one.order_id for one in found} == {mine.order_id, theirs.order_id}
+    with pytest.raises(NotFound):
+        shipments.shipments_by_tracking(shop, Caller("eve"), "dhl", "42")
+
+
+@pytest.mark.parametrize("asked", ["dhl", "DHL", "Dhl "])
+def test_a_carrier_is_the_same_however_it_is_typed(shop: Shop, asked: str) -> None:
+    order = bring_to(shop, place(shop), "FULFILLING")
+    parcel = f"{order.order_id}-1"
+    sent = shipments.dispatch(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
+    assert sent.carrier == "dhl"
+    assert shipments.dispatch(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "said again"
+    assert shipments.shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
 
 
 def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: Shop, wire: Wire, clock: Clock) -> None:
@@ -212,8 +250,12 @@ def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, cloc
 
 
 @pytest.mark.parametrize(
-    "status", ["PENDING", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "DELIVERED", "RETURNED", "CANCELLED"]
-)
+    "status",
+    [
+        "PENDING", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "DELIVERED", "RETURNED",
+        "CANCELLED",
+    ],
+)  # fmt: skip
 def test_what_is_not_on_its_way_is_not_assumed_delivered(shop: Shop, status: str) -> None:
     before = bring_to(shop, place(shop), status)
     assert not shipments.assume_delivered(shop, before.order_id)

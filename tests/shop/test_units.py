@@ -126,6 +126,11 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
         lambda shop, order: shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42"),
         {"GetItem": 2, "TransactWriteItems": (2 + 1) + (2 + 2)},
     ),
+    "cut short, of two products one is sent": (
+        "CUT_REQUESTED",
+        lambda shop, order: ending.agree_cancel(shop, WAREHOUSE, order.order_id),
+        {"GetItem": 1, "Query": 3, "TransactWriteItems": (2 + 2) + 2 + 2 + 2},
+    ),
     "deliver": (
         "SHIPPED",
         lambda shop, order: shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1"),

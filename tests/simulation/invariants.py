@@ -63,12 +63,12 @@ def no_order_is_lost(world: World, book: Book) -> Iterator[str]:
 
 
 def stock_adds_up(world: World, book: Book) -> Iterator[str]:
-    """What came in is there, or is reserved or sold by an order that was neither cancelled nor lapsed, and has not come
-    back to be sold again."""
+    """What came in is there, or is reserved or sold by an order that was neither cancelled nor lapsed, was not dropped
+    from it, and has not come back to be sold again."""
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
         if owned.order is not None and owned.status not in ("CANCELLED", "LAPSED"):
-            taken.update({product: line.quantity for product, line in owned.order.lines.items()})
+            taken.update({product: line.to_send for product, line in owned.order.lines.items()})
             for one in owned.all("Return"):
                 taken.subtract(one.restocked)
     told = world.traffic.told
@@ -109,14 +109,14 @@ def invoices_have_no_gaps(world: World, book: Book) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: World, book: Book) -> Iterator[str]:
-    """All shipments of an order that was sold are together what was ordered, and those of one that was cancelled are
-    none; lines count what shipments and returns say."""
+    """All shipments of an order that was sold are together what was ordered, less what was dropped, and those of one
+    that was cancelled are none; lines count what shipments and returns say."""
     for owned in book.orders.values():
         if owned.order is None:
             continue
         shipments, lines = owned.all("Shipment"), owned.order.lines
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
-        ordered = Counter({id: line.quantity for id, line in lines.items()})
+        ordered = Counter({id: line.to_send for id, line in lines.items()})
         if asked != (ordered if owned.status in SOLD else Counter()):
             yield f"order {owned.id} is {owned.status}, its shipments hold {dict(asked)} of {dict(ordered)}"
         returned: Counter[str] = Counter()
@@ -435,7 +435,7 @@ def _longest_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
         "PENDING": HOUR, "PAID": DAY, "FULFILLING": 5 * DAY, "ARCHIVING": DAY, "CANCEL_REQUESTED": 5 * DAY,
-        "PARTIALLY_SHIPPED": 5 * DAY,
+        "PARTIALLY_SHIPPED": 5 * DAY, "CUT_REQUESTED": 5 * DAY,
         "SHIPPED": (int(settings["ASSUMED_DELIVERED_DAYS"]) + 1) * DAY, "CANCELLED": ends, "LAPSED": ends,
         **dict.fromkeys(("DELIVERED", "PARTIALLY_RETURNED", "RETURNED"), ends + window),
     }  # fmt: skip

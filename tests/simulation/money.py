@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from functions.model.amounts import worth
 from functions.model.entities import NEVER_COUNTED, SOLD, Payment
 from functions.model.table import BY_TYPE
 from tests.simulation.book import Book, Owned
@@ -20,7 +21,8 @@ KEEPS_NOTHING = ("CANCELLED", "LAPSED")
 
 def money_is_kept(world: World, book: Book) -> Iterator[str]:
     """Every payment the provider has told of is kept once; what came for an order is paid for it, or goes back; an
-    order that was sold is paid, one that ended early keeps nothing."""
+    order that was sold is paid, one that was cut short gives back what was paid for what it dropped, one that ended
+    early keeps nothing."""
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         if [payment.amount for payment in kept] != [intent.amount]:
@@ -59,6 +61,11 @@ def _wrong_with_order(owned: Owned) -> Iterator[str]:
         yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
     if owned.status in SOLD and order.paid != order.total:
         yield f"costs {order.total} and is paid with {order.paid}"
+    dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
+    worth_dropped = worth(order, {id: line.dropped for id, line in order.lines.items()})
+    is_less = order.paid == order.refunded or any(payment.disputes for payment in matched)
+    if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
+        yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
     if owned.status in KEEPS_NOTHING and order.paid != order.refunded:
         yield f"keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:
@@ -141,7 +148,7 @@ def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
 
 
 def discounts_add_up(world: World, book: Book) -> Iterator[str]:
-    """A limited code is redeemed as often as orders have it that did not end early."""
+    """A limited code is redeemed as often as orders have it that did not end early, and have not come back whole."""
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
         left = sum(int(part["left"]["N"]) for part in parts)
@@ -151,7 +158,7 @@ def discounts_add_up(world: World, book: Book) -> Iterator[str]:
             if owned.order is not None
             and owned.order.discount is not None
             and owned.order.discount.code == code
-            and owned.status not in KEEPS_NOTHING
+            and owned.status not in (*KEEPS_NOTHING, "RETURNED")
         ]
         if parts and limit - left != len(have):
             yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"

@@ -62,6 +62,8 @@ MUTANTS = (
     Mutant("keeps what is too much", "money that is not for the order is not given back",
            instead(payments, "_counted", s.counted_alone), 2, "money_is_kept"),
     Mutant("keeps what was paid", "an order that ends early keeps it", instead(ending, "given_back", s.nothing_back)),
+    Mutant("keeps what it drops", "an order that is cut short gives nothing back",
+           instead(ending, "freed", lambda *_: 0)),
     Mutant("loses nothing", "a dispute that is lost takes nothing from its order",
            instead(disputes, "_less", s.less_by_nothing)),
     Mutant("news of old", "what is told of a dispute counts, though it is known to have gone on",

@@ -67,12 +67,13 @@ class People:
 
 @dataclass
 class Parcel:
-    """A shipment as the warehouse knows it. `left`: the carrier has it, or some of it."""
+    """A shipment as the warehouse knows it. `left`: the carrier has it, or some of it; `said`: and the shop knows."""
 
     id: str
     order_id: str
     quantities: dict[str, int]
     left: bool = False
+    said: bool = False
 
     @property
     def path(self) -> str:
@@ -135,6 +136,7 @@ class Warehouse:
         if part := self._first_part(parcel):
             told["quantities"] = part
         self._say(f"{parcel.path}/dispatched", told)
+        parcel.said = True
         if not chance.happens(0.25, "never heard of", id):
             tasks.pause(chance.between(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.number("fast", id)))
             self._say(f"{parcel.path}/delivered", {})
@@ -159,8 +161,9 @@ class Warehouse:
         tasks.pause(
             chance.between(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.number("asked", request))
         )
-        left = any(parcel.left for parcel in self.parcels.values() if parcel.order_id == order_id)
-        if left or order_id in self._stopping or chance.happens(0.3, "refuses", request):
+        parcels = [parcel for parcel in self.parcels.values() if parcel.order_id == order_id]
+        leaving = any(parcel.left and not parcel.said for parcel in parcels)
+        if leaving or order_id in self._stopping or chance.happens(0.3, "refuses", request):
             self._say(f"/orders/{order_id}/cancel/refused")
             return
         self._stopping.add(order_id)

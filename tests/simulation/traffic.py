@@ -225,9 +225,11 @@ class Traffic:
         pause = self.people.tasks.pause
         match what:
             case "cancels":
-                pause(
-                    self.chance.between(1, 20 * MINUTE, name, "regrets") * 0.1 ** (2 * self.chance.number(name, "soon"))
-                )
+                if self.chance.happens(0.6, name, "wants no more of it"):
+                    self._await_a_part(customer, order_id)
+                else:
+                    soon = 0.1 ** (2 * self.chance.number(name, "soon"))
+                    pause(self.chance.between(1, 20 * MINUTE, name, "regrets") * soon)
                 self._cancel(customer, order_id)
                 if self.chance.happens(0.4, name, "insists"):
                     pause(self.chance.between(1, 10 * MINUTE, name, "insisting"))
@@ -248,6 +250,14 @@ class Traffic:
                 if what == "returns twice":
                     pause(self.chance.between(0, 2, name, "once more") * MINUTE)
                     self._return(name, order, whole=True, number=1)
+
+    def _await_a_part(self, customer: Token, order_id: str) -> None:
+        """Look at an order until a part of it is on its way, for an hour at most."""
+        for _ in range(60):
+            said = self.people.ask(customer, "GET", f"/orders/{order_id}")
+            if said and said.status == 200 and said.body["status"] not in ("PENDING", "PAID", "FULFILLING"):
+                return
+            self.people.tasks.pause(MINUTE)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
         """What came back, as the warehouse finds it; later, while it has not been delivered."""
