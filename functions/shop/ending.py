@@ -123,8 +123,12 @@ def _cut_short(shop: Shop, before: Order) -> Order:
     arrived = dropped.delivered == dropped.shipped
     now = shop.instant()
     after = moved(dropped, "cut_short_arrived" if arrived else "cut_short", now)
-    given = {"refunded": before.refunded + back.amount, "owed": before.owed + back.owed}
-    after = replace(after, **given, delivered_at=now if arrived else None)
+    after = replace(
+        after,
+        refunded=before.refunded + back.amount,
+        owed=before.owed + back.owed,
+        delivered_at=now if arrived else None,
+    )
     shop.table.write(
         change(ORDER, before, after),
         *stock.restocked(before, unsent),
