@@ -19,7 +19,7 @@ from functions.model import changes, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, TimelineEvent
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
-from functions.model.patterns import A12b
+from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
@@ -158,11 +158,12 @@ def _has_ended(shop: Shop, item: Any) -> bool:
 def _entries_by_state(shop: Shop, item: Any) -> Iterator[tuple[Row[Any], Any]]:
     """The log entries of every change an order has been through, as its state and what is logged of it tell."""
     if isinstance(item, Order):
-        for change in _history(item, _logged(shop, item)):
+        for change in _history(item, _logged(shop, item), _noted(shop, item)):
             yield from derived.following(change).append
 
 
 Logged = Mapping[int, TimelineEvent]
+Noted = Mapping[int, Instant]
 
 
 def _logged(shop: Shop, order: Order) -> Logged:
@@ -172,7 +173,14 @@ def _logged(shop: Shop, order: Order) -> Logged:
     return {entry.version: entry for entry in entries}
 
 
-def _history(order: Order, logged: Logged) -> Iterator[Change]:
+def _noted(shop: Shop, order: Order) -> Noted:
+    """When it was that an order came to each version of which the customer's activity tells, by version: a reader may
+    have been stopped between that and the timeline."""
+    entries = shop.table.every(A5, customer_id=order.customer_id, since=order.placed_at)
+    return {entry.version: entry.at for entry in entries if entry.order_id == order.order_id}
+
+
+def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
     """Every change of an order, the last first. What is not logged follows from what is: it is a way of so many steps
     through the table of states, from the state before to the state after."""
     way: list[tuple[str, str]] = [("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")]
@@ -189,7 +197,7 @@ def _history(order: Order, logged: Logged) -> Iterator[Change]:
     at = order.updated_at
     for version in range(order.version, 0, -1):
         known = logged.get(version)
-        at = order.placed_at if version == 1 else known.at if known else at
+        at = order.placed_at if version == 1 else known.at if known else noted.get(version, at)
         yield _past(order, version, at, *way[version - 1])
 
 
@@ -216,7 +224,7 @@ def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Ch
 def _reached(shop: Shop, order: Order) -> Change:
     """The change by which an order came to its present state; what it has been through since leaves that as it is."""
     last = None
-    for change in _history(order, _logged(shop, order)):
+    for change in _history(order, _logged(shop, order), {}):
         if change.after.status != order.status:
             break
         last = change

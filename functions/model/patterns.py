@@ -14,6 +14,7 @@ A1   = Get[e.Customer](      id="A1",   question="customer by id",              
 A2   = Get[e.EmailClaim](    id="A2",   question="customer by e-mail: whose claim (then A1)",                  rows=(t.EMAIL_CLAIM,))
 A3   = Query[Any](           id="A3",   question="customer page: profile, settings and newest orders",         rows=(t.SETTINGS, t.CUSTOMER, t.ERASED_CUSTOMER, t.ORDER_SUMMARY))
 A4   = Query[e.Settings](    id="A4",   question="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
+A5   = Query[e.Activity](    id="A5",   question="a customer's activity in a range of time, newest first",        rows=(t.ACTIVITY,), consistent=True)
 A4b  = Get[e.Settings](      id="A4b",  question="one group of settings of a customer",                        rows=(t.SETTINGS,))
 A7   = Get[e.Product](       id="A7",   question="product by id",                                              rows=(t.PRODUCT,))
 A11  = Query[e.Stock](       id="A11",  question="stock of a product, all parts",                              rows=(t.STOCK,), newest_first=False, consistent=True)

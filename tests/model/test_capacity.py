@@ -117,6 +117,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A3: Ask(ANN, 7, 0.5, asked={"limit": 7}),
     p.A4: Ask(ANN, 1, 0.5),
     p.A4b: Ask(ANN | {"name": "notifications"}, 1, 1.0),
+    p.A5: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
     p.A7: Ask(MUG, 1, 1.0),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),

@@ -1,6 +1,7 @@
 """Recovery: what readers could not do is made good, by a record that was kept, or by the state alone."""
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
@@ -21,6 +22,7 @@ from functions.shop import ending, returns
 from local.clock import expire_until
 from ops import recover
 from ops.recover import _history, _past, publisher, recover_copies, recover_reactions, redrive
+from tests.functions.faults import dying
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, Shopfloor
 
@@ -84,6 +86,18 @@ def test_recovering_copies_again_or_where_they_are_all_there_changes_nothing(flo
     recover_copies(floor.shop)
     assert derived(floor) == once
     assert floor.records() == []
+
+
+def test_activity_that_was_written_before_its_reader_died_is_not_written_again(floor: Shopfloor) -> None:
+    order_id = delivered_in_part_returned(floor)
+    paid = next(one for one in floor.seen if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"})
+    with dying("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
+        copies.handler({"Records": [paid]}, None)
+    assert [image["type"]["S"] for image in derived(floor)] == ["Activity", "OrderLine", "OrderLine", "OrderSummary"]
+    recover_copies(floor.shop)
+    changed = Counter(image["change_id"]["S"] for image in derived(floor) if image["type"]["S"] == "Activity")
+    assert set(changed.values()) == {1}
+    assert len(changed) == order_of(floor, order_id).version
 
 
 def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(floor: Shopfloor) -> None:
@@ -229,7 +243,7 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
 ) -> None:
     order = lived(life)
     known = data.draw(some.sets(some.integers(1, len(life))))
-    told = list(reversed(list(_history(order, logged(order, life, known)))))
+    told = list(reversed(list(_history(order, logged(order, life, known), {}))))
 
     assert [change.version for change in told] == list(range(1, len(life) + 1))
     assert told[-1].after.status == order.status
@@ -259,5 +273,5 @@ def test_a_log_that_leads_nowhere_is_said_and_not_invented() -> None:
     life = [("OrderPlaced", "PENDING"), ("OrderLapsed", "LAPSED"), ("OrderPaid", "PAID")]
     order = lived(life)
     with pytest.raises(Permanent, match="has no way of 3 versions to PAID"):
-        list(_history(order, logged(order, life, {1, 2})))
+        list(_history(order, logged(order, life, {1, 2}), {}))
     assert ORDER.read(ORDER.write(order)) == order

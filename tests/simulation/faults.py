@@ -114,7 +114,7 @@ ELSEWHERE = (
 KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
 STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5}
 """How much more often than others what functions write is struck that write little."""
-LIKING = (0.0, 0.5, 1.0, 1.0, 2.0, 4.0)
+LIKING = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
 
 
