@@ -46,6 +46,10 @@ class Happened:
     def at(self) -> float:
         return float(self.record["dynamodb"]["ApproximateCreationDateTime"])
 
+    @property
+    def number(self) -> str:
+        return str(self.record["dynamodb"]["SequenceNumber"])
+
 
 @dataclass
 class Owned:

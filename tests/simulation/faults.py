@@ -116,6 +116,8 @@ STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5
 """How much more often than others what functions write is struck that write little."""
 LIKING = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
+FIERCE = 2.0
+"""How much more often in a fierce seed: a planted fault needs another, at its place, to be seen."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Strike:
 @dataclass
 class Faults:
     """Draws faults, and notes which struck. `only`: the names of those that may (None: all). `off`: the dust settles.
+    `fierce`: there are more of them.
 
     Each seed likes some kinds better than others, and leaves some out, so that seeds differ more than chance alone
     would have them.
@@ -142,6 +145,7 @@ class Faults:
     chance: Chance
     only: Collection[str] | None = None
     off: bool = False
+    fierce: bool = False
     told: Callable[[Strike], None] = lambda strike: None
     struck: list[Strike] = field(default_factory=list)
     _places: Counter[str] = field(default_factory=Counter)
@@ -151,7 +155,8 @@ class Faults:
 
     def __post_init__(self) -> None:
         for fault in (*ON_CALLS, *ELSEWHERE):
-            self._probability[fault.kind] = fault.probability * self.chance.one_of(LIKING, "liking", fault.kind)
+            liking = self.chance.one_of(LIKING, "liking", fault.kind) * (FIERCE if self.fierce else 1.0)
+            self._probability[fault.kind] = fault.probability * liking
         self._any = sum(self._probability[fault.kind] for fault in ON_CALLS)
 
     def at_call(self, call: Call, *, mortal: bool) -> Strike | None:

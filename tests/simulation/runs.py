@@ -41,10 +41,10 @@ class Verdict:
         return {violation.partition(":")[0] for violation in self.violations}
 
 
-def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None) -> Verdict:
+def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> Verdict:
     """Run one seed, all of it or with only these decisions."""
     began = time.perf_counter()
-    world = World(engine, seed, only)
+    world = World(engine, seed, only, fierce=fierce)
     world.run()
     return Verdict(
         seed=seed,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from functions import archive, objects, wiring
+from functions import archive, objects, relay, wiring
 from functions.dynamodb import writes
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Batch
@@ -129,6 +129,14 @@ def publish_unseen(batch: Batch, entries: list[Any]) -> list[str]:
     if entries:
         wiring.client("events").put_events(Entries=[entry for _, entry in entries])
     return []
+
+
+def publish_but(name: str) -> Callable[[Batch, list[Any]], list[str]]:
+    """Publish all events but those of this type."""
+    return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
+
+
+_PUBLISH = relay._publish
 
 
 def nothing_failed(self: Messages) -> dict[str, Any]:

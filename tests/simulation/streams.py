@@ -69,7 +69,7 @@ class Stream:
 @dataclass
 class Reader:
     """One stream mapping. `lost_up_to`: records made up to then may have been lost, because the stream forgot them
-    before they were handled, or because nobody took what the mapping gave up."""
+    before they were handled, or because nobody took what the mapping gave up. `gave_up`: the numbers of all it did."""
 
     function: str
     settings: Settings
@@ -82,6 +82,7 @@ class Reader:
     keep: Callable[[str, str, bytes], None]
     on: bool = True
     lost_up_to: float = float("-inf")
+    gave_up: set[str] = field(default_factory=set)
     mappings: int = 0
     _batches: int = 0
     _expired: int = 0
@@ -204,6 +205,7 @@ class Reader:
 
     def _do(self, mapping: EventSourceMapping, action: Action) -> None:
         if not isinstance(action, Invoke):
+            self.gave_up |= {record.sequence_number for record in action.records}
             kept = not self.faults.at("kept by nobody", self.function, action.records[0].sequence_number)
             if kept:
                 self.keep(action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode())

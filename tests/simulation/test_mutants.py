@@ -12,7 +12,7 @@ from tests.simulation.runs import run_seed
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_caught(engine: Engine, mutant: Mutant) -> None:
     with mutant.plant():
-        verdicts = (run_seed(engine, seed) for seed in range(1, mutant.seeds + 1))
+        verdicts = (run_seed(engine, seed, fierce=True) for seed in range(mutant.since, mutant.since + mutant.seeds))
         if mutant.only:
             assert set().union(*(verdict.invariants for verdict in verdicts)) == {mutant.only}, mutant.does
         else:

@@ -64,15 +64,17 @@ def _line(directory: str, engine: Engine) -> Line:
 
 
 class World:
-    """One seed. `only`: the faults and commands that may happen (None: all)."""
+    """One seed. `only`: the faults and commands that may happen (None: all). `fierce`: with more faults than usual."""
 
-    def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None) -> None:
+    def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
         self.seed, self.only = seed, only
         self.chance = chance = Chance(seed)
         self.template = deployed(chance.one_of)
         self.trace: list[tuple[float, str, str]] = []
         self.tasks = tasks = Tasks(chance, OPENS_AT, apart)
-        self.faults = faults = Faults(chance, only, off=True, told=lambda strike: self.note("fault", strike.name))
+        self.faults = faults = Faults(
+            chance, only, off=True, fierce=fierce, told=lambda strike: self.note("fault", strike.name)
+        )
         name = f"simulated-{next(_tables)}"
         self.table = SimulatedTable(_line(str(engine.directory), engine), name, lambda: tasks.now)
         self.stream = Stream()
