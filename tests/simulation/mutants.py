@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant("balance apart", "an account's balance is written when the rest is done",
            s.in_two(t.ACCOUNT)),
     Mutant("a payment an event", "each event of a payment is another payment",
-           instead(payments, "record_payment", s.payment_of_the_event), 2, "money_is_kept"),
+           instead(payments, "record_payment", s.payment_of_the_event)),
     Mutant("keeps what is too much", "money that is not for the order is not given back",
            instead(payments, "_counted", s.counted_alone), 2, "money_is_kept"),
     Mutant("keeps what was paid", "an order that ends early keeps it", instead(ending, "given_back", s.nothing_back)),
