@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant("codes are gone", "an order that ends early keeps its redemption",
            instead(discounts, "released", s.release_nothing), 3, "discounts_add_up"),
     Mutant("codes apart", "a redemption is written when the rest is done", s.in_two(t.REDEMPTIONS)),
-    Mutant("credit apart", "the ledger's entry is written when the rest is done", s.in_two(t.ENTRY)),
+    Mutant("credit apart", "the ledger's entry is written when the rest is done", s.in_two(t.ENTRY), 4, "ledgers_add_up"),
     Mutant("balance apart", "an account's balance is written when the rest is done",
            s.in_two(t.ACCOUNT)),
     Mutant("a payment an event", "each event of a payment is another payment",
