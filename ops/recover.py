@@ -14,7 +14,7 @@ from typing import Any, cast
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.streams import Permanent, Record
-from functions.dynamodb.writes import Write, put, put_newer, unchanged
+from functions.dynamodb.writes import Write, delete_older, put, put_newer, unchanged
 from functions.model import changes, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, TimelineEvent
@@ -121,10 +121,12 @@ def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entri
             row = BY_TYPE[type(item).__name__]
             if getattr(item, "status", None) == "ARCHIVING":
                 return  # from here on the archive alone has it in hand
-            writes = [put_newer(into, copy) for into, copy in derived.copies_of(row, item).values()]
+            copies = derived.copies_of(row, item)
+            writes: list[Write[Any]] = [put_newer(into, copy) for into, copy in copies.values()]
             if isinstance(item, ArchivedOrder):
                 _clear(shop, row, item)
             else:
+                writes += _left_over(shop, row, item, copies)
                 writes += [put(into, one) for into, one in entries(item) if not _has_ended(shop, one)]
             for write in writes:
                 _while_unchanged(shop, row, item, write)
@@ -148,6 +150,16 @@ def _clear(shop: Shop, row: Row[Any], item: ArchivedOrder) -> None:
     types = {ended.type for ended in derived.ENDED_BY.get(row, ())}
     left = shop.table.partition(A12b, order_id=item.order_id)
     shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
+
+
+def _left_over(shop: Shop, row: Row[Any], item: Any, copies: Mapping[tuple[str, str], Any]) -> Iterator[Write[Any]]:
+    """Deletes the copies beside an order that an earlier version of it had, and this one has not."""
+    types = {snapshot.into.type for snapshot in derived.SNAPSHOTS if snapshot.of is row}
+    beside = shop.table.partition(A12b, order_id=item.order_id) if row is ORDER else []
+    for image in beside:
+        if image["type"]["S"] in types and (image["PK"]["S"], image["SK"]["S"]) not in copies:
+            into = BY_TYPE[image["type"]["S"]]
+            yield delete_older(into, replace(into.read(image), version=item.version))
 
 
 def _has_ended(shop: Shop, item: Any) -> bool:

@@ -100,6 +100,22 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(f
     assert len(changed) == order_of(floor, order_id).version
 
 
+def test_a_copy_of_what_is_no_more_goes_though_the_record_that_said_so_was_lost(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1, pot=1)
+    floor.pay(order_id)
+    records = floor.records()
+    assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert [image["type"]["S"] for image in derived(floor)].count("OrderLine") == 2
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.records()  # lost
+    recover_copies(floor.shop)
+    assert [image["type"]["S"] for image in derived(floor)].count("OrderLine") == 0
+    floor.records()
+    recover_copies(floor.shop)
+    assert floor.records() == [], "and is not put there again"
+
+
 def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(floor: Shopfloor) -> None:
     floor.open_shop()
     order_id = floor.place("one", mug=1)
