@@ -48,7 +48,8 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
     Each event is taken once, by its id. Of money for a PENDING order, what is above what is due is given back (EXCESS;
     all of it where the order counts as many payments as it may already); money for an order that does not wait for it
     any more is given back whole (LATE). Money that fits no order is kept as UNMATCHED with the reason: the provider is
-    answered as always, a person must look. Result: {"payment_id", "status", "reason"}.
+    answered as always, a person must look. Result: {"payment_id", "status", "reason"}; status null where it is no
+    money, and of an order that is archived.
 
     Raises Busy while the order is being archived: the provider tells again.
     """
@@ -56,6 +57,9 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
     def decide() -> Decision:
         order = order_beside(shop, told.order_id)
         known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
+        if known is None and isinstance(order, ArchivedOrder) and told.outcome != "succeeded":
+            # It may lie in the archive, further on than this.
+            return [], {"payment_id": told.payment_id, "status": None, "reason": "the order is archived"}
         if told.outcome == "succeeded":
             came = _captured(shop, known, told, order)
         else:

@@ -41,7 +41,9 @@ class Lane:
 
     @property
     def failing(self) -> bool:
-        return self.failures_in_a_row > 0 or bool(self.discarded)
+        """It has something that failed. What failed, and is too old by now, holds nobody up."""
+        is_at_it = self.action is not None or bool(self.retries)
+        return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
     def add(self, record: StreamRecord) -> None:
         self.waiting.append(record)

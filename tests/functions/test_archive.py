@@ -273,6 +273,17 @@ def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_loo
     assert isinstance(orders.order_by_id(floor.shop, ANN, order_id), ArchivedOrder)
 
 
+def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothing(
+    floor: Shopfloor, order_id: str
+) -> None:
+    handle(*end(floor))
+    before = partition(floor, order_id)
+    for outcome in ("failed", "authorised"):
+        told = payments.Told(f"evt_{outcome}", "pi_1", order_id, outcome, 3750, "EUR")
+        assert payments.record_payment(floor.shop, told, {"id": outcome}).result["status"] is None
+    assert partition(floor, order_id) == before
+
+
 def test_a_key_that_is_used_again_meets_the_stub(floor: Shopfloor, order_id: str) -> None:
     handle(*end(floor))
     wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}

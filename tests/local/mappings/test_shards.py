@@ -120,6 +120,17 @@ def test_two_lanes_that_fail_at_once_do_not_stall_each_other_for_ever() -> None:
     assert sorted(invoked([*stream.due(START + 60)])) == [[1], [2]]
 
 
+def test_a_lane_whose_failed_record_the_stream_has_forgotten_stalls_nobody() -> None:
+    a, b = items_in_two_lanes()
+    stream = mapping(parallelization_factor=2, switches=Switches(failing_lane_stalls_shard=True))
+    feed(stream, 1, item=a)
+    for action in stream.due(START):
+        stream.result(action, ERROR, START)
+    later = START + 25 * 3600
+    stream.feed(SHARD, record(2, b, created_at=later), later)
+    assert invoked([*stream.due(later), *stream.due(later)]) == [[2]]
+
+
 def test_the_checkpoint_is_the_lowest_of_the_lanes() -> None:
     a, b = items_in_two_lanes()
     stream = mapping(parallelization_factor=2)
