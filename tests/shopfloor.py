@@ -55,6 +55,10 @@ VARIABLES = {
 }
 
 
+ONE_SESSION: Any = {"core": {"reset_boto3_session": False}}
+"""How moto keeps boto3's session, so that each service's model is read once and not for every test."""
+
+
 @dataclass
 class Shopfloor:
     """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is.
@@ -184,7 +188,7 @@ def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Itera
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     forget: list[Callable[[], None]] = [environment.current.cache_clear, wiring.client.cache_clear]
-    with mock_aws():
+    with mock_aws(config=ONE_SESSION):
         for clear in forget:
             clear()
         floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())

@@ -1,10 +1,12 @@
 """What people do in these tests, and who they are."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Barrier
-from typing import Any
+from typing import Any, TypeVar
 
+from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import change, turn
 from functions.model.entities import Address, ArchivedOrder, Order
 from functions.model.errors import Refused
@@ -14,6 +16,9 @@ from functions.shop import customers, ending, orders, payments, placing, product
 from functions.shop.keyed import Answer
 from functions.shop.placing import Placed, Wanted
 from functions.shop.shop import Caller, Shop
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 ANN, BOB = Caller("ann"), Caller("bob")
 STAFF = Caller("staff-1", frozenset({"staff"}))
@@ -122,6 +127,19 @@ def send_back(shop: Shop, order_id: str, key: str = "back", /, **quantities: int
     """So many pieces came back to the warehouse and can be sold again; the money goes where it came from."""
     lines = {id: returns.Back(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
+
+
+def by_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """What this act comes to with each of these, so many at a time; who was told that too many came at once does it
+    again. The tests' clock goes on with everybody's pauses, so that each loses patience early."""
+
+    def until_done(thing: T) -> R:
+        while True:
+            with suppress(Busy):
+                return act(thing)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(until_done, things))
 
 
 def at_once(*acts: Callable[[], Any]) -> list[Any]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +27,7 @@ from functions.shop.shop import Caller, Shop
 from ops.ledger import faults
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after, lost
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, by_threads
 from tests.shop.credit import account, balance, card, credit, id_of_card, ledger, move, transfer
 
 NOBODY = "nobodys"
@@ -300,15 +299,13 @@ def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: Sh
 
 
 def test_two_who_move_money_to_each_other_at_once_both_do(shop: Shop) -> None:
-    shop.table.budget_seconds = 3600  # the clock runs for all of the threads that wait
     mine, code = credit(shop, 500), card(shop, 500)
     cards = id_of_card(shop, code)
 
     def try_it(number: int) -> None:
         transfer(shop, f"t{number}", *((mine, cards) if number % 2 else (code, mine)), number)
 
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(try_it, range(1, 13)))
+    by_threads(6, try_it, range(1, 13))
     assert balance(shop, mine) == 500 - (1 + 3 + 5 + 7 + 9 + 11) + (2 + 4 + 6 + 8 + 10 + 12)
     assert balance(shop, mine) + balance(shop, cards) == 1000
     assert [entry.version for entry in ledger(shop, mine)] == list(range(1, 14))

@@ -1,15 +1,12 @@
 """What may be ordered though there is none: the line says how many were not there, and no goods are made or lost."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from functions.dynamodb.patience import Busy
 from functions.model.errors import Invalid, OutOfStock
 from functions.shop import ending, products
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import Wire, after
-from tests.shop.acts import ANN, BOB, STAFF, available, order_from, order_now, place, sell
+from tests.shop.acts import ANN, BOB, STAFF, available, by_threads, order_from, order_now, place, sell
 
 
 def backordered(shop: Shop, key: str, quantity: int) -> int:
@@ -82,16 +79,10 @@ def test_what_leaves_between_the_look_and_the_write_is_backordered_too(shop: Sho
 
 def test_threads_that_order_more_than_there_is_are_told_exactly_what_was_not_there(shop: Shop) -> None:
     sell(shop, "jug", 20, backorder=True)
-    shop.table.budget_seconds = 3600  # the clock runs for all of the threads that wait
 
     def order(number: int) -> int:
-        while True:
-            try:
-                return backordered(shop, f"k{number}", 3)
-            except Busy:  # others came between its look and its write, every time
-                continue
+        return backordered(shop, f"k{number}", 3)
 
-    with ThreadPoolExecutor(6) as pool:
-        missing = sum(pool.map(order, range(12)))
+    missing = sum(by_threads(6, order, range(12)))
     assert available(shop, "jug") == [20 - 12 * 3]
     assert missing == 12 * 3 - 20

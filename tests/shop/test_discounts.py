@@ -1,7 +1,6 @@
 """Discount codes: what they take off, when and for which orders they hold, and that a limited one is not redeemed once
 too often."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +36,7 @@ from tests.shop.acts import (
     at_once,
     available,
     bring_to,
+    by_threads,
     order_now,
     place,
     sell,
@@ -339,8 +339,7 @@ def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts
         except DiscountNotValid:
             return False
 
-    with ThreadPoolExecutor(6) as pool:
-        assert sum(pool.map(try_it, range(12))) == 5
+    assert sum(by_threads(6, try_it, range(12))) == 5
     assert (left(shop), available(shop, "jug")) == ([0] * parts, [95])
 
 

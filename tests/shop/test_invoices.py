@@ -1,7 +1,6 @@
 """Invoices: one for each paid order, numbered without gaps, as of their issue for ever."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
@@ -35,6 +34,7 @@ from tests.shop.acts import (
     WAREHOUSE,
     archive,
     bring_to,
+    by_threads,
     order_from,
     order_now,
     pay,
@@ -281,8 +281,8 @@ def test_one_invoice_asked_for_twice_at_once_takes_one_number(shop: Shop, rival:
 def test_numbers_have_no_gaps_among_conflicts_and_threads(shop: Shop, wire: Wire) -> None:
     orders = paid_orders(shop, 12)
     wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict", "None", "None", "None")] * 6)
-    with ThreadPoolExecutor(4) as pool:
-        given = list(pool.map(lambda order: issue(shop, order), [*orders, *orders]))
+
+    given = by_threads(4, lambda order: issue(shop, order), [*orders, *orders])
     assert sorted(set(map(str, given))) == numbers("2026", 12) == issued(shop, orders)
     assert given[:12] == given[12:]
 

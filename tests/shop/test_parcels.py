@@ -1,6 +1,5 @@
 """Orders that are sent in parts: all shipments together are what was ordered, whatever comes between."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -27,6 +26,7 @@ from tests.shop.acts import (
     at_once,
     available,
     bring_to,
+    by_threads,
     order_now,
     place,
     sell,
@@ -297,8 +297,7 @@ def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: 
                 with suppress(NotFound, Refused):
                     act()
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(hand, range(4)))
+    by_threads(4, hand, range(4))
     agrees(shop, order)
     hand(5)
     agrees(shop, order)

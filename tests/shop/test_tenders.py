@@ -1,7 +1,6 @@
 """Paying an order with credit: wholly or in part, once, by whom it is theirs; money is neither made nor lost."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from functions.shop.shop import Caller, Shop
 from ops.ledger import faults
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, bring_to, open_shop, order_now, place, tell
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, bring_to, by_threads, open_shop, order_now, place, tell
 from tests.shop.credit import account, balance, card, credit, id_of_card, ledger, move, source_of, transfer
 
 if TYPE_CHECKING:
@@ -295,7 +294,6 @@ def test_one_gift_card_for_two_orders_at_once_pays_one_of_them(shop: Shop, rival
 
 
 def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
-    shop.table.budget_seconds = 3600  # the clock runs for all of the threads that wait
     order, mine, code = place(shop), credit(shop, 5000), card(shop, 5000)
 
     def try_it(number: int) -> int:
@@ -304,8 +302,7 @@ def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
         except Refused:
             return 0
 
-    with ThreadPoolExecutor(8) as pool:
-        taken = sum(pool.map(try_it, range(8)))
+    taken = sum(by_threads(8, try_it, range(8)))
     assert taken == order_now(shop, order.order_id).paid == 2100
     assert balance(shop, mine) + balance(shop, id_of_card(shop, code)) == 10_000 - taken
 
@@ -387,7 +384,6 @@ class Till:
 )
 def test_money_is_neither_made_nor_lost_whoever_races_and_repeats(fresh: Shop, rounds: list[list[Step]]) -> None:
     till = Till(fresh, next(EXAMPLES))
-    with ThreadPoolExecutor(4) as pool:
-        for steps in rounds:
-            till.held += sum(pool.map(till.do, steps))
-            till.check()
+    for steps in rounds:
+        till.held += sum(by_threads(4, till.do, steps))
+        till.check()
