@@ -52,16 +52,19 @@ def _grouped(messages: Sequence[Message]) -> dict[str, list[Message]]:
 def archive(shop: Shop, bucket: str, events: Sequence[Received]) -> None:
     """Archive one expired order, or some activity of one day."""
     if events[0].name == "OrderExpired":
-        archive_order(shop, bucket, events[0].data.order_id)
+        expired = events[0]
+        if key := archive_order(shop, bucket, expired.data.order_id):
+            ids = {"event": expired.id, "order_id": expired.data.order_id, "object": key}
+            wiring.log.info("archived", extra=ids | wiring.delivered(shop, expired))
     else:
         archive_activity(bucket, events)
 
 
-def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
-    """Close, write, delete, leave a stub; whatever was done before is found done."""
+def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
+    """Close, write, delete, leave a stub; whatever was done before is found done. The object's key, if it is ours."""
     estate = close(shop, order_id)
     if estate is None:
-        return
+        return None
     key = f"orders/{order_id}/{estate.order.version}.json"
     if estate.images is None:
         body = objects.get(bucket, key)
@@ -70,8 +73,8 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> None:
     try:
         leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
     except Changed:  # another delivery was faster
-        return
-    wiring.log.info("archived", extra={"order_id": order_id, "object": key})
+        return None
+    return key
 
 
 def order_object(order: Order, images: Sequence[Image]) -> bytes:

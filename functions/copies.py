@@ -19,14 +19,15 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     environment = current(Copies)
     table = wiring.shop(environment.table_name).table
     batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "copies"), wiring.failing("copies"))
-    followed: list[str] = []
+    followed: list[dict[str, Any]] = []
     for record in batch.waiting():
         batch.apply(record, lambda record: followed.extend(follow(table, record)))
-    wiring.log.info("copied", extra={"records": len(event["Records"]), "changes": followed})
+    told = {"records": len(event["Records"]), "changes": followed, "units": wiring.units.taken()}
+    wiring.log.info("copied", extra=told)
     return batch.response()
 
 
-def follow(table: Table, record: Record) -> list[str]:
+def follow(table: Table, record: Record) -> list[dict[str, Any]]:
     """Bring the copies of a record's item up to it. Returns what was followed, for the log."""
     change = changes.read(record)
     if change is None:
@@ -42,7 +43,7 @@ def follow(table: Table, record: Record) -> list[str]:
         left = table.partition(A12b, order_id=change.item.order_id)
         types = {row.type for row in ended}
         table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
-    return [f"{change.name} {change.id}"]
+    return [{"change": change.name, "id": change.id, "order_id": getattr(change.item, "order_id", None)}]
 
 
 def unless_newer(table: Table, write: Write[Any]) -> None:

@@ -34,6 +34,6 @@ def fulfil(shop: Shop, paid: Received) -> None:
             "order_id": order_id,
             "invoice_id": invoice_id,
             "shipment_id": shipment.shipment_id if shipment else None,
-            "lag_ms": wiring.lag_ms(shop, paid.at),
+            **wiring.delivered(shop, paid),
         },
     )

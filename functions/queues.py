@@ -5,6 +5,7 @@ A queue promises no order, so each message stands for itself.
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.streams import Permanent
@@ -58,6 +59,20 @@ class Messages:
         return {"batchItemFailures": [{"itemIdentifier": id} for id in self._again]}
 
 
+def attempt_of(message: Message) -> int:
+    """Which delivery of the message this is: 1 for the first."""
+    return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
+
+
+def order_in(message: Message) -> str | None:
+    """The order that a message is about, where it says so."""
+    try:
+        order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
+    except (LookupError, TypeError, ValueError):
+        return None
+    return order_id if isinstance(order_id, str) else None
+
+
 def event_in(message: Message) -> Received:
     """The event of a message; raises Permanent where it is none that this code knows."""
     try:
@@ -66,4 +81,4 @@ def event_in(message: Message) -> Received:
         raise Permanent(f"not an event: {type(error).__name__}") from error
     if not isinstance(detail, Mapping):
         raise Permanent("not an event: its detail is no object")
-    return received(detail)
+    return replace(received(detail), attempt=attempt_of(message))

@@ -32,6 +32,6 @@ def give_back(shop: Shop, provider: Provider, wanted: Received) -> None:
             "refund_id": refund_id,
             "status": refund.status if refund else None,
             "reason": refund.reason if refund else None,
-            "lag_ms": wiring.lag_ms(shop, wanted.at),
+            **wiring.delivered(shop, wanted),
         },
     )

@@ -26,7 +26,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
     environment = current(Relay)
     batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "relay"), wiring.failing("relay"))
-    published: list[str] = []
+    published: list[dict[str, Any]] = []
     pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}
 
     def flush() -> None:
@@ -55,7 +55,7 @@ def entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
     return {"EventBusName": bus_name, "Source": events.SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
-def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list[str]:
+def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
     """One PutEvents; each entry that was refused has its record parked or sent again. Returns what was taken."""
     if not entries:
         return []
@@ -73,5 +73,7 @@ def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list
         elif code:
             batch.retry(record, NotTaken(code))
         else:
-            taken.append(f"{entry['DetailType']} {json.loads(entry['Detail'])['id']}")
+            detail = json.loads(entry["Detail"])
+            about = {"event": detail["type"], "id": detail["id"], "order_id": detail["data"].get("order_id")}
+            taken.append(about)
     return taken

@@ -19,19 +19,26 @@ from botocore.config import Config
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
+from functions.dynamodb.units import Units
+from functions.model.events import Received
 from functions.model.table import BY_TYPE
 from functions.provider import HttpProvider
+from functions.queues import attempt_of, order_in
 from functions.shop.settling import Provider
 from functions.shop.shop import Shop
 
 log = Logger(service="orderstream")
+units = Units()
 TIMEOUTS = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "max_attempts": 3})
 
 
 @cache
 def client(service: str) -> Any:
     """The client of an AWS service: one per Lambda, made at its first call."""
-    return boto3.client(service, config=config(service))  # type: ignore[call-overload]  # it is not a literal here
+    made = boto3.client(service, config=config(service))  # type: ignore[call-overload]  # it is not a literal here
+    if service == "dynamodb":
+        units.watch(made)
+    return made
 
 
 def config(service: str) -> Config:
@@ -52,9 +59,10 @@ def passed_over(image: Image, error: Unreadable) -> None:
     log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
-def lag_ms(shop: Shop, since: str) -> int:
-    """Milliseconds from something that happened until now."""
-    return int((shop.now() - datetime.fromisoformat(since)).total_seconds() * 1000)
+def delivered(shop: Shop, event: Received) -> dict[str, Any]:
+    """For the log of a reaction: how long after the change it came, at which delivery, and what it consumed."""
+    lag = shop.now() - datetime.fromisoformat(event.at)
+    return {"lag_ms": int(lag.total_seconds() * 1000), "attempt": event.attempt, "units": units.taken()}
 
 
 @lru_cache(maxsize=8)
@@ -90,16 +98,23 @@ def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None
         client("s3").put_object(
             Bucket=bucket, Key=f"parked/{reader}/{digest}.json", Body=body, ContentType="application/json"
         )
-        log.error("parked", extra={"reader": reader, "reason": reason.partition(":")[0], "object": digest})
+        told = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
+        log.error("parked", extra=told | _whereabouts(record))
 
     return park
 
 
 def failing(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """A function that logs a failure: its kind and the record's id, never what is in the record."""
+    """A function that logs a failure: its kind and what finds the record again, never what is in the record."""
 
     def failed(error: Exception, record: Mapping[str, Any]) -> None:
-        id = record.get("eventID") or record.get("messageId")
-        log.warning("failed", extra={"reader": reader, "error": type(error).__name__, "record": id})
+        log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _whereabouts(record))
 
     return failed
+
+
+def _whereabouts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What finds a stream record, or a queue's message, again: ids and keys, nothing else that is in it."""
+    if keys := (record.get("dynamodb") or {}).get("Keys"):
+        return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
+    return {"record": record.get("messageId"), "order_id": order_in(record), "attempt": attempt_of(record)}

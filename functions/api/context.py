@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from functions import environment, wiring
+from functions.api.fields import ID
 from functions.api.problems import Unauthenticated
 from functions.model.money import costs
 from functions.shop.shop import Caller, Shop
@@ -64,6 +65,16 @@ def groups_of(claim: Any) -> frozenset[str]:
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(claim or ())
+
+
+def about(request: Request, order_id: Any) -> None:
+    """Have the request's line in the log name the order that it turns out to be about, if this is an order's id."""
+    request.context["line"] |= order_named(order_id)
+
+
+def order_named(order_id: Any) -> dict[str, str]:
+    """For a line in the log: {"order_id": ...}; nothing where it is none, since who asks may write anything there."""
+    return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID, order_id) else {}
 
 
 def _caller(request: Request) -> Caller:

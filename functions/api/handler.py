@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
+from functions import wiring
 from functions.api import (
     accounts,
     customers,
@@ -29,9 +30,8 @@ from functions.api import (
     shipments,
     tenders,
 )
-from functions.api.context import PUBLIC, caller_of
+from functions.api.context import PUBLIC, caller_of, order_named
 from functions.api.routes import Routes
-from functions.wiring import log
 
 NOUNS = (
     customers,
@@ -69,6 +69,7 @@ def docs_page() -> Response[str]:
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
+    wiring.units.taken()  # a request that timed out may have left some
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
         response = _answered(event, context, line)
@@ -79,7 +80,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             line["fault"] = problems.traced(error)
     response["headers"] = {**PRIVATE, **response["headers"]}
     line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
-    (log.error if "fault" in line else log.info)("request", extra=line)
+    line["units"] = wiring.units.taken()
+    (wiring.log.error if "fault" in line else wiring.log.info)("request", extra=line)
     return response
 
 
@@ -89,7 +91,8 @@ def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict
     line["route"] = route.key
     caller = None if route.key in PUBLIC else caller_of(event)
     line["customer_id"] = caller and caller.id
-    app.context["caller"] = caller
+    line |= order_named(route.named(asked.path).get("order_id"))
+    app.context |= {"caller": caller, "line": line}
     return app.resolve(guard.guarded(event), context)
 
 

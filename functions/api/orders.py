@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
-from functions.api.context import SignedIn, customer_named, shop
+from functions.api.context import SignedIn, about, customer_named, shop
 from functions.api.fields import Answer, Body, Code, Country, Id, IdempotencyKey, Listed, Name, Price, Quantity, text
 from functions.api.order_answers import OrderAnswer, OrderInList, OrderLineAnswer, WholeOrder, order_lines_shown
 from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
@@ -110,6 +110,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     lines = {line.product_id: placing.Wanted(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())
     placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
+    about(request, placed.order.order_id)
     headers = {"Location": f"/orders/{placed.order.order_id}"}
     if placed.replayed:
         headers["Idempotent-Replayed"] = "true"

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from functions import environment, wiring
 from functions.api import signature
-from functions.api.context import shop
+from functions.api.context import about, shop
 from functions.api.fields import ID, Answer
 from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
 from functions.api.routes import Router
@@ -222,6 +222,8 @@ def payment_event(
     live = [secret for secret in (secrets.get("current"), secrets.get("previous")) if secret]
     signature.verify(signed, request.body or "", live, shop().now())
     keep = EVENTS.get(event.type)
+    metadata = event.data.object.get("metadata")
+    about(request, metadata.get("order_id") if isinstance(metadata, Mapping) else None)
     kept = keep(event) if keep else None
     return Received(**kept.result) if kept else Received()
 

@@ -27,6 +27,11 @@ class Known:
         """As API Gateway spells it: GET /orders/{order_id}."""
         return f"{self.method} {self.path}"
 
+    def named(self, path: str) -> Mapping[str, str]:
+        """What a path of this route says: {"order_id": ...}."""
+        found = self.pattern.fullmatch(path)
+        return found.groupdict() if found else {}
+
 
 class Router(Undecided):
     """The routes of one noun."""
@@ -51,7 +56,7 @@ class Routes(APIGatewayHttpResolver):
 
         def remember(answer: Callable[..., Any]) -> Any:
             path = re.sub(r"<(\w+)>", r"{\1}", rule)
-            pattern = re.compile(re.sub(r"<\w+>", "[^/]+", rule))
+            pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", rule))
             methods = [method] if isinstance(method, str) else method
             self.known += [Known(name.upper(), path, pattern, answer) for name in methods]
             return register(answer)

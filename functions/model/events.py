@@ -195,7 +195,7 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Received:
-    """An event as a consumer has it. `data` is an instance of the contract's class."""
+    """An event as a consumer has it. `data` is an instance of the contract's class; `attempt`: which delivery it is."""
 
     id: str
     name: str
@@ -203,6 +203,7 @@ class Received:
     version: int
     data: Any
     image: Image | None
+    attempt: int = 1
 
 
 def received(detail: Any) -> Received:

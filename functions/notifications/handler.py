@@ -47,7 +47,8 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
             "event": told.id,
             "order_id": told.data.order_id,
             "mail": told.name,
-            "lag_ms": wiring.lag_ms(shop, told.at),
+            "message_id": message_id,
+            **wiring.delivered(shop, told),
         },
     )
 

@@ -23,6 +23,17 @@ def test_a_request_is_one_line(api: Api, logged: Lines) -> None:
     assert 0 < line["ms"] < 10_000
 
 
+def test_a_request_names_its_order_and_says_what_it_consumed(api: Api, logged: Lines) -> None:
+    order_id = api.place().said["order_id"]
+    api.ask("GET", f"/orders/{order_id}", ANN)
+    api.ask("GET", "/orders/ann%40example.com", ANN)
+    assert [(line.get("order_id"), line["units"]) for line in logged] == [
+        (order_id, {"read": 3.0, "write": 5.0}),
+        (order_id, {"read": 1.0, "write": 0.0}),
+        (None, {"read": 0.0, "write": 0.0}),
+    ]
+
+
 def test_a_refused_request_says_with_which_problem(api: Api, logged: Lines) -> None:
     api.place(mug=11)
     answer_to(event("GET", "/secret/path", token=ANN))

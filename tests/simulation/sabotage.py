@@ -125,13 +125,13 @@ def swallow(self: Batch, record: Any, act: Callable[[Any], None]) -> None:
         self.failed(error, record)
 
 
-def publish_unseen(batch: Batch, entries: list[Any]) -> list[str]:
+def publish_unseen(batch: Batch, entries: list[Any]) -> list[dict[str, Any]]:
     if entries:
         wiring.client("events").put_events(Entries=[entry for _, entry in entries])
     return []
 
 
-def publish_but(name: str) -> Callable[[Batch, list[Any]], list[str]]:
+def publish_but(name: str) -> Callable[[Batch, list[Any]], list[dict[str, Any]]]:
     """Publish all events but those of this type."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
