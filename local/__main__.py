@@ -11,7 +11,8 @@ from pathlib import Path
 from local import burst, clock, demo, users, warehouse
 from local.engine import EngineMissing
 from local.process import ProcessFailed
-from local.up import API_PORT, PROVIDER_PORT, STATE, Running, find, reset, up
+from local.running import STATE, Running, find
+from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset, up
 
 
 def main() -> None:
@@ -21,6 +22,7 @@ def main() -> None:
     starting = commands.add_parser("up", help="start the shop and follow what happens in it")
     starting.add_argument("--port", type=int, default=API_PORT, help="of the API (default: %(default)s)")
     starting.add_argument("--provider-port", type=int, default=PROVIDER_PORT, help="of the payment provider")
+    starting.add_argument("--page-port", type=int, default=PAGE_PORT, help="of the page to look at")
     starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
     bursting = commands.add_parser("burst", help="many orders at once, then a look at every effect of each")
@@ -46,6 +48,7 @@ def run(given: argparse.Namespace) -> None:
                 given.state,
                 api_port=given.port,
                 provider_port=given.provider_port,
+                page_port=given.page_port,
                 with_warehouse=not given.no_warehouse,
             )
         case "reset":

@@ -11,6 +11,7 @@ deliveries are at least once everywhere. Objects are not part of that: they are 
 
 from __future__ import annotations
 
+import glob
 import http.client
 import json
 import os
@@ -98,6 +99,14 @@ class LocalAws:
         """All mails of this shop that were collected, now or before, oldest first."""
         self.collect_mails()
         return [json.loads(file.read_text()) for file in sorted((self.directory / MAILS).glob("*.json"))]
+
+    def mail(self, message_id: str) -> Mail | None:
+        """One mail, if it was collected, now or before."""
+        self.collect_mails()
+        for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
+            found: Mail = json.loads(file.read_text())
+            return found
+        return None
 
     def save(self) -> LocalAws:
         """Stop, put the state aside, and start again (under a second): from now on a kill -9 goes back to this moment.

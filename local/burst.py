@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from local.demo import NotArrived, Shoppers
-from local.up import Running
+from local.running import Running
 
 PATIENCE_SECONDS = 120
 MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]

@@ -15,7 +15,7 @@ from local import clock
 from local.api import Api
 from local.aws import ACCOUNT
 from local.engine import REGION
-from local.up import Running
+from local.running import Running
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 20

@@ -142,18 +142,18 @@ class Engine:
             self.started.wait()
 
 
-def start(directory: Path, port: int | None = None) -> Engine:
+def start(directory: Path, port: int | None = None, tools_port: int | None = None) -> Engine:
     """Start the engine on the file in `directory` and wait until it answers (well under a second).
 
     Continues where an earlier process on the same directory left off, and ends that one first if it still runs: two on
-    one file would give out the same sequence numbers. Without `port` it takes free ones. Raises EngineMissing,
+    one file would give out the same sequence numbers. Without ports it takes free ones. Raises EngineMissing,
     or process.ProcessFailed (a given port is taken).
     """
     binary = program()
     process.stop(directory)
     attempts = 1 if port else 3  # a port that was free a moment ago may be gone
     while True:
-        engine = Engine(directory, port or process.free_port(), process.free_port())
+        engine = Engine(directory, port or process.free_port(), tools_port or process.free_port())
         try:
             started = _run(binary, engine)
             break

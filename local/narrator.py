@@ -1,13 +1,11 @@
-"""Tells what happens in the shop as it happens, a line each: what the functions log, what the laptop's parts say."""
+"""Follows the functions' logs into the journal, and tells the journal in the terminal as it grows, a line each."""
 
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -16,95 +14,150 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.aws import LocalAws
+from local.journal import Entry, Journal
 
 LOOK_SECONDS = 0.25
 COLLECT_SECONDS = 2
-Entry = Mapping[str, Any]
+QUIET = {"record"}
+"""What is not told in the terminal: there are as many stream records as everything else together."""
+Line = Mapping[str, Any]
+Noted = dict[str, Any]
 
 
-def _request(entry: Entry) -> list[str]:
-    return [f"request   {entry['route']} → {entry['status']}"]
+# what a line of the log says, as entries of the journal ---------------------------------------------------------------
+def _request(line: Line) -> Iterator[Noted]:
+    if line["route"].startswith("GET ") and line["status"] < 500:
+        return  # it changes nothing, and the page asks for much
+    yield {
+        "kind": "request",
+        "text": f"{line['route']} → {line['status']}",
+        **_of(line, "order_id", "route", "status", "ms", "units", "problem"),
+    }
 
 
-def _changes(entry: Entry) -> list[str]:
-    return [f"change    {text.split()[0]} published" for text in entry["events"]]
+def _published(line: Line) -> Iterator[Noted]:
+    for one in line["events"]:
+        yield {
+            "kind": "published",
+            "text": one["event"],
+            "order_id": one["order_id"],
+            "event": one["event"],
+            "event_id": one["id"],
+        }
 
 
-def _copies(entry: Entry) -> list[str]:
-    names = Counter(text.split()[0] for text in entry["changes"])
-    told = ", ".join(name if count == 1 else f"{count} {name}" for name, count in names.items())
-    return [f"copies    follow {told}"] if told else []
+def _copied(line: Line) -> Iterator[Noted]:
+    alone = len(line["changes"]) == 1
+    for one in line["changes"]:
+        units = line.get("units") if alone else None
+        yield {
+            "kind": "copied",
+            "text": f"the copies follow {one['change']}",
+            "order_id": one["order_id"],
+            "change": one["change"],
+            "units": units,
+        }
 
 
-def _fulfilled(entry: Entry) -> list[str]:
-    return [f"effect    invoice {entry['invoice_id']}, shipment {entry['shipment_id']}"]
+def _effect(reaction: str, what: Callable[[Line], str]) -> Callable[[Line], Iterator[Noted]]:
+    def told(line: Line) -> Iterator[Noted]:
+        if text := what(line):
+            more = _of(line, "order_id", "attempt", "lag_ms", "units", "event", "message_id", "status", "reason")
+            yield {"kind": "effect", "text": text, "reaction": reaction, "what": text, **more}
+
+    return told
 
 
-def _mailed(entry: Entry) -> list[str]:
-    return [f"effect    mail {entry['mail']} for order {entry['order_id'][:8]}"]
+def _fulfilled(line: Line) -> str:
+    done = [f"{what} {line[f'{what}_id']}" for what in ("invoice", "shipment") if line[f"{what}_id"]]
+    return ", ".join(done) or "nothing left to fulfil"
 
 
-def _not_wanted(entry: Entry) -> list[str]:
-    return [f"effect    no mail wanted for order {entry['order_id'][:8]}"]
+def _refunded(line: Line) -> str:
+    why = f" ({line['reason']})" if line.get("reason") else ""
+    return f"refund {line['refund_id'][-14:]}: {line['status']}{why}" if line["status"] else ""
 
 
-def _refunded(entry: Entry) -> list[str]:
-    return [f"effect    refund {entry['refund_id'][-14:]}: {entry['status']}"] if entry["status"] else []
+def _archived(line: Line) -> str:
+    return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
 
 
-def _archived(entry: Entry) -> list[str]:
-    what = entry.get("object") or f"{entry['activity']} activity entries of {entry['day']}"
-    return [f"effect    archived {what}"]
+def _looked(line: Line) -> Iterator[Noted]:
+    for what in ("lapsed", "assumed_delivered"):
+        if line[what]:
+            yield {"kind": "time", "text": f"{line[what]} orders {what.replace('_', ' ')}"}
 
 
-def _looked(entry: Entry) -> list[str]:
-    return [f"time      {entry[what]} orders {what}" for what in ("lapsed", "assumed_delivered") if entry[what]]
+def _parked(line: Line) -> Iterator[Noted]:
+    yield {
+        "kind": "parked",
+        "text": f"{line['reader']} put a record aside: {line['reason']}",
+        "order_id": _order_of(line),
+        "object": f"parked/{line['reader']}/{line['object']}.json",
+        **_of(line, "reader", "reason", "attempt"),
+    }
 
 
-def _parked(entry: Entry) -> list[str]:
-    return [f"parked    {entry['reader']}: {entry['reason']}, kept as {entry['object'][:12]}"]
+def _failed(line: Line) -> Iterator[Noted]:
+    yield {
+        "kind": "failed",
+        "text": f"{line['reader']} failed: {line['error']}",
+        "order_id": _order_of(line),
+        "reaction": line["reader"],
+        **_of(line, "error", "attempt"),
+    }
 
 
-def _failed(entry: Entry) -> list[str]:
-    return [f"failed    {entry['reader']}: {entry['error']}, comes again"]
-
-
-TOLD: Mapping[str, Callable[[Entry], list[str]]] = {
+TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "request": _request,
-    "published": _changes,
-    "copied": _copies,
-    "fulfilled": _fulfilled,
-    "mailed": _mailed,
-    "not wanted": _not_wanted,
-    "refunded": _refunded,
-    "archived": _archived,
+    "published": _published,
+    "copied": _copied,
+    "fulfilled": _effect("fulfilment", _fulfilled),
+    "mailed": _effect("notifications", lambda line: f"mail {line['mail']}"),
+    "not wanted": _effect("notifications", lambda _: "no mail wanted"),
+    "refunded": _effect("refunds", _refunded),
+    "archived": _effect("archive", _archived),
     "looked": _looked,
     "parked": _parked,
     "failed": _failed,
 }
 
 
-class Narrator(threading.Thread):
-    """Follows these log groups from now on. The same line again and again (somebody polls) is told once."""
+def _of(line: Line, *names: str) -> dict[str, Any]:
+    return {name: line[name] for name in names if line.get(name) is not None}
 
-    def __init__(self, aws: LocalAws, groups: list[str]) -> None:
+
+def _order_of(line: Line) -> str | None:
+    """The order of a stream record's item, or of a message."""
+    kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
+    return id if kind == "ORDER" else line.get("order_id")
+
+
+def entries_of(event: Mapping[str, Any]) -> list[Noted]:
+    """What a line of the log tells; nothing where it is none of ours."""
+    try:
+        line = json.loads(event["message"])
+        at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").timestamp()
+        return [{"at": at, **noted} for noted in TOLD[line["message"]](line)]
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+class Narrator(threading.Thread):
+    """Follows these log groups from now on."""
+
+    def __init__(self, aws: LocalAws, groups: list[str], journal: Journal) -> None:
         super().__init__(name="narrator", daemon=True)
-        self._aws = aws
+        self._aws, self._journal = aws, journal
         self._logs = boto3.client("logs", **aws.access)
         self._since = {group: int(time.time() * 1000) for group in groups}
         self._seen: set[str] = set()
-        self._told_last = ""
         self._stopping = threading.Event()
-        self._lock = threading.Lock()
 
     def stop(self) -> None:
         self._stopping.set()
         if self.is_alive():
             self.join()
-
-    def tell(self, text: str, milliseconds: float = 0) -> None:
-        """Print a line now."""
-        self._print(time.time(), text, milliseconds)
 
     def run(self) -> None:
         collected = 0.0
@@ -113,40 +166,40 @@ class Narrator(threading.Thread):
                 with suppress(OSError):  # a kill -9 loses the mails that nobody has looked at
                     self._aws.collect_mails()
                 collected = time.monotonic()
-            found = [entry for group in self._since for entry in self._new(group)]
-            for at, text, milliseconds in sorted(found):
-                self._print(at, text, milliseconds)
+            found = [noted for group in self._since for noted in self._new(group)]
+            for noted in sorted(found, key=lambda noted: float(noted["at"])):
+                self._journal.note(**noted)
 
-    def _new(self, group: str) -> list[tuple[float, str, float]]:
+    def _new(self, group: str) -> list[Noted]:
         try:
             events = self._logs.filter_log_events(logGroupName=group, startTime=self._since[group])["events"]
         except (ClientError, BotoCoreError):  # a function that has not run yet has no log
             return []
-        lines = []
+        found = []
         for event in events:
             if event["message"] in self._seen:  # which holds the millisecond and an id; the local AWS numbers no events
                 continue
             self._seen.add(event["message"])
             self._since[group] = max(self._since[group], event["timestamp"])
-            lines += _lines(event)
-        return lines
+            found += entries_of(event)
+        return found
 
-    def _print(self, at: float, text: str, milliseconds: float) -> None:
-        if text == self._told_last:
+
+class Terminal:
+    """Prints entries; the same line again and again (somebody polls) is told once."""
+
+    def __init__(self) -> None:
+        self._told_last = ""
+        self.silent = True
+
+    def show(self, entry: Entry) -> None:
+        done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
+        about = f" ({entry['order_id'][:8]})" if entry["order_id"] and entry["kind"] != "request" else ""
+        text = f"{entry['kind']:<10}{entry['text']}{about}"
+        if self.silent or done or entry["kind"] in QUIET or text == self._told_last:
             return
         self._told_last = text
-        clock = datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        milliseconds = entry.get("ms") or entry.get("lag_ms")
         took = f"{milliseconds:.0f} ms" if milliseconds else ""
-        with self._lock:
-            print(f"{clock}  {text:<76}{took:>8}".rstrip(), file=sys.stdout, flush=True)
-
-
-def _lines(event: Mapping[str, Any]) -> list[tuple[float, str, float]]:
-    """(epoch seconds, text, milliseconds) of each thing a log line tells."""
-    try:
-        entry = json.loads(event["message"])
-        texts = TOLD[entry["message"]](entry)
-        at = datetime.strptime(entry["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").timestamp()
-    except (ValueError, LookupError, TypeError):
-        return []
-    return [(at, text, float(entry.get("ms") or entry.get("lag_ms") or 0)) for text in texts]
+        print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

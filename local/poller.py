@@ -10,7 +10,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +20,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.model.table import BY_TYPE
 from local.aws import ACCOUNT, LocalAws
 from local.deploy import Stack
 from local.engine import REGION, Engine
+from local.journal import Journal
 from local.mappings import (
     Action,
     Deliver,
@@ -30,10 +32,12 @@ from local.mappings import (
     EventSourceMapping,
     Failed,
     Invoke,
+    Load,
     NotInvoked,
     Outcome,
     Returned,
     Settings,
+    StreamRecord,
     Switches,
     lambda_record,
 )
@@ -68,7 +72,7 @@ class Checkpoints:
 
 
 class Poller(threading.Thread):
-    """One stream mapping, live. `tell(text, milliseconds)` hears of each invocation that failed."""
+    """One stream mapping, live. It can be stopped and made to fail, for whoever wants to see what follows."""
 
     def __init__(
         self,
@@ -77,12 +81,18 @@ class Poller(threading.Thread):
         stack: Stack,
         logical_id: str,
         checkpoints: Checkpoints,
-        tell: Callable[[str, float], None],
+        journal: Journal,
     ) -> None:
         super().__init__(name=f"poller {logical_id}", daemon=True)
-        properties = stack.template["Resources"][logical_id]["Properties"]
-        self.function = stack.resources[properties["FunctionName"]["Ref"]]
-        self._checkpoints, self._tell = checkpoints, tell
+        resources = stack.template["Resources"]
+        properties = resources[logical_id]["Properties"]
+        function_id = properties["FunctionName"]["Ref"]
+        self.function = stack.resources[function_id]
+        self.reader = str(resources[function_id]["Properties"]["Handler"]).split(".")[1]
+        self.disabled = False
+        self.fail_next = 0
+        self._checkpoints, self._journal = checkpoints, journal
+        self._load = Load(waiting=0, in_flight=0, retrying=0, oldest_seconds=0)
         self._stopping = threading.Event()
         self._streams = engine.streams()
         once = Config(read_timeout=900, retries={"total_max_attempts": 1}, max_pool_connections=20)
@@ -110,14 +120,33 @@ class Poller(threading.Thread):
         self.join()
         self._workers.shutdown()
 
+    def status(self) -> dict[str, Any]:
+        """What the mapping has to do, and what it has done so far, in records."""
+        done, load = self._mapping.counters, self._load
+        return {
+            "name": self.reader,
+            "running": not self.disabled,
+            "lag_ms": round(load.oldest_seconds * 1000),
+            "waiting": load.waiting,
+            "in_flight": load.in_flight,
+            "retrying": load.retrying,
+            "delivered": done.invoked,
+            "failed": done.failed_invoke,
+            "given_up": done.on_failure_destination_delivered,
+            "fail_next": self.fail_next,
+        }
+
     def run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._look()
-                self._act()
+                self._load = self._mapping.load(time.time())
+                if not self.disabled:
+                    self._act()
             except (ClientError, BotoCoreError, OSError) as error:  # the engine is away: nothing is lost by waiting
                 self._iterators.clear()
-                self._tell(f"{self.function}: the stream cannot be read ({type(error).__name__}), trying again", 0)
+                text = f"{self.reader}: the stream cannot be read ({type(error).__name__}), trying again"
+                self._journal.note("process", text)
                 self._stopping.wait(1)
             self._stopping.wait(POLL_SECONDS)
 
@@ -139,6 +168,7 @@ class Poller(threading.Thread):
             for record in page["Records"]:
                 event = lambda_record(record, region=REGION, stream_arn=self._stream_arn)
                 self._mapping.feed(shard_id, event, time.time())
+                self._journal.note(**_record_told(event))
             self._iterators[shard_id] = page.get("NextShardIterator")
             if self._iterators[shard_id] is None:
                 self._mapping.close_shard(shard_id)
@@ -157,7 +187,8 @@ class Poller(threading.Thread):
             for action, outcome in zip(actions, outcomes, strict=True):
                 self._mapping.result(action, outcome, time.time())
             self._note()
-            if self._stopping.is_set():
+            self._load = self._mapping.load(time.time())
+            if self._stopping.is_set() or self.disabled:
                 return
         self._note()
 
@@ -172,25 +203,53 @@ class Poller(threading.Thread):
 
     def _invoke(self, action: Invoke) -> Outcome:
         started = time.monotonic()
+        outcome = self._called(action)
+        self._tell(action, outcome, (time.monotonic() - started) * 1000)
+        return outcome
+
+    def _called(self, action: Invoke) -> Outcome:
+        if self.fail_next:
+            self.fail_next -= 1
+            return Failed("made to fail")
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
         except (ClientError, BotoCoreError, OSError) as error:  # the function is away, or too busy: not its failure
             return NotInvoked(type(error).__name__)
         raw = answer["Payload"].read() or b"null"
-        milliseconds = (time.monotonic() - started) * 1000
         if "FunctionError" in answer:
-            self._tell(f"{self.function} failed: {raw.decode(errors='replace')[:200]}", milliseconds)
-            return Failed(answer["FunctionError"])
+            return Failed(raw.decode(errors="replace")[:200])
         try:
-            payload = json.loads(raw)
+            return Returned(json.loads(raw))
         except ValueError:
             return Returned(raw)
-        if isinstance(payload, dict) and payload.get("batchItemFailures"):
-            self._tell(f"{self.function}: {len(payload['batchItemFailures'])} records come again", milliseconds)
-        return Returned(payload)
+
+    def _tell(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
+        """Note for each order in the batch what became of its records."""
+        again = _come_again(action, outcome)
+        orders: dict[str | None, list[StreamRecord]] = {}
+        for record in action.records:
+            orders.setdefault(_order_in(record.event), []).append(record)
+        for order_id, records in orders.items():
+            failed = [record for record in records if record.sequence_number in again]
+            lag = time.time() - min(record.created_at for record in records)
+            self._journal.note(
+                "delivery",
+                f"{self.reader} took {_counted(len(records) - len(failed))}"
+                + (f", {_counted(len(failed))} come again" if failed else ""),
+                order_id=order_id,
+                reader=self.reader,
+                records=len(records),
+                attempt=action.attempt,
+                lag_ms=round(lag * 1000),
+                ms=round(milliseconds),
+                outcome="failed" if isinstance(outcome, Failed) else "comes again" if failed else "done",
+                reason=getattr(outcome, "error_type", None) or getattr(outcome, "reason", None),
+            )
 
     def _deliver(self, action: Deliver) -> Outcome:
-        self._tell(f"{self.function} gave up on {len(action.records)} records: kept in the failure store", 0)
+        for order_id in dict.fromkeys(_order_in(record.event) for record in action.records):
+            text = f"{self.reader} gave up on a batch of {_counted(len(action.records))}: kept in the failure store"
+            self._journal.note("parked", text, order_id=order_id, reader=self.reader, object=action.key)
         bucket = action.destination.rpartition(":")[2]
         try:
             self._s3.put_object(Bucket=bucket, Key=str(action.key), Body=json.dumps(action.document).encode())
@@ -200,7 +259,7 @@ class Poller(threading.Thread):
 
 
 def start_pollers(
-    engine: Engine, aws: LocalAws, stack: Stack, checkpoints: Checkpoints, tell: Callable[[str, float], None]
+    engine: Engine, aws: LocalAws, stack: Stack, checkpoints: Checkpoints, journal: Journal
 ) -> list[Poller]:
     """A running poller for each stream mapping of the template."""
     resources = stack.template["Resources"]
@@ -209,10 +268,61 @@ def start_pollers(
         for id, resource in resources.items()
         if resource["Type"] == "AWS::Lambda::EventSourceMapping" and "StartingPosition" in resource["Properties"]
     ]
-    pollers = [Poller(engine, aws, stack, id, checkpoints, tell) for id in of_streams]
+    pollers = [Poller(engine, aws, stack, id, checkpoints, journal) for id in of_streams]
     for poller in pollers:
         poller.start()
     return pollers
+
+
+# what is told --------------------------------------------------------------------------------------------------------
+def _record_told(event: Mapping[str, Any]) -> dict[str, Any]:
+    """A stream record as an entry of the journal; it is noted once, whoever reads it first."""
+    change = event["dynamodb"]
+    image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
+    type_name = str(image.get("type", {}).get("S", "an item of no type"))
+    row = BY_TYPE.get(type_name)
+    by_expiry = event.get("userIdentity") is not None
+    what = f"{event['eventName']} {type_name}" + (" by its time to live" if by_expiry else "")
+    return {
+        "kind": "record",
+        "text": f"{what}, which is a copy" if row and row.kind in ("snapshot", "log") else what,
+        "at": float(change["ApproximateCreationDateTime"]),
+        "once": f"record {change['SequenceNumber']}",
+        "order_id": _order_in(event),
+        "event": event["eventName"],
+        "type": type_name,
+        "PK": change["Keys"]["PK"].get("S"),
+        "SK": change["Keys"]["SK"].get("S"),
+        "version": image.get("version", {}).get("N"),
+        "sequence": change["SequenceNumber"],
+        "by": "expiry" if by_expiry else "us",
+        "bytes": change.get("SizeBytes"),
+    }
+
+
+def _order_in(event: Mapping[str, Any]) -> str | None:
+    """The order that a record's item belongs to."""
+    change = event["dynamodb"]
+    image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
+    order_id: str | None = image.get("order_id", {}).get("S")
+    return order_id
+
+
+def _come_again(action: Invoke, outcome: Outcome) -> set[str]:
+    """The sequence numbers of the records that the function did not take: from the lowest that it reports."""
+    numbers = [record.sequence_number for record in action.records]
+    match outcome:
+        case Returned(response={"batchItemFailures": list(reported)}):
+            failed = {one.get("itemIdentifier") for one in reported if isinstance(one, Mapping)}
+            lowest = min((place for place, number in enumerate(numbers) if number in failed), default=len(numbers))
+            return set(numbers[lowest:])
+        case Returned():
+            return set()
+    return set(numbers)
+
+
+def _counted(records: int) -> str:
+    return "1 record" if records == 1 else f"{records} records"
 
 
 def _bucket_arn(stack: Stack, value: object) -> str:

@@ -31,6 +31,14 @@ RETRY_SECONDS = 0.5
 SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
+METHODS = {
+    "pm_card_visa": "a card that pays",
+    DECLINED: "a card that is declined",
+    PENDING_REFUND: "a card that gets its refunds late",
+    FAILING_REFUND: "a card that gets no refunds",
+}
+"""What happens to a payment with each of Stripe's test cards."""
+
 Object = dict[str, Any]
 
 

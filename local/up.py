@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,73 +22,30 @@ from local import aws as local_aws
 from local import deploy as local_deploy
 from local import engine as local_engine
 from local import process, users
-from local.api import Api
 from local.aws import LocalAws
 from local.clock import keep_expiring
 from local.deploy import Stack
-from local.engine import Engine
-from local.narrator import Narrator
+from local.journal import Journal
+from local.keeper import Keeper
+from local.narrator import Narrator, Terminal
+from local.page import Page
 from local.poller import Checkpoints, start_pollers
 from local.provider import Provider
+from local.running import PROJECT, READY, STACK_NAME, STATE, Running
 from local.warehouse import Warehouse
 
-PROJECT = Path(__file__).parent.parent
-STATE = PROJECT / ".local"
-STACK_NAME = "orderstream-dev"
-API_PORT, PROVIDER_PORT = 4566, 4567
+API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
 SYNTHESIZED_FROM = ("app.py", "cdk.json", "stacks", "functions/model", "functions/dynamodb", "functions/environment.py")
-READY = "ready.json"
 RUNNING_HERE = "The shop is running here already: stop it first (Ctrl-C where it runs)."
 
 
-@dataclass(frozen=True)
-class Running:
-    """The shop as it runs here: the processes, the stack, and where people reach it."""
-
-    engine: Engine
-    aws: LocalAws
-    stack: Stack
-    provider_url: str
-
-    @property
-    def api_url(self) -> str:
-        return self.stack.api_url(self.aws)
-
-    @property
-    def table_name(self) -> str:
-        return self.stack.name("AWS::DynamoDB::GlobalTable")
-
-    @property
-    def warehouse_queue(self) -> str:
-        return self.stack.outputs["WarehouseQueueUrl"]
-
-    def api(self, user: str | None = None) -> Api:
-        """The API as that user calls it; a token is renewed before it ends."""
-        return Api(self.api_url, _renewed(self.aws, self.stack, user) if user else None)
-
-
-def find(state: Path = STATE) -> Running | None:
-    """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
-    ready = _ready(state)
-    if ready is None:
-        return None
-    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
-    if engine is None or aws is None or _ready(state) != ready:
-        return None
-    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"])
-
-
-def _ready(state: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads((state / READY).read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    return found
-
-
 def up(
-    state: Path = STATE, *, api_port: int = API_PORT, provider_port: int = PROVIDER_PORT, with_warehouse: bool = True
+    state: Path = STATE,
+    *,
+    api_port: int = API_PORT,
+    provider_port: int = PROVIDER_PORT,
+    page_port: int = PAGE_PORT,
+    with_warehouse: bool = True,
 ) -> None:
     """Run until Ctrl-C, SIGTERM, or the end of the terminal. State stays in `state`, over a kill -9 too.
 
@@ -100,17 +57,23 @@ def up(
         signal.signal(number, lambda *_: stopping.set())
     with ExitStack() as ending:
         ending.enter_context(process.alone(state, RUNNING_HERE))
-        _check_ports(state, api_port, provider_port)
+        _check_ports(state, api_port, provider_port, page_port)
         (state / READY).unlink(missing_ok=True)
-        running, narrator = _start(state, api_port, provider_port, ending)
+        terminal = Terminal()
+        journal = Journal(state / "journal.sqlite", terminal.show)
+        ending.callback(journal.close)
+        running, keeper = _start(state, api_port, provider_port, journal, ending)
         if with_warehouse:
-            warehouse = Warehouse(running.aws, running.warehouse_queue, running.api("warehouse"), narrator.tell)
+            api = running.api("warehouse")
+            warehouse = Warehouse(running.aws, running.warehouse_queue, api, partial(journal.note, "warehouse"))
             warehouse.start()
             ending.callback(warehouse.stop)
+        page = Page(running, keeper, journal, page_port, has_warehouse=with_warehouse).start()
+        ending.callback(page.stop)
         (state / READY).write_text(json.dumps({"provider_url": running.provider_url, "since": time.time()}))
         ending.callback((state / READY).unlink)
-        print(welcome(running), flush=True)
-        narrator.start()
+        print(welcome(running, page.url), flush=True)
+        terminal.silent = False
         stopping.wait()
         print("\nStopping; the state stays. (A second Ctrl-C is not needed.)", flush=True)
 
@@ -120,7 +83,7 @@ def _check_ports(state: Path, *ports: int) -> None:
     left_behind = local_aws.find(state / "aws")
     for port in ports:
         if process.accepts(port) and not (left_behind and left_behind.port == port):
-            others = 'make up ARGS="--port N --provider-port M"'
+            others = 'make up ARGS="--port N --provider-port M --page-port P"'
             raise process.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
 
 
@@ -132,7 +95,9 @@ def reset(state: Path = STATE) -> None:
         shutil.rmtree(state)
 
 
-def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) -> tuple[Running, Narrator]:
+def _start(
+    state: Path, api_port: int, provider_port: int, journal: Journal, ending: ExitStack
+) -> tuple[Running, Keeper]:
     """Start every part, and have `ending` stop them in the opposite order."""
     template = _step("synthesizing the stack", lambda: synthesized(state))
     engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine"))
@@ -150,13 +115,16 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
         users.token(aws, stack, name)
     if stack.changed:  # from here on a kill -9 goes back to this moment at most
         aws = _step("saving what was deployed", aws.save)
-    narrator = Narrator(aws, stack.names("AWS::Logs::LogGroup"))
+    narrator = Narrator(aws, stack.names("AWS::Logs::LogGroup"), journal)
+    narrator.start()
     ending.callback(narrator.stop)
     if aws.interrupted:
-        narrator.tell("the run before was killed: what had happened since the last clean stop is delivered again")
-    pollers = start_pollers(engine, aws, stack, checkpoints, narrator.tell)
-    for poller in pollers:
-        ending.callback(poller.stop)
+        text = "the run before was killed: what had happened since the last clean stop is delivered again"
+        print(text, flush=True)
+        journal.note("process", text)
+    keeper = Keeper(engine, aws, lambda: start_pollers(engine, aws, stack, checkpoints, journal), journal)
+    keeper.start()
+    ending.callback(keeper.stop)
     stop_expiring = threading.Event()
     expiring = threading.Thread(target=keep_expiring, args=(engine, stop_expiring), daemon=True)
     expiring.start()
@@ -165,7 +133,7 @@ def _start(state: Path, api_port: int, provider_port: int, ending: ExitStack) ->
     webhook_url = f"{stack.api_url(aws)}/payments/events"
     provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
-    return Running(engine, aws, stack, provider.url), narrator
+    return Running(engine, aws, stack, provider.url), keeper
 
 
 def synthesized(state: Path) -> dict[str, Any]:
@@ -193,11 +161,11 @@ def synthesized(state: Path) -> dict[str, Any]:
     return found
 
 
-def welcome(running: Running) -> str:
+def welcome(running: Running, page_url: str) -> str:
     """What a newcomer can do now."""
     python = ".venv/bin/python -m local"
     return f"""
-The shop is open.
+The shop is open. Look at it: {page_url}
 
   API        {running.api_url}
   its docs   {running.api_url}/docs
@@ -240,15 +208,3 @@ def _secret(aws: LocalAws, stack: Stack, output: str) -> str:
     """The value of the secret that an output of the stack names."""
     client = boto3.client("secretsmanager", **aws.access)
     return str(client.get_secret_value(SecretId=stack.outputs[output])["SecretString"])
-
-
-def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:
-    """A function that gives this user's token, a new one every half hour."""
-    kept: dict[str, Any] = {}
-
-    def token() -> str:
-        if kept.get("until", 0) < time.monotonic():
-            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + 1800)
-        return str(kept["token"])
-
-    return token

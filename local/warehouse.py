@@ -51,7 +51,7 @@ class Warehouse(threading.Thread):
     """Sends at once what is not heavy. What is sent arrives `travel_seconds` later."""
 
     def __init__(
-        self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str, float], None], travel_seconds: float = 0.2
+        self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str], object], travel_seconds: float = 0.2
     ) -> None:
         super().__init__(name="warehouse", daemon=True)
         self._sqs = boto3.client("sqs", **aws.access)
@@ -74,7 +74,7 @@ class Warehouse(threading.Thread):
 
     def _stumble(self, error: Exception) -> None:
         """Whatever it was, its request comes again by itself."""
-        self._tell(f"the warehouse stumbled and tries again: {error}", 0)
+        self._tell(f"the warehouse stumbled and tries again: {error}")
         self._stopping.wait(1)
 
     def _read(self) -> None:

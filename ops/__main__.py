@@ -50,7 +50,7 @@ def _on_aws(name: str, region: str | None) -> Table:
 
 
 def _running_here() -> Table:
-    from local.up import find  # noqa: PLC0415  whoever works on AWS needs none of the laptop's programs
+    from local.running import find  # noqa: PLC0415  whoever works on AWS needs none of the laptop's programs
 
     running = find()
     if running is None:

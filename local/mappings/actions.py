@@ -11,7 +11,8 @@ from local.mappings.records import Records, lambda_event
 class Invoke:
     """Invoke the function with `event`, then report Returned, Failed or NotInvoked.
 
-    `iterator_age_ms` is the metric IteratorAge: how long the batch's last record has been in the stream.
+    `iterator_age_ms` is the metric IteratorAge: how long the batch's last record has been in the stream. `attempt`:
+    which one this is for these records, by the count that their retries are limited by.
     """
 
     request_id: str
@@ -19,6 +20,7 @@ class Invoke:
     lane: int
     records: Records
     iterator_age_ms: int
+    attempt: int = 1
 
     @property
     def event(self) -> dict[str, Any]:
@@ -86,6 +88,16 @@ class Counters:
     on_failure_destination_delivered: int = 0
     destination_delivery_failures: int = 0
     expired: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a mapping has read and is not done with, in records; `oldest_seconds`: how long the first of them waits."""
+
+    waiting: int
+    in_flight: int
+    retrying: int
+    oldest_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

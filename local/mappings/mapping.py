@@ -16,6 +16,7 @@ from local.mappings.actions import (
     Delivered,
     Failed,
     Invoke,
+    Load,
     NotInvoked,
     Outcome,
     Returned,
@@ -109,6 +110,20 @@ class EventSourceMapping:
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
         return self._resume | shards
 
+    def load(self, now: float) -> Load:
+        """How much is unfinished."""
+        lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
+        under_way = [record for lane in lanes if lane.action for record in lane.action.records]
+        retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
+        oldest = [lane.waiting[0] for lane in lanes if lane.waiting]
+        since = min((record.created_at for record in (*under_way, *retrying, *oldest)), default=now)
+        return Load(
+            waiting=sum(len(lane.waiting) for lane in lanes),
+            in_flight=len(under_way),
+            retrying=len(retrying),
+            oldest_seconds=max(0.0, now - since),
+        )
+
     # What to do
 
     def due(self, now: float) -> list[Action]:
@@ -196,6 +211,7 @@ class EventSourceMapping:
             lane=lane.index,
             records=batch.records,
             iterator_age_ms=max(0, round((now - batch.records[-1].created_at) * 1000)),
+            attempt=batch.attempts + 1,
         )
         return action
 

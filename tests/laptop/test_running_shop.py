@@ -21,7 +21,7 @@ import urllib3
 
 from local import burst, demo, process
 from local.demo import ADDRESS, NotArrived, Shoppers
-from local.up import PROJECT, Running, find
+from local.running import PROJECT, Running, find
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 START = (sys.executable, "-m", "local")

@@ -50,7 +50,7 @@ def open_warehouse(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
     def start() -> Warehouse:
         aws: Any = SimpleNamespace(access={"region_name": REGION})
-        made = Warehouse(aws, floor.queues["warehouse"], HttpApi(""), lambda what, _: told.append(what), 0.05)
+        made = Warehouse(aws, floor.queues["warehouse"], HttpApi(""), told.append, 0.05)
         made.start()
         opened.append(made)
         return made

@@ -10,7 +10,7 @@ from functions.dynamodb.writes import change
 from functions.model.table import ACCOUNT, ENTRY
 from functions.shop.accounts import movement
 from functions.shop.shop import Shop
-from local import up
+from local import running
 from local.engine import REGION, Engine
 from ops import ledger
 from ops.__main__ import main
@@ -92,11 +92,11 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
 def test_it_looks_at_the_shop_that_runs_on_this_machine(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    running = SimpleNamespace(engine=engine, table_name=shop.table.name)
-    monkeypatch.setattr(up, "find", lambda: running)
+    found = SimpleNamespace(engine=engine, table_name=shop.table.name)
+    monkeypatch.setattr(running, "find", lambda: found)
     main(["ledger", "--local"])
     assert capsys.readouterr().out == "1 accounts, all balanced.\n"
-    monkeypatch.setattr(up, "find", lambda: None)
+    monkeypatch.setattr(running, "find", lambda: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["ledger", "--local"])
 

@@ -1,0 +1,160 @@
+"""Switches that break the shop on this machine in one way each, so that one can watch it recover."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import boto3
+
+from functions.model.reactions import REACTIONS
+from functions.model.table import ORDER
+from local import clock, demo
+from local.journal import Journal
+from local.keeper import NAMES, Keeper
+from local.queues import Queue, Queues, event_in
+from local.running import Running
+
+MOST_TIMES = 100
+COMES_AGAIN_SECONDS = 2
+UNKNOWN_SCHEMA = 99
+Said = dict[str, Any]
+
+
+class Wrong(Exception):
+    """A switch that cannot be thrown like that: which field, and why."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: {why}")
+        self.field, self.why = field, why
+
+
+class Chaos:
+    """The switches, by name. Each answers with a sentence, `said`, and what else is to be known."""
+
+    def __init__(self, running: Running, keeper: Keeper, queues: Queues, journal: Journal) -> None:
+        self._running, self._keeper, self._queues, self._journal = running, keeper, queues, journal
+        self._lambda = boto3.client("lambda", **running.aws.access)
+        self._stopping = threading.Event()
+        self._failing: dict[str, threading.Thread] = {}
+        self.fail_next: dict[str, int] = {}
+        self._switches: Mapping[str, Callable[[Mapping[str, Any]], Said]] = {
+            "fail": self._fail,
+            "poison": self._poison,
+            "reader": self._reader,
+            "advance": self._advance,
+            "kill": self._kill,
+        }
+        for queue in queues.all.values():  # one that was switched off when the run before ended
+            self._work(queue, enabled=True)
+
+    def stop(self) -> None:
+        """Let everything work again that was made to fail."""
+        self._stopping.set()
+        for thread in list(self._failing.values()):
+            thread.join()
+
+    def throw(self, body: Mapping[str, Any]) -> Said:
+        """Throw the switch that the body names. Raises Wrong."""
+        switch = self._switches.get(str(body.get("switch")))
+        if switch is None:
+            raise Wrong("switch", f"is one of {', '.join(self._switches)}")
+        done = switch(body)
+        self._journal.note("chaos", done["said"], order_id=done.get("order_id"))
+        return done
+
+    def _fail(self, body: Mapping[str, Any]) -> Said:
+        times = body.get("times")
+        if not isinstance(times, int) or not 1 <= times <= MOST_TIMES:
+            raise Wrong("times", f"is a number from 1 to {MOST_TIMES}")
+        name = str(body.get("of"))
+        readers = {poller.reader: poller for poller in self._keeper.readers}
+        reactions = {reaction.name for reaction in REACTIONS} & self._queues.all.keys()
+        if name in readers:
+            readers[name].fail_next = times
+        elif name in reactions and self._queues.all[name].function:
+            self._fail_queue(self._queues.all[name], times)
+        else:
+            raise Wrong("of", f"is one of {', '.join(sorted({*readers, *reactions}))}")
+        return {"said": f"The next {times} deliveries of {name} fail."}
+
+    def _fail_queue(self, queue: Queue, times: int) -> None:
+        self.fail_next[queue.name] = times
+        thread = self._failing.get(queue.name)
+        if thread is None or not thread.is_alive():
+            thread = threading.Thread(target=self._take_away, args=(queue,), name=f"fail {queue.name}", daemon=True)
+            self._failing[queue.name] = thread
+            thread.start()
+
+    def _take_away(self, queue: Queue) -> None:
+        """Take its messages instead of its worker and do nothing with them: to the queue, deliveries that failed."""
+        self._work(queue, enabled=False)
+        try:
+            while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
+                if message := self._queues.receive(queue, COMES_AGAIN_SECONDS):
+                    self.fail_next[queue.name] -= 1
+                    attempt = int(message["Attributes"]["ApproximateReceiveCount"])
+                    about = event_in(message)
+                    self._journal.note(
+                        "failed",
+                        f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",
+                        order_id=about.get("data", {}).get("order_id"),
+                        reaction=queue.name,
+                        error="made to fail",
+                        attempt=attempt,
+                    )
+        finally:
+            self.fail_next[queue.name] = 0
+            self._work(queue, enabled=True)
+
+    def _work(self, queue: Queue, *, enabled: bool) -> None:
+        """Switch the mapping from a queue to its function on or off."""
+        if queue.function is None:
+            return
+        for mapping in self._lambda.list_event_source_mappings(FunctionName=queue.function)["EventSourceMappings"]:
+            if mapping["EventSourceArn"].endswith(f":{queue.url.rpartition('/')[2]}"):
+                self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
+
+    def _poison(self, _: Mapping[str, Any]) -> Said:
+        """An order of a schema that this code does not know, as a newer version of it might write one."""
+        order_id = f"poison-{uuid.uuid4().hex[:12]}"
+        item = {
+            **ORDER.key(order_id=order_id),
+            "type": {"S": "Order"},
+            "schema": {"N": str(UNKNOWN_SCHEMA)},
+            "order_id": {"S": order_id},
+            "version": {"N": "1"},
+            "note": {"S": "written by the poison switch: no version of this code can read it"},
+        }
+        self._running.engine.dynamodb().put_item(TableName=self._running.table_name, Item=item)
+        return {"said": f"The order {order_id} has a schema that nobody knows.", "order_id": order_id, "item": item}
+
+    def _reader(self, body: Mapping[str, Any]) -> Said:
+        name, runs = str(body.get("name")), body.get("running")
+        readers = {poller.reader: poller for poller in self._keeper.readers}
+        if name not in readers:
+            raise Wrong("name", f"is one of {', '.join(sorted(readers))}")
+        if not isinstance(runs, bool):
+            raise Wrong("running", "is true or false")
+        readers[name].disabled = not runs
+        return {"said": f"The reader {name} goes on." if runs else f"The reader {name} is stopped."}
+
+    def _advance(self, body: Mapping[str, Any]) -> Said:
+        try:
+            by: timedelta = clock.duration(str(body.get("by")))
+        except ValueError as error:
+            raise Wrong("by", str(error)) from None
+        except OverflowError:
+            raise Wrong("by", "is too far ahead") from None
+        expired = demo.advance(self._running, by)
+        return {"said": f"As if {body['by']} had passed: {expired} items have expired.", "expired": expired}
+
+    def _kill(self, body: Mapping[str, Any]) -> Said:
+        name = str(body.get("process"))
+        if name not in NAMES:
+            raise Wrong("process", f"is one of {', '.join(NAMES)}")
+        self._keeper.kill(name)
+        return {"said": f"{NAMES[name].capitalize()} was killed; it is started again by itself."}

@@ -1,0 +1,107 @@
+"""Everything that happens in the shop on this machine, an entry each, in one file that outlives a restart.
+
+Told by the functions' logs and by the laptop's own parts; read by the terminal and by the page. It is a record of what
+was seen, not a part of the shop: nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+KEPT = 50_000
+TABLE = """
+    CREATE TABLE IF NOT EXISTS entries (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT, once TEXT UNIQUE, entry TEXT
+    );
+    CREATE INDEX IF NOT EXISTS of_order ON entries (order_id, id);
+"""
+
+Entry = dict[str, Any]
+"""{"id", "at" (UTC), "kind", "order_id" (or null), "text", and what is particular to the kind}."""
+
+
+class Journal:
+    """Thread-safe. `shown` hears of each new entry."""
+
+    def __init__(self, file: Path, shown: Callable[[Entry], None] = lambda entry: None) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = OFF")  # what a power cut takes of it, nobody misses
+        self._database.executescript(TABLE)
+        self._shown = shown
+        self._new = threading.Condition()
+        self._closed = False
+
+    def note(
+        self,
+        kind: str,
+        text: str,
+        *,
+        at: float | None = None,
+        order_id: str | None = None,
+        once: str | None = None,
+        **more: Any,
+    ) -> None:
+        """Add an entry. `at`: epoch seconds, now if not said. `once`: what is noted under this again is the same."""
+        moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
+        entry: Entry = {
+            "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "kind": kind,
+            "order_id": order_id,
+            "text": text,
+            **{name: value for name, value in more.items() if value is not None},
+        }
+        with self._new:
+            if self._closed:
+                return
+            with suppress(sqlite3.IntegrityError):
+                new = self._database.execute(
+                    "INSERT INTO entries (order_id, once, entry) VALUES (?, ?, ?)", (order_id, once, json.dumps(entry))
+                ).lastrowid
+                assert new is not None
+                if new % 1000 == 0:
+                    self._database.execute("DELETE FROM entries WHERE id <= ?", (new - KEPT,))
+                self._shown(entry)
+                self._new.notify_all()
+
+    def after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[Entry]:
+        """The entries behind that one, of all orders or of one, oldest first."""
+        of_order = "order_id = ? AND" if order_id else ""
+        with self._new:
+            if self._closed:
+                return []
+            rows = self._database.execute(
+                f"SELECT id, entry FROM entries WHERE {of_order} id > ? ORDER BY id LIMIT ?",
+                (*([order_id] if order_id else []), id, limit),
+            ).fetchall()
+        return [{"id": number, **json.loads(text)} for number, text in rows]
+
+    def last(self) -> int:
+        """The newest entry's id; 0 where there is none."""
+        with self._new:
+            return 0 if self._closed else int(self._database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
+
+    def wait(self, seconds: float) -> None:
+        """Until there is something new, or so long."""
+        with self._new:
+            if not self._closed:
+                self._new.wait(seconds)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        with self._new:
+            self._closed = True
+            self._database.close()
+            self._new.notify_all()

@@ -1,0 +1,99 @@
+"""Keeps what runs beside us running: a process that dies is started again where it was, and the readers with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from local import aws as local_aws
+from local import engine as local_engine
+from local import process
+from local.aws import LocalAws
+from local.engine import Engine
+from local.journal import Journal
+from local.poller import Poller
+
+LOOK_SECONDS = 0.3
+NAMES = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
+
+
+class Keeper(threading.Thread):
+    """`start_readers` starts the pollers; they are stopped with the keeper. `readers`: those that run now."""
+
+    def __init__(
+        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[Poller]], journal: Journal
+    ) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._engine, self._aws, self._start_readers, self._journal = engine, aws, start_readers, journal
+        self._stopping = threading.Event()
+        self._directories: dict[str, Path] = {"dynamodb": engine.directory, "aws": aws.directory}
+        self._restart = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
+        self.restarts: Counter[str] = Counter()
+        self.readers = start_readers()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+        self._stop_readers()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the processes."""
+        return list(self._directories)
+
+    def runs(self, name: str) -> bool:
+        """Whether that process runs."""
+        try:
+            return process.running(self._directories[name]) is not None
+        except process.ProcessFailed:  # it is being started
+            return False
+
+    def kill(self, name: str) -> None:
+        """kill -9 a process and its children; it is started again. Raises KeyError."""
+        if id := process.running(self._directories[name]):
+            os.killpg(id, signal.SIGKILL)
+
+    def run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            for name in self._directories:
+                if not self.runs(name):
+                    self._bring_back(name)
+
+    def _bring_back(self, name: str) -> None:
+        began = time.monotonic()
+        self._journal.note("process", f"{NAMES[name]} has died: starting it again")
+        try:
+            self._restart[name]()
+        except process.ProcessFailed as error:
+            self._journal.note("process", f"{NAMES[name]} does not start: {error}")
+            return
+        self.restarts[name] += 1
+        took = time.monotonic() - began
+        self._journal.note("process", f"{NAMES[name]} is back after {took:.1f} s", ms=round(took * 1000))
+
+    def _restart_engine(self) -> None:
+        """It has lost nothing; the readers go on by themselves."""
+        local_engine.start(self._engine.directory, self._engine.port, self._engine.tools_port)
+
+    def _restart_aws(self) -> None:
+        """It goes back to what it saved last, and the readers with it."""
+        self._stop_readers()
+        local_aws.start(
+            self._aws.directory,
+            self._aws.functions_use,
+            port=self._aws.port,
+            goes_back_with_it=self._aws.goes_back_with_it,
+        )
+        self._journal.note("process", "what had happened since its last clean stop is delivered again")
+        self.readers = self._start_readers()
+
+    def _stop_readers(self) -> None:
+        for poller in self.readers:
+            poller.stop()
+        self.readers = []

@@ -1,0 +1,347 @@
+"""Serves the page of the shop on this machine at one origin: its files, the shop's API, and what a laptop adds.
+
+`/api/…` is handed on to the API untouched, so that a browser needs no leave from another origin. `/local/…` is for this
+machine only, and guards itself as such a thing must: it answers under its own address alone (a foreign name that leads
+to 127.0.0.1 is refused), and takes commands as JSON alone, which no form of another page can send.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import mimetypes
+import re
+import threading
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from local import provider, users
+from local.chaos import Chaos, Wrong
+from local.journal import Journal
+from local.keeper import Keeper
+from local.looks import Gone, Looks
+from local.queues import Queues
+from local.running import PROJECT, Running
+
+FILES = PROJECT / "page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
+HANDED_ON = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
+HANDED_BACK = (
+    "Content-Type",
+    "Content-Security-Policy",
+    "Cache-Control",
+    "Location",
+    "Retry-After",
+    "Idempotent-Replayed",
+)
+HEARTBEAT_SECONDS = 15
+MOST_BYTES = 1 << 20
+USERS = (*users.USERS, "bob")
+
+
+@dataclass
+class Asked:
+    """A request to the page's own routes. `path`: what the route's pattern found in it."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The body's JSON object. Raises Wrong."""
+        try:
+            found = json.loads(self.body)
+        except ValueError:
+            found = None
+        if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
+            raise Wrong("body", "is a JSON object, with Content-Type: application/json")
+        return found
+
+    def number(self, name: str, otherwise: int, most: int) -> int:
+        """A number of the query. Raises Wrong."""
+        text = self.query.get(name, str(otherwise))
+        if not re.fullmatch("[0-9]{1,12}", text):
+            raise Wrong(name, "is a number")
+        return min(int(text), most)
+
+
+@dataclass
+class Given:
+    """An answer: JSON unless `content_type` says otherwise."""
+
+    body: Any
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> bytes:
+        if isinstance(self.body, bytes):
+            return self.body
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+def problem(status: HTTPStatus, detail: str, **more: Any) -> Given:
+    """A no, as the API says it (RFC 9457)."""
+    body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
+    return Given(body, status.value, "application/problem+json")
+
+
+class Page:
+    """The page's server, in threads of its own. `url`: where it answers."""
+
+    def __init__(self, running: Running, keeper: Keeper, journal: Journal, port: int, *, has_warehouse: bool) -> None:
+        self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
+        self._queues = Queues(running.aws, running.stack)
+        self._chaos = Chaos(running, keeper, self._queues, journal)
+        self._looks = Looks(running, self._queues)
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
+        self._routes: list[tuple[str, re.Pattern[str], Callable[[Asked], Given]]] = [
+            (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
+            for method, pattern, answer in (
+                ("GET", "/local/shop", self._shop),
+                ("POST", "/local/tokens", self._token),
+                ("POST", "/local/payments", self._pay),
+                ("GET", "/local/orders/{id}/story", self._story),
+                ("GET", "/local/orders/{id}/copies", lambda asked: Given(self._looks.copies(asked.path["id"]))),
+                ("GET", "/local/orders/{id}/archive", lambda asked: Given(self._looks.archived(asked.path["id"]))),
+                ("GET", "/local/orders/{id}/mails", lambda asked: Given(self._looks.mails(asked.path["id"]))),
+                ("GET", "/local/mails/{id}", self._mail),
+                ("GET", "/local/stream", self._stream),
+                ("GET", "/local/failures", self._failures),
+                ("GET", "/local/failures/{key}", lambda asked: Given(self._looks.failure(asked.path["key"]))),
+                ("POST", "/local/chaos", lambda asked: Given(self._chaos.throw(asked.said))),
+            )
+        ]
+        self._server = _Server(self, port)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._hosts = {f"{name}:{self._server.server_port}" for name in ("127.0.0.1", "localhost")}
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
+
+    def start(self) -> Page:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._chaos.stop()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    # answering --------------------------------------------------------------------------------------------------------
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+        """The answer to a request, whatever comes of it."""
+        path, _, query = target.partition("?")
+        if headers.get("Host") not in self._hosts:
+            return problem(HTTPStatus.FORBIDDEN, f"this is {self.url}, for this machine only")
+        if path.startswith("/api/"):
+            return self._handed_on(method, target.removeprefix("/api"), headers, body)
+        if not path.startswith("/local/"):
+            return file_at(path) if method == "GET" else problem(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
+        try:
+            return self._routed(method, path, Asked({}, dict(urllib.parse.parse_qsl(query)), headers, body))
+        except Gone as error:
+            return problem(HTTPStatus.NOT_FOUND, str(error))
+        except Wrong as error:
+            return problem(HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.why}])
+        except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
+
+    def _routed(self, method: str, path: str, asked: Asked) -> Given:
+        there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
+        for known, found, act in there:
+            if known == method:
+                asked.path = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
+                return act(asked)
+        if there:
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {there[0][0]}")
+        raise Gone("no such route")
+
+    def _handed_on(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+        """What the API answers."""
+        sent = {name: headers[name] for name in HANDED_ON if name in headers}
+        try:
+            answer = self._pool.request(
+                method, self._running.api_url + target, body=body or None, headers=sent, redirect=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the shop does not answer: try again in a moment")
+        back = {name: answer.headers[name] for name in HANDED_BACK if name in answer.headers}
+        return Given(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
+
+    # what a laptop adds -----------------------------------------------------------------------------------------------
+    def _shop(self, _: Asked) -> Given:
+        stack, shop = self._running.stack, self._running
+        return Given(
+            {
+                "api_url": shop.api_url,
+                "provider_url": shop.provider_url,
+                "table_name": shop.table_name,
+                "region": stack.outputs.get("Region"),
+                "users": list(USERS),
+                "readers": [poller.reader for poller in self._keeper.readers],
+                "reactions": [queue.name for queue in self._queues.all.values() if queue.function],
+                "payment_methods": [{"id": id, "name": name} for id, name in provider.METHODS.items()],
+                "has_warehouse": self._has_warehouse,
+                "processes": [one["name"] for one in self._processes()],
+                "last_entry": self._journal.last(),
+            }
+        )
+
+    def _token(self, asked: Asked) -> Given:
+        user = asked.said.get("user")
+        if not isinstance(user, str) or not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", user):
+            raise Wrong("user", "is a short name in lower case")
+        token = users.token(self._running.aws, self._running.stack, user)
+        claims = token.split(".")[1]
+        sub = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
+        return Given({"user": user, "token": token, "customer_id": sub, "expires_in_seconds": 3600})
+
+    def _pay(self, asked: Asked) -> Given:
+        said = asked.said
+        form = {
+            "amount": str(said.get("amount")),
+            "currency": str(said.get("currency")).lower(),
+            "metadata[order_id]": str(said.get("order_id")),
+            "payment_method": str(said.get("payment_method")),
+        }
+        key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
+        url = f"{self._running.provider_url}/v1/payment_intents"
+        answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
+        intent = answer.json()
+        if answer.status != HTTPStatus.OK:
+            return problem(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
+        reason = intent.get("last_payment_error", {}).get("code")
+        return Given({"id": intent["id"], "status": intent["status"], "reason": reason})
+
+    def _story(self, asked: Asked) -> Given:
+        entries = self._journal.after(asked.number("after", 0, 1 << 60), order_id=asked.path["id"])
+        return Given({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+
+    def _mail(self, asked: Asked) -> Given:
+        html = self._looks.mail_as_it_looks(asked.path["id"])
+        return Given(html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY})
+
+    def _stream(self, _: Asked) -> Given:
+        queues = [
+            {**queue, "fail_next": self._chaos.fail_next.get(queue["name"], 0)} for queue in self._queues.status()
+        ]
+        readers = [poller.status() for poller in self._keeper.readers]
+        return Given({"readers": readers, "queues": queues, "processes": self._processes()})
+
+    def _processes(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "running": self._keeper.runs(name), "restarts": self._keeper.restarts[name]}
+            for name in self._keeper.names
+        ]
+
+    def _failures(self, asked: Asked) -> Given:
+        return Given(self._looks.failures(asked.number("limit", 20, 100), asked.query.get("cursor")))
+
+    # as it happens ----------------------------------------------------------------------------------------------------
+    def follow(self, target: str, last_id: str | None, send: Callable[[bytes], object]) -> None:
+        """Send entries as server-sent events until the journal is closed or `send` fails."""
+        query = dict(urllib.parse.parse_qsl(target.partition("?")[2]))
+        after = int(last_id or query.get("after") or self._journal.last())
+        while not self._journal.closed:
+            entries = self._journal.after(after, order_id=query.get("order"))
+            for entry in entries:
+                send(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
+                after = entry["id"]
+            if not entries:
+                send(b": still here\n\n")
+                self._wait(after, query.get("order"))
+
+    def _wait(self, after: int, order_id: str | None) -> None:
+        """Until there is something behind that entry, or it is time for a sign of life."""
+        for _ in range(HEARTBEAT_SECONDS):
+            self._journal.wait(1)
+            if self._journal.closed or self._journal.after(after, order_id=order_id, limit=1):
+                return
+
+
+def file_at(path: str) -> Given:
+    """A file of the page, or its index."""
+    wanted = (FILES / urllib.parse.unquote(path).lstrip("/")).resolve()
+    file: Path = wanted if wanted != FILES else FILES / "index.html"
+    if not file.is_relative_to(FILES) or not file.is_file():
+        return problem(HTTPStatus.NOT_FOUND, "no such file")
+    kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
+    text = "; charset=utf-8" if kind.startswith("text/") else ""
+    return Given(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": POLICY})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, page: Page, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.page = page
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > MOST_BYTES:
+            self._send(problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MOST_BYTES} bytes"))
+            self.close_connection = True
+            return
+        body = self.rfile.read(size)
+        self._send(self.server.page.answer(self.command, self.path, dict(self.headers), body))
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] == "/local/events":
+            self._follow()
+        else:
+            self._answer()
+
+    def _send(self, given: Given) -> None:
+        data = given.bytes
+        self.send_response(given.status)
+        headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
+        headers |= {"Referrer-Policy": "no-referrer", "Content-Type": given.content_type}
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _follow(self) -> None:
+        refused = self.server.page.answer("GET", "/local/shop", dict(self.headers), b"")  # by its own address only
+        if refused.status == HTTPStatus.FORBIDDEN:
+            self._send(refused)
+            return
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+
+        def send(data: bytes) -> None:
+            self.wfile.write(data)
+            self.wfile.flush()
+
+        try:
+            self.server.page.follow(self.path, self.headers.get("Last-Event-ID"), send)
+        except (OSError, ValueError):  # the browser went away, or asked for nonsense
+            return
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+        """What happens in the shop is told by the journal; the page itself is silent."""

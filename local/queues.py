@@ -1,0 +1,101 @@
+"""The queues of the stack: which reaction works which, how full they are, and what lies in their dead-letter queues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+
+from local.aws import LocalAws
+from local.deploy import Stack
+
+DEPTHS: Mapping[str, Any] = {
+    "waiting": "ApproximateNumberOfMessages",
+    "in_flight": "ApproximateNumberOfMessagesNotVisible",
+    "delayed": "ApproximateNumberOfMessagesDelayed",
+}
+
+
+@dataclass(frozen=True)
+class Queue:
+    """`url` and `dead_url`: of the queue and its dead letters. `function`: of whom works it; None: somebody outside."""
+
+    name: str
+    url: str
+    dead_url: str
+    function: str | None
+
+
+class Queues:
+    """Thread-safe, as clients of boto3 are."""
+
+    def __init__(self, aws: LocalAws, stack: Stack) -> None:
+        self._sqs = boto3.client("sqs", **aws.access)
+        self.all = {queue.name: queue for queue in _queues(stack)}
+
+    def status(self) -> list[dict[str, Any]]:
+        """How many messages each holds."""
+        return [self._status(queue) for queue in self.all.values()]
+
+    def _status(self, queue: Queue) -> dict[str, Any]:
+        depths = self._depths(queue.url)
+        kind = "reaction" if queue.function else "foreign"
+        return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_url).values())}
+
+    def _depths(self, url: str) -> dict[str, int]:
+        found = {**self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]}
+        return {name: int(found[attribute]) for name, attribute in DEPTHS.items()}
+
+    def receive(self, queue: Queue, visible_again_seconds: int) -> dict[str, Any] | None:
+        """One message, as its worker would get it; it is there again after that time."""
+        found = self._sqs.receive_message(
+            QueueUrl=queue.url,
+            VisibilityTimeout=visible_again_seconds,
+            MessageSystemAttributeNames=["ApproximateReceiveCount"],
+        ).get("Messages")
+        return dict(found[0]) if found else None
+
+    def dead_letters(self) -> Iterator[tuple[Queue, dict[str, Any]]]:
+        """Some of what lies in the dead-letter queues; it stays there."""
+        for queue in self.all.values():
+            found = self._sqs.receive_message(
+                QueueUrl=queue.dead_url,
+                MaxNumberOfMessages=10,
+                VisibilityTimeout=0,
+                MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+            ).get("Messages", [])
+            for message in {message["MessageId"]: message for message in found}.values():
+                yield queue, dict(message)
+
+
+def _queues(stack: Stack) -> Iterator[Queue]:
+    resources = stack.template["Resources"]
+    workers = {
+        _target(resource["Properties"]["EventSourceArn"]): resource["Properties"]["FunctionName"]["Ref"]
+        for resource in resources.values()
+        if resource["Type"] == "AWS::Lambda::EventSourceMapping" and "StartingPosition" not in resource["Properties"]
+    }
+    for id, resource in resources.items():
+        redrive = resource["Properties"].get("RedrivePolicy") if resource["Type"] == "AWS::SQS::Queue" else None
+        if redrive:
+            worker = workers.get(id)
+            name = resources[worker]["Properties"]["Handler"].split(".")[1] if worker else "warehouse"
+            dead = stack.resources[_target(redrive["deadLetterTargetArn"])]
+            yield Queue(name, stack.resources[id], dead, stack.resources[worker] if worker else None)
+
+
+def _target(arn: Mapping[str, Any]) -> str:
+    """The logical id in {"Fn::GetAtt": [id, "Arn"]}."""
+    return str(arn["Fn::GetAtt"][0])
+
+
+def event_in(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The detail of the event that a message holds; {} where it holds none."""
+    try:
+        detail = json.loads(message["Body"])["detail"]
+    except (LookupError, TypeError, ValueError):
+        return {}
+    return detail if isinstance(detail, dict) else {}

@@ -1,0 +1,82 @@
+"""The shop as it runs on this machine: its parts, and how to find them from another process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local import aws as local_aws
+from local import deploy as local_deploy
+from local import engine as local_engine
+from local import users
+from local.api import Api
+from local.aws import LocalAws
+from local.deploy import Stack
+from local.engine import Engine
+
+PROJECT = Path(__file__).parent.parent
+STATE = PROJECT / ".local"
+STACK_NAME = "orderstream-dev"
+READY = "ready.json"
+
+
+@dataclass(frozen=True)
+class Running:
+    """The shop as it runs here: the processes, the stack, and where people reach it."""
+
+    engine: Engine
+    aws: LocalAws
+    stack: Stack
+    provider_url: str
+
+    @property
+    def api_url(self) -> str:
+        return self.stack.api_url(self.aws)
+
+    @property
+    def table_name(self) -> str:
+        return self.stack.name("AWS::DynamoDB::GlobalTable")
+
+    @property
+    def warehouse_queue(self) -> str:
+        return self.stack.outputs["WarehouseQueueUrl"]
+
+    def api(self, user: str | None = None) -> Api:
+        """The API as that user calls it; a token is renewed before it ends."""
+        return Api(self.api_url, _renewed(self.aws, self.stack, user) if user else None)
+
+
+def find(state: Path = STATE) -> Running | None:
+    """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
+    ready = _ready(state)
+    if ready is None:
+        return None
+    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
+    # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
+    if engine is None or aws is None or _ready(state) != ready:
+        return None
+    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"])
+
+
+def _ready(state: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((state / READY).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:
+    """A function that gives this user's token, a new one every half hour."""
+    kept: dict[str, Any] = {}
+
+    def token() -> str:
+        if kept.get("until", 0) < time.monotonic():
+            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + 1800)
+        return str(kept["token"])
+
+    return token
