@@ -20,6 +20,7 @@ PUBLIC = {
     "GET /docs": "Documentation is for those who have no token yet.",
     "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
     "GET /openapi.json": "Documentation is for those who have no token yet.",
+    "GET /products": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
     "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",

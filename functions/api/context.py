@@ -19,6 +19,7 @@ PUBLIC = frozenset(
         "GET /docs",
         "GET /invoices/{invoice_id}/print",
         "GET /openapi.json",
+        "GET /products",
         "GET /products/{product_id}",
         "GET /products/{product_id}/stock",
         "POST /payments/events",
@@ -27,6 +28,8 @@ PUBLIC = frozenset(
 """The routes that need no token; the stack lets these, and no others, past its authorizer."""
 
 ME = "me"
+ANYBODY = Caller("")
+"""Who asks for what is public; no token names them so."""
 
 
 @cache

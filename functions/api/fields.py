@@ -39,6 +39,7 @@ def text(most: int, least: int = 1) -> StringConstraints:
 Id = Annotated[str, StringConstraints(pattern=ID)]
 Name = Annotated[str, text(200)]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+Category = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/){0,8}$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[

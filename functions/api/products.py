@@ -3,14 +3,18 @@
 from typing import Annotated, Self
 
 from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field, model_validator
 
-from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Body, Id, IdempotencyKey, Name, Price
+from functions.api.context import ANYBODY, SignedIn, shop
+from functions.api.fields import Answer, Body, Category, Id, IdempotencyKey, Listed, Name, Price
+from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
+from functions.model.entities import ROOT
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
+from functions.model.patterns import A7b
 from functions.shop import products
 
 router = Router()
@@ -20,7 +24,8 @@ MOST_PARTS = 20
 class NewProduct(Body):
     """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast.
 
-    `backorder`: it may be ordered when there is none left; such a product's stock is one part.
+    `backorder`: it may be ordered when there is none left; such a product's stock is one part. `category`: where it is
+    listed, a path that starts and ends with a slash; the root if not said.
     """
 
     product_id: Id
@@ -29,8 +34,19 @@ class NewProduct(Body):
     currency: Currency
     parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
     backorder: bool = False
+    category: Category = ROOT
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"product_id": "mug", "name": "Blue mug", "price": 1250, "currency": "EUR"}]}
+        json_schema_extra={
+            "examples": [
+                {
+                    "product_id": "mug",
+                    "name": "Blue mug",
+                    "price": 1250,
+                    "currency": "EUR",
+                    "category": "/kitchen/mugs/",
+                }
+            ]
+        }
     )
 
 
@@ -40,12 +56,13 @@ class ProductChange(Body):
     name: Name | None = None
     price: Price | None = None
     backorder: bool | None = None
+    category: Category | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.name is None and self.price is None and self.backorder is None:
-            raise ValueError("changes nothing: give name, price or backorder")
+        if self.name is None and self.price is None and self.backorder is None and self.category is None:
+            raise ValueError("changes nothing: give name, price, backorder or category")
         return self
 
 
@@ -64,9 +81,20 @@ class ProductAnswer(Answer):
     price: int
     currency: str
     backorder: bool
+    category: str
     created_at: str
     updated_at: str
     version: int
+
+
+class ProductInList(ProductAnswer):
+    """A product, and how many are there to be ordered now."""
+
+    available: int
+
+    @classmethod
+    def offered(cls, offered: products.Offered) -> Self:
+        return cls(**ProductAnswer.of(offered.product).model_dump(), available=offered.available)
 
 
 class StockAnswer(Answer):
@@ -88,7 +116,15 @@ class ReceiptAnswer(Answer):
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
     """Offer a new product; there is none in stock yet. For staff."""
     product = products.create_product(
-        shop(), caller, new.product_id, new.name, new.price, new.currency, new.parts, backorder=new.backorder
+        shop(),
+        caller,
+        new.product_id,
+        new.name,
+        new.price,
+        new.currency,
+        new.parts,
+        backorder=new.backorder,
+        category=new.category,
     )
     where = {"Location": f"/products/{product.product_id}"}
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
@@ -96,9 +132,28 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=refuses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name or price, or whether it may be ordered when there is none left. For staff."""
-    changed = products.update_product(shop(), caller, product_id, change.name, change.price, change.backorder)
+    """Change a product's name, price or category, or whether it may be ordered when there is none left. For staff."""
+    changed = products.update_product(
+        shop(), caller, product_id, change.name, change.price, change.backorder, change.category
+    )
     return ProductAnswer.of(changed)
+
+
+@router.get("/products")
+def products_in_category(
+    category: Annotated[Category, Query(description="Which; the root if not said.")] = ROOT,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[ProductInList]:
+    """The products of a category, by their ids, each with how many are there to be ordered now.
+
+    Those of the categories below it are in lists of their own. What was changed or sold shows a moment later.
+    """
+    return page(
+        Asked(ANYBODY, A7b, (category,), cursor),
+        lambda after: products.products_in_category(shop(), category, limit, after),
+        ProductInList.offered,
+    )
 
 
 @router.get("/products/<product_id>")

@@ -43,6 +43,10 @@ def spread(id: str, over: int) -> int:
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % over
 
 
+ROOT = "/"
+"""The category at the top. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
+
+
 # Who and what
 @entity
 class Customer:
@@ -102,7 +106,8 @@ class Settings:
 
 @entity
 class Product:
-    """Something for sale. `parts`: how many items its stock is split over, more than one where it sells very fast.
+    """Something for sale, in one category. `parts`: how many items its stock is split over, more than one where it
+    sells very fast.
 
     `backorder`: it may be ordered though there is none; what is available, in its one part, is then below zero until
     more comes in.
@@ -116,6 +121,7 @@ class Product:
     updated_at: Instant
     parts: int = 1
     backorder: bool = False
+    category: str = ROOT
     version: int = 1
 
 

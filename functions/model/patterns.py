@@ -17,6 +17,7 @@ A4   = Query[e.Settings](    id="A4",   question="settings of a customer",      
 A5   = Query[e.Activity](    id="A5",   question="a customer's activity in a range of time, newest first",        rows=(t.ACTIVITY,), consistent=True)
 A4b  = Get[e.Settings](      id="A4b",  question="one group of settings of a customer",                        rows=(t.SETTINGS,))
 A7   = Get[e.Product](       id="A7",   question="product by id",                                              rows=(t.PRODUCT,))
+A7b  = Query[e.Product](     id="A7b",  question="products in a category",                                     rows=(t.PRODUCT,), index="gsi1", newest_first=False)
 A11  = Query[e.Stock](       id="A11",  question="stock of a product, all parts",                              rows=(t.STOCK,), newest_first=False, consistent=True)
 A12  = Get[OrderOrStub](     id="A12",  question="order by id",                                                rows=(t.ORDER, t.ARCHIVED_ORDER))
 A12b = Query[Any](           id="A12b", question="order with all it owns",                                     rows=(t.ORDER, t.ARCHIVED_ORDER, t.EXPIRY, t.INVOICE, t.ORDER_LINE, t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.TIMELINE), whole=True, newest_first=False, consistent=True)

@@ -1,16 +1,26 @@
 """Products and their stock. Stock of what sells very fast is split over several items (parts)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, adjust, change, put
-from functions.model.entities import Product, Stock
+from functions.model.entities import ROOT, Product, Stock
 from functions.model.errors import AlreadyExists, Invalid, NotFound
 from functions.model.money import Currency
-from functions.model.patterns import A7, A11
+from functions.model.patterns import A7, A11, A7b
 from functions.model.table import PRODUCT, STOCK
 from functions.shop.keyed import Answer, once_per_key
 from functions.shop.shop import Caller, Shop, decided_again
+from functions.shop.stock import held_of
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A product, and how many of it can be ordered now."""
+
+    product: Product
+    available: int
 
 
 def create_product(
@@ -23,6 +33,7 @@ def create_product(
     parts: int,
     *,
     backorder: bool = False,
+    category: str = ROOT,
 ) -> Product:
     """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed."""
     caller.must_be("staff")
@@ -34,6 +45,7 @@ def create_product(
         currency=currency,
         parts=parts,
         backorder=backorder,
+        category=category,
         created_at=now,
         updated_at=now,
     )
@@ -58,6 +70,7 @@ def update_product(
     name: str | None = None,
     price: int | None = None,
     backorder: bool | None = None,
+    category: str | None = None,
 ) -> Product:
     """What is None stays. For staff. Repeatable. Raises NotFound, Invalid, NotAllowed.
 
@@ -72,6 +85,7 @@ def update_product(
             name=before.name if name is None else name,
             price=before.price if price is None else price,
             backorder=before.backorder if backorder is None else backorder,
+            category=before.category if category is None else category,
         )
         _must_have_one_debt(wanted)
         if wanted == before:
@@ -115,6 +129,16 @@ def product(shop: Shop, product_id: str) -> Product:
     if found is None:
         raise NotFound("product")
     return found
+
+
+def products_in_category(shop: Shop, category: str, limit: int, after: str | None) -> Page[Offered]:
+    """A7b: what is for sale in just this category, by product id, and how many there are. Anybody may see it.
+
+    What was made, moved or sold this moment may not show yet: neither the index nor the stock is read consistently.
+    """
+    found = shop.table.query(A7b, category=category, limit=limit, after=after)
+    held = held_of(shop, {product.product_id: product for product in found.items}, consistent=False)
+    return Page(tuple(Offered(product, sum(held[product.product_id].values())) for product in found.items), found.after)
 
 
 def stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:

@@ -1,21 +1,36 @@
 """Products, stock and sales."""
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
+from functions.api.fields import Category
 from functions.dynamodb.writes import put
 from functions.model.entities import OrderLine
-from functions.model.table import ORDER_LINE
+from functions.model.table import ORDER_LINE, PRODUCT, STOCK
 from tests.api.asking import ANN, STAFF, Api
+from tests.model.samples import SAMPLES
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
+CATEGORIES = TypeAdapter(Category)
+SEGMENT = re.compile(r"[a-z0-9-]{1,40}")
+HOSTILE_CATEGORIES = [
+    "", " ", "kitchen", "/kitchen", "kitchen/", "//", "/a//b/", "/./", "/../", "/a b/", "/Mugs/", "/m\u00fcgs/",
+    "/a_b/", "/a#b/", "#", "/#/", "/a/\n", "\n/", "/a\x00/", "/\u0661/", "/%2f/", "\\a\\", f"/{'x' * 41}/",
+    "/" + "a/" * 9, "/" * 5000, "/a/,/b/",
+]  # fmt: skip
 
 
 def test_a_product_is_offered_and_everybody_may_look_at_it(bare: Api) -> None:
     made = bare.ask("POST", "/products", STAFF, CUP)
     assert (made.status, made.headers["location"]) == (201, "/products/cup")
-    assert made.said | CUP == made.said
+    assert made.said | CUP | {"category": "/"} == made.said
     assert bare.ask("GET", "/products/cup").said == made.said
     assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0, "backorder": False}
 
@@ -36,6 +51,7 @@ def test_a_product_is_offered_once(bare: Api) -> None:
         *[("parts", parts) for parts in (0, -1, 21, 1.0, "1")],
         *[("name", name) for name in ("", " ", "x" * 201, "a\tb")],
         *[("backorder", backorder) for backorder in (0, "yes", None)],
+        *[("category", category) for category in (*HOSTILE_CATEGORIES, 5, None, ["/"], True)],
         ("colour", "blue"),
     ],
 )
@@ -104,6 +120,122 @@ def test_stock_in_parts_is_shown_as_one(bare: Api) -> None:
     bare.ask("POST", "/products", STAFF, {**CUP, "parts": 3})
     bare.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
     assert bare.ask("GET", "/products/cup/stock").said["available"] == 10
+
+
+# categories -----------------------------------------------------------------------------------------------------------
+@given(
+    st.from_regex(r"\A/([a-z0-9-]{1,40}/){0,8}\Z") | st.text("/a-#\n\u0661", max_size=24) | st.text(max_size=400),
+)
+def test_a_category_is_a_path_of_at_most_eight_plain_names_and_stands_in_a_key_as_it_is(text: str) -> None:
+    names = text.split("/")[1:-1] if text.startswith("/") and text.endswith("/") else [""]
+    good = len(names) <= 8 and all(SEGMENT.fullmatch(name) for name in names)
+    try:
+        assert CATEGORIES.validate_python(text) == text
+    except ValidationError:
+        assert not good
+    else:
+        assert good
+        partition, _ = PRODUCT.templates("gsi1")
+        assert partition.spell({"category": text}) == f"CATEGORY#{text}"
+
+
+def offer(api: Api, *ids: str, **more: Any) -> None:
+    for id in ids:
+        assert api.ask("POST", "/products", STAFF, {**CUP, "product_id": id, **more}).status == 201
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    return [product["product_id"] for product in api.ask("GET", "/products", **query).said["items"]]
+
+
+def pages(api: Api, **query: Any) -> Iterator[list[str]]:
+    """All pages of a category, each as the ids of its products."""
+    cursor: dict[str, Any] = {}
+    while cursor != {"cursor": None}:
+        said = api.ask("GET", "/products", **query, **cursor).said
+        yield [product["product_id"] for product in said["items"]]
+        cursor = {"cursor": said["cursor"]}
+
+
+def test_everybody_may_see_what_is_for_sale_and_how_many_there_are(api: Api) -> None:
+    offer(api, "cup", category="/kitchen/cups/")
+    said = api.ask("GET", "/products").said
+    each = [api.ask("GET", f"/products/{id}").said for id in ("mug", "pot")]
+    assert said == {"items": [{**product, "available": 10} for product in each], "cursor": None}
+    assert listed(api, category="/") == ["mug", "pot"]
+    assert listed(api, category="/kitchen/") == []
+    (cup,) = api.ask("GET", "/products", category="/kitchen/cups/").said["items"]
+    assert (cup["product_id"], cup["category"], cup["available"]) == ("cup", "/kitchen/cups/", 0)
+
+
+def test_a_product_moves_from_one_category_to_the_other(api: Api) -> None:
+    moved = api.ask("PATCH", "/products/mug", STAFF, {"category": "/kitchen/"}).said
+    assert (moved["category"], moved["price"], moved["version"]) == ("/kitchen/", 1250, 2)
+    assert (listed(api), listed(api, category="/kitchen/")) == (["pot"], ["mug"])
+    assert list(api.ask("PATCH", "/products/mug", STAFF, {"category": "kitchen"}).wrong) == ["category"]
+    assert listed(api, category="/kitchen/") == ["mug"]
+
+
+def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_owed_with_none(api: Api) -> None:
+    offer(api, "cup", category="/new/", parts=3)
+    offer(api, "jug", category="/new/", backorder=True)
+    api.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
+    api.place(jug=2)
+    shown = {one["product_id"]: one["available"] for one in api.ask("GET", "/products", category="/new/").said["items"]}
+    assert (
+        shown
+        == {"cup": 10, "jug": 0}
+        == {id: api.ask("GET", f"/products/{id}/stock").said["available"] for id in shown}
+    )
+
+
+def test_products_come_once_each_by_their_ids_whatever_the_page(bare: Api) -> None:
+    ids = ["Cup", "a", "a-b", "a.b", "a0", "ab", "b"]
+    offer(bare, *reversed(ids), category="/k/")
+    offer(bare, "a-a", category="/k/k/")
+    for limit in (1, 2, 3, 7, 100):
+        found = list(pages(bare, category="/k/", limit=limit))
+        assert [id for page in found for id in page] == sorted(ids)
+        assert all(len(page) <= limit for page in found)
+
+
+def test_f10_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: Api) -> None:
+    ids, fat = [f"p{number:03}" for number in range(60)], "x" * 60_000
+    for number, id in enumerate(ids):
+        product = replace(SAMPLES[PRODUCT], product_id=id, name=fat, category="/fat/")
+        stock = replace(SAMPLES[STOCK], product_id=id, part=0, available=number)
+        for image in (PRODUCT.write(product), STOCK.write(stock)):
+            bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=image)
+    found = list(pages(bare, category="/fat/", limit=100))
+    assert [id for page in found for id in page] == ids
+    assert len(found) > 3
+    cursor = bare.ask("GET", "/products", category="/fat/", limit=1).said["cursor"]
+    (second,) = bare.ask("GET", "/products", category="/fat/", limit=1, cursor=cursor).said["items"]
+    assert (second["product_id"], second["available"]) == ("p001", 1)
+
+
+@pytest.mark.parametrize("category", HOSTILE_CATEGORIES)
+def test_what_is_no_category_is_named_and_nothing_is_asked(api: Api, category: str) -> None:
+    with api.requests() as sent:
+        assert list(api.ask("GET", "/products", category=category).wrong) == ["category"]
+    assert sent == []
+
+
+@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 101}, {"limit": "x"}, {"categroy": "/"}])
+def test_a_list_of_products_that_makes_no_sense_is_malformed(api: Api, query: dict[str, Any]) -> None:
+    assert list(api.ask("GET", "/products", **query).wrong) == list(query)
+
+
+def test_a_cursor_of_products_belongs_to_its_category_and_to_no_other_list(api: Api) -> None:
+    offer(api, "cup", "jug", category="/kitchen/")
+    cursor = api.ask("GET", "/products", limit=1).said["cursor"]
+    assert listed(api, cursor=cursor, category="/") == ["pot"]
+    assert list(api.ask("GET", "/products", cursor=cursor, category="/kitchen/").wrong) == ["cursor"]
+    assert list(api.ask("GET", "/products/mug/sales", STAFF, cursor=cursor).wrong) == ["cursor"]
+    sold(api, "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z")
+    others = api.ask("GET", "/products/mug/sales", STAFF, limit=1).said["cursor"]
+    for wrong in (others, "x", cursor[:-4], cursor[:-1] + ("A" if cursor[-1] != "A" else "B") * 2):
+        assert list(api.ask("GET", "/products", cursor=wrong).wrong) == ["cursor"]
 
 
 # sales ----------------------------------------------------------------------------------------------------------------

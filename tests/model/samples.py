@@ -88,7 +88,9 @@ SAMPLES: dict[Row[Any], Any] = {
         customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
     ),
     t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
-    t.PRODUCT: e.Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT),
+    t.PRODUCT: e.Product(
+        product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT
+    ),
     t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
     t.DISCOUNT: e.Discount(
         code="SPRING",

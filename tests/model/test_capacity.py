@@ -24,6 +24,7 @@ from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shi
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
+PRODUCT = SAMPLES[t.PRODUCT]
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -42,6 +43,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
         yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
         yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
+        yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
@@ -57,6 +59,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
     for n in count():
         before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
+        yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
@@ -119,6 +122,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A4b: Ask(ANN | {"name": "notifications"}, 1, 1.0),
     p.A5: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
     p.A7: Ask(MUG, 1, 1.0),
+    p.A7b: Ask({"category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),
     p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),

@@ -22,7 +22,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     },
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
-    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT"},
+    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#/kitchen/ / PRODUCT#mug"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},

@@ -35,10 +35,10 @@ def sell(
     parts: int = 1,
     price: int = PRICE,
     currency: Any = "EUR",
-    backorder: bool = False,
+    **more: Any,
 ) -> None:
-    """A product is for sale, and this many of it are in stock."""
-    products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, backorder=backorder)
+    """A product is for sale, and this many of it are in stock. `more`: as it is created with."""
+    products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 

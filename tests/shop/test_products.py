@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from functions.model.errors import AlreadyExists, KeyReused, NotAllowed, NotFound
+from functions.model.table import PRODUCT
 from functions.shop import products
 from functions.shop.shop import Caller, Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after, cancelled
 from tests.model.samples import moment
-from tests.shop.acts import ANN, STAFF, WAREHOUSE, available, sell
+from tests.shop.acts import ANN, STAFF, WAREHOUSE, available, order_from, sell
 
 
 def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: Wire) -> None:
@@ -51,7 +52,8 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"name": "Red mug"}, {"price": 999}, {"backorder": True}, {"name": "M", "price": 1}]
+    "changes",
+    [{"name": "Red mug"}, {"price": 999}, {"backorder": True}, {"category": "/mugs/"}, {"name": "M", "price": 1}],
 )
 def test_what_is_not_given_stays(shop: Shop, clock: Clock, changes: dict[str, Any]) -> None:
     before = products.product(shop, "mug")
@@ -62,7 +64,7 @@ def test_what_is_not_given_stays(shop: Shop, clock: Clock, changes: dict[str, An
 
 
 def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: Wire) -> None:
-    assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False).version == 1
+    assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False, "/").version == 1
     assert wire.operations == ["GetItem"]
 
 
@@ -70,6 +72,80 @@ def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) 
     wire.next("UpdateItem", after(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
     changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
     assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
+
+
+# categories ---------------------------------------------------------------------------------------------------
+def in_category(shop: Shop, category: str) -> dict[str, int]:
+    """How many are available of each of its products, in the order of the list."""
+    found = products.products_in_category(shop, category, 100, None)
+    assert found.after is None
+    return {offered.product.product_id: offered.available for offered in found.items}
+
+
+def test_a_category_lists_its_products_by_id_with_what_there_is_of_each(shop: Shop) -> None:
+    sell(shop, "jug", 3, category="/kitchen/")
+    sell(shop, "ewer", 0, category="/kitchen/")
+    sell(shop, "cup", 5, category="/kitchen/cups/")
+    assert in_category(shop, "/") == {"mug": 10, "pot": 10}
+    assert list(in_category(shop, "/kitchen/").items()) == [("ewer", 0), ("jug", 3)]
+    assert in_category(shop, "/kitchen/cups/") == {"cup": 5}
+    assert in_category(shop, "/garden/") == {}
+
+
+def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop: Shop) -> None:
+    products.update_product(shop, STAFF, "mug", category="/kitchen/")
+    assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"pot": 10}, {"mug": 10})
+    products.update_product(shop, STAFF, "mug", category="/")
+    assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"mug": 10, "pot": 10}, {})
+
+
+def test_a_product_that_is_renamed_or_sold_at_another_price_stays_in_its_list_as_it_is_now(shop: Shop) -> None:
+    changed = products.update_product(shop, STAFF, "mug", "Red mug #1", 999)
+    found = products.products_in_category(shop, "/", 1, None)
+    assert [offered.product for offered in found.items] == [changed]
+
+
+def test_of_a_product_with_several_parts_of_stock_a_list_shows_all_there_is(shop: Shop) -> None:
+    sell(shop, "jug", 10, parts=4, category="/jugs/")
+    sell(shop, "vase", 41, parts=20, category="/jugs/")
+    assert in_category(shop, "/jugs/") == {"jug": 10, "vase": 41}
+
+
+def test_of_what_is_owed_to_buyers_a_list_shows_none(shop: Shop) -> None:
+    sell(shop, "jug", 2, backorder=True, category="/jugs/")
+    order_from(shop, ANN, "k", jug=5)
+    assert available(shop, "jug") == [-3]
+    assert in_category(shop, "/jugs/") == {"jug": 0}
+
+
+def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(shop: Shop) -> None:
+    before = products.product(shop, "mug")
+    shop.table.client.update_item(
+        TableName=shop.table.name,
+        Key=PRODUCT.key(product_id="mug"),
+        UpdateExpression="REMOVE category, GSI1PK, GSI1SK",
+    )
+    assert products.product(shop, "mug") == before
+    assert before.category == "/"
+    assert products.update_product(shop, STAFF, "mug", price=999).category == "/"
+
+
+def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_parts_of_stock(
+    shop: Shop, wire: Wire
+) -> None:
+    for number in range(6):
+        sell(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
+    wire.clear()
+    five = products.products_in_category(shop, "/jugs/", 5, None)
+    assert wire.operations == ["Query", "BatchGetItem"]
+    assert [offered.available for offered in five.items] == [20] * 5
+    wire.clear()
+    six = products.products_in_category(shop, "/jugs/", 6, None)
+    assert wire.operations == ["Query", "BatchGetItem", "BatchGetItem"]
+    assert [offered.available for offered in six.items] == [20] * 6
+    wire.clear()
+    assert products.products_in_category(shop, "/none/", 5, None).items == ()
+    assert wire.operations == ["Query"]
 
 
 # receipts ---------------------------------------------------------------------------------------------------

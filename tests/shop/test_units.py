@@ -167,6 +167,25 @@ def test_a_receipt_costs_its_memory_and_the_parts_it_fills(shop: Shop, wire: Wir
     assert units == {"GetItem": 2, "TransactWriteItems": 2 + 2 * parts}
 
 
+def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_of_their_stock(
+    shop: Shop, wire: Wire
+) -> None:
+    for number in range(7):
+        sell(shop, f"jug-{number}", 1, parts=3, category="/jugs/")
+    requests, units = spent(wire, lambda: products.products_in_category(shop, "/jugs/", 5, None))
+    assert (requests, units) == (["Query", "BatchGetItem"], {"Query": 0.5, "BatchGetItem": 0.5 * 5 * 3})
+
+
+def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_two_places(
+    shop: Shop, wire: Wire
+) -> None:
+    assert spent(wire, lambda: sell(shop, "jug", 0, parts=3))[1] == {"TransactWriteItems": 2 + 1 + 2 * 3}
+    changed = spent(wire, lambda: products.update_product(shop, STAFF, "jug", price=1))[1]
+    assert changed == {"GetItem": 1, "UpdateItem": 1 + 1}
+    moved = spent(wire, lambda: products.update_product(shop, STAFF, "jug", category="/jugs/"))[1]
+    assert moved == {"GetItem": 1, "UpdateItem": 1 + 2}
+
+
 def test_what_is_done_already_costs_reading_only(shop: Shop, wire: Wire) -> None:
     order = bring_to(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
