@@ -1,0 +1,139 @@
+// What can be done with an order: by whom, in which state, and the dialogs that ask for what is needed.
+
+import { get, once, post } from "./api.js";
+import { checkbox, field, form } from "./forms.js";
+import { money, plural, shortId } from "./format.js";
+import { payPanel } from "./pay.js";
+import { isStaff } from "./people.js";
+import { button, dialog, el, fill, toast } from "./ui.js";
+
+const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
+const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];
+const TO_SHIP = ["FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED"];
+const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
+const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
+
+const ACTIONS = [
+  { name: "Pay", states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
+  { name: "Ship", states: TO_SHIP, who: isStaff, open: ship },
+  { name: "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
+  { name: "Return", states: RETURNABLE, who: isStaff, open: giveBack },
+  { name: "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
+  { name: "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
+  { name: "Cancel", states: CANCELLABLE, who: (me) => me !== "warehouse", open: cancel, kind: "danger" },
+];
+
+/** The buttons for an order in its state, for this person. `done` is called after something was done. */
+export function actionButtons({ order, me, done, small = false }) {
+  const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
+  const there = ACTIONS.filter(({ states, who }) => !order.archived && states.includes(order.status) && who(me));
+  return there.map(({ name, open, kind = "" }) =>
+    button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
+}
+
+/** Closes the dialog, says what was done, and lets the view look again. */
+async function finish(box, text, done) {
+  box.close();
+  toast(text);
+  await done();
+}
+
+function pay({ order, done }) {
+  dialog(`Pay order ${shortId(order.order_id)}`, () => payPanel({ order, paid: done }));
+}
+
+function cancel({ order, me, path, done }) {
+  const text = order.status === "PENDING" || order.status === "PAID"
+    ? "Its goods are free again at once, and what was paid is given back."
+    : "The warehouse is asked to stop it, and may refuse if it is packed already.";
+  dialog(`Cancel order ${shortId(order.order_id)}?`, (box) => [
+    el("p", null, text),
+    form({ class: "stack" }, [], "Cancel the order", async () => {
+      const after = await post(`${path}/cancel`, null, { as: me });
+      await finish(box, after.status === "CANCELLED" ? "The order is cancelled." : "The warehouse is asked to stop it.", done);
+    }, { kind: "danger", also: [button("Keep it", () => box.close())] }),
+  ]);
+}
+
+async function answerCancel({ order, me, path, done }, answer) {
+  await post(`${path}/cancel/${answer}`, null, { as: me });
+  toast(answer === "agreed" ? "The order is stopped." : "The order goes on its way.");
+  await done();
+}
+
+/** A dialog about the parcels of an order that are in this state. */
+function aboutParcels(title, { me, path }, state, none, build) {
+  dialog(title, (box) => {
+    const place = el("div", { class: "stack" });
+    fill(place, "its parcels", async () => {
+      const { items } = await get(`${path}/shipments`, { as: me });
+      const parcels = items.filter((one) => one.status === state);
+      return parcels.length ? build(box, parcels) : el("p", { class: "notice" }, none);
+    });
+    return place;
+  });
+}
+
+const parcelField = (parcels) =>
+  field("Parcel", "shipment_id", {}, {
+    options: parcels.map((one) => [one.shipment_id, `${shortId(one.shipment_id)}${one.shipment_id.slice(-2)}: ${plural(pieces(one), "piece")}`]),
+  });
+const pieces = ({ quantities }) => Object.values(quantities).reduce((sum, quantity) => sum + quantity, 0);
+
+function ship(asked) {
+  const { order, me, path, done } = asked;
+  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", "There is no parcel to ship: the laptop's warehouse was faster, or it is not requested yet.", (box, parcels) => {
+    const which = parcelField(parcels);
+    const carrier = field("Carrier", "carrier", { value: "DHL", required: true, maxlength: "64" });
+    const number = field("Tracking number", "tracking_number", { value: `JJD${String(Date.now()).slice(-10)}`, required: true, maxlength: "64" });
+    return form({ class: "stack" }, [which, carrier, number], "Ship it", async () => {
+      const told = { carrier: carrier.control.value, tracking_number: number.control.value };
+      await post(`${path}/shipments/${which.control.value}/dispatched`, told, { as: me });
+      await finish(box, "The parcel is on its way.", done);
+    });
+  });
+}
+
+function deliver(asked) {
+  const { order, me, path, done } = asked;
+  aboutParcels(`Deliver order ${shortId(order.order_id)}`, asked, "DISPATCHED", "No parcel of it is on its way just now.", (box, parcels) => {
+    const which = parcelField(parcels);
+    return form({ class: "stack" }, [el("p", null, "The customer has it in their hands."), which], "It is delivered", async () => {
+      await post(`${path}/shipments/${which.control.value}/delivered`, null, { as: me });
+      await finish(box, "The parcel is delivered.", done);
+    });
+  });
+}
+
+function giveBack({ order, me, path, done }) {
+  dialog(`Return of order ${shortId(order.order_id)}`, (box) => {
+    const place = el("div", { class: "stack" });
+    fill(place, "its lines", async () => returnForm(box, (await get(`${path}/lines`, { as: me })).items, { order, me, path, done }));
+    return place;
+  });
+}
+
+function returnForm(box, lines, { order, me, path, done }) {
+  const back = lines.filter((line) => line.delivered > line.returned).map((line) => returnLine(line));
+  const shipping = checkbox("Give the shipping back too", "refund_shipping");
+  const to = field("Money goes", "to", {}, { options: [["original", "to where it came from"], ["credit", "onto the customer's store credit"]] });
+  return form({ class: "stack" }, [el("p", null, "Say how many of each came back."), back.map((one) => one.shown), shipping, to], "Take it back", async () => {
+    const wanted = {
+      lines: back.map((one) => one.value()).filter((line) => line.quantity > 0),
+      refund_shipping: shipping.querySelector("input").checked,
+      to: to.control.value,
+    };
+    const made = await once(`return of ${order.order_id}`, wanted, (key) => post(`${path}/returns`, wanted, { as: me, key }));
+    await finish(box, `Taken back. ${money(made.amount, made.currency)} are given back.`, done);
+  }, { nameOf: (id) => lines.find((line) => line.product_id === id)?.name ?? id });
+}
+
+function returnLine({ product_id, name, delivered, returned }) {
+  const most = delivered - returned;
+  const count = field(name, `quantity ${product_id}`, { type: "number", min: "0", max: most, value: 0 }, { hint: `${most} at most` });
+  const restock = checkbox(`${name} can be sold again`, `restock ${product_id}`, { checked: true });
+  return {
+    shown: el("div", { class: "return-line" }, count, restock),
+    value: () => ({ product_id, quantity: Number(count.control.value), restock: restock.querySelector("input").checked }),
+  };
+}

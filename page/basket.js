@@ -1,0 +1,138 @@
+// The basket, where it goes, and placing the order; then its payment, in the same place.
+
+import { once, post } from "./api.js";
+import { field, form } from "./forms.js";
+import { money } from "./format.js";
+import { payPanel } from "./pay.js";
+import { fullName } from "./people.js";
+import { announce, button, el, empty } from "./ui.js";
+
+const KEPT = "orderstream.basket";
+
+/** Quantities by product, kept for this tab; tells "change". */
+export class Basket extends EventTarget {
+  #quantities = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
+  #products = new Map();
+
+  know(products) {
+    for (const product of products) this.#products.set(product.product_id, product);
+    this.#changed();
+  }
+
+  add(id) {
+    this.set(id, (this.#quantities.get(id) ?? 0) + 1);
+  }
+
+  set(id, quantity) {
+    if (quantity > 0) this.#quantities.set(id, quantity);
+    else this.#quantities.delete(id);
+    this.#changed();
+  }
+
+  clear() {
+    this.#quantities.clear();
+    this.#changed();
+  }
+
+  /** What of it is known to be for sale: products with their quantities. */
+  get lines() {
+    return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));
+  }
+
+  nameOf = (id) => this.#products.get(id)?.name ?? id;
+
+  #changed() {
+    sessionStorage.setItem(KEPT, JSON.stringify([...this.#quantities]));
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+/** The panel: basket and address, then what is to be paid. `placed` hears of an order, `reload` shows prices anew. */
+export function basketPanel({ basket, me, signal, placed, reload }) {
+  const panel = el("div", { class: "card basket" });
+  const fillIn = () => panel.replaceChildren(...checkout());
+  fillIn();
+  return panel;
+
+  function checkout() {
+    const lines = el("ul", { class: "basket-lines" });
+    const sum = el("p", { class: "sum" });
+    const delivery = orderForm();
+    const draw = () => drawLines(basket, lines, sum, delivery);
+    basket.addEventListener("change", draw, { signal });
+    draw();
+    return [el("h2", null, "Your basket"), lines, sum, delivery];
+  }
+
+  function orderForm() {
+    const { fields, address } = addressFields(fullName(me));
+    const code = field("Discount code (optional)", "discount_code", { autocomplete: "off", maxlength: "40" });
+    const send = async () => {
+      const body = {
+        lines: basket.lines.map(({ product_id, quantity, price }) => ({ product_id, quantity, price })),
+        address: address(),
+        ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
+      };
+      try {
+        const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
+        basket.clear();
+        showPayment(order);
+        placed();
+      } catch (error) {
+        if (["out-of-stock", "price-changed", "unknown-products"].includes(error.slug)) reload();
+        throw error;
+      }
+    };
+    return form({ class: "stack", "aria-label": "Delivery" }, [fields, code], "Place order", send, { nameOf: basket.nameOf });
+  }
+
+  function showPayment(order) {
+    const title = el("h2", { tabindex: "-1" }, "Order placed");
+    const another = button("Order something else", fillIn, { kind: "quiet" });
+    panel.replaceChildren(title, payPanel({ order, me, signal }), el("div", { class: "row" }, another));
+    title.focus();
+    announce("Order placed. Now pay for it.");
+  }
+}
+
+function drawLines(basket, lines, sum, delivery) {
+  const wanted = basket.lines;
+  delivery.hidden = wanted.length === 0;
+  if (!wanted.length) {
+    lines.replaceChildren();
+    sum.replaceChildren(empty("Nothing in it yet", "Add a product, and it appears here."));
+    return;
+  }
+  const focused = lines.contains(document.activeElement) && document.activeElement.name;
+  lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
+  if (focused) lines.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
+  const currencies = [...new Set(wanted.map((line) => line.currency))];
+  const totals = currencies.map((currency) => money(wanted.filter((line) => line.currency === currency).reduce((total, line) => total + line.price * line.quantity, 0), currency));
+  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "shipping comes on top")), el("strong", null, totals.join(" + ")));
+}
+
+function basketLine(basket, { product_id: id, name, price, currency, quantity, available, backorder }) {
+  const count = el("input", {
+    type: "number", min: "0", max: "10000", step: "1", value: quantity, name: `quantity ${id}`, "aria-label": `Quantity of ${name}`,
+    onchange: () => basket.set(id, Math.max(0, Math.trunc(Number(count.value)) || 0)),
+  });
+  const short = quantity > available && !backorder;
+  return el("li", null,
+    el("span", { class: "basket-name" }, name, short && el("span", { class: "hint short" }, available > 0 ? `only ${available} left` : "sold out")),
+    count,
+    el("span", { class: "number" }, money(price * quantity, currency)),
+    button("✕", () => basket.set(id, 0), { kind: "small quiet", "aria-label": `Remove ${name}` }));
+}
+
+/** The fields of an address, filled in with an example, and what is in them. */
+function addressFields(name) {
+  const rows = [
+    field("Name", "address.name", { value: name, autocomplete: "name" }),
+    field("Street", "address.street", { value: "1 Elm Row", autocomplete: "street-address" }),
+    el("div", { class: "pair" }, field("Postcode", "address.postcode", { value: "1010", autocomplete: "postal-code" }), field("City", "address.city", { value: "Wien", autocomplete: "address-level2" })),
+    field("Country", "address.country", { value: "AT", autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
+  ];
+  const fields = el("fieldset", null, el("legend", null, "Deliver to"), rows);
+  const address = () => Object.fromEntries([...fields.querySelectorAll("input")].map((input) => [input.name.replace("address.", ""), input.value]));
+  return { fields, address };
+}

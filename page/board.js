@@ -1,0 +1,115 @@
+// The board: everybody's open orders by state, a page at a time, and what the staff does with them.
+
+import { get } from "./api.js";
+import { actionButtons } from "./actions.js";
+import { field, form } from "./forms.js";
+import { money, plural, shortId, stateName } from "./format.js";
+import { isStaff, person, STAFF_MEMBER } from "./people.js";
+import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+
+const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
+const PAGE = 20;
+const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "What to do"];
+
+export function show(place, { query, signal }) {
+  const me = isStaff(person()) ? person() : STAFF_MEMBER;
+  const asked = {
+    status: OPEN.includes(query.get("status")) ? query.get("status") : OPEN[0],
+    from: query.get("from") ?? "",
+    to: query.get("to") ?? "",
+    order: query.get("order") === "oldest" ? "oldest" : "newest",
+  };
+  const heading = el("h1", null, "Board");
+  const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
+  place.append(
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, `Everybody's open orders, as ${me} sees them. The laptop's warehouse ships by itself; what is heavy takes it a while.`)),
+    tabs(asked), el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal)), list);
+  showPages(list, asked, me, signal);
+  return heading;
+}
+
+/** The address of the board with something changed: it can be kept, and Back goes back to it. */
+function addressOf(asked) {
+  const said = Object.entries(asked).filter(([name, value]) => value && !(name === "order" && value === "newest"));
+  return `#/board?${new URLSearchParams(said)}`;
+}
+
+function tabs(asked) {
+  const tab = (status) => el("a", { href: addressOf({ ...asked, status }), "aria-current": status === asked.status && "page" }, stateName(status));
+  return el("nav", { class: "tabs", "aria-label": "Status" }, OPEN.map(tab));
+}
+
+function filters(asked) {
+  const from = field("Placed from", "from", { type: "datetime-local", value: localMoment(asked.from) });
+  const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
+  const order = field("First", "order", {}, { options: [["newest", "the newest", asked.order === "newest"], ["oldest", "the oldest", asked.order === "oldest"]] });
+  const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");
+  return form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
+    location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
+  }, { kind: "", also: all ? [all] : [] });
+}
+
+const asUtc = (local) => local && new Date(local).toISOString();
+
+function localMoment(at) {
+  const date = new Date(at);
+  return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
+}
+
+/** What is delivered, cancelled or archived is in no list of the board, but has a number. */
+function finder(list, me, signal) {
+  const id = field("Order number", "order_id", { required: true, autocomplete: "off", spellcheck: "false" });
+  return form({ class: "inline", "aria-label": "Find an order" }, id, "Find", async () => {
+    const order = await get(`/api/orders/${encodeURIComponent(id.control.value.trim())}`, { as: me, signal });
+    list.replaceChildren(el("h2", null, "Found"), table("The order", HEADS, [orderRow(order, me, signal)], { hideCaption: true }));
+    announce(`Found: ${stateName(order.status)}`);
+  }, { kind: "" });
+}
+
+/** Pages forward by cursor, back by the cursors that led here. */
+function showPages(list, asked, me, signal) {
+  const cursors = [null];
+  const turn = () => fill(list, "orders", page);
+  turn();
+
+  async function page() {
+    const cursor = cursors.at(-1);
+    const said = Object.entries({ ...asked, limit: PAGE, cursor }).filter(([, value]) => value);
+    const found = await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
+    const title = el("h2", null, stateName(asked.status));
+    const reload = button("Look again", turn, { kind: "small quiet" });
+    const head = el("div", { class: "card-head" }, title, reload);
+    announce(`${plural(found.items.length, "order")} shown`);
+    if (!found.items.length && cursors.length === 1) return [head, nothing(asked)];
+    const rows = found.items.map((order) => orderRow(order, me, signal));
+    return [head, table(`Orders: ${stateName(asked.status)}, the ${asked.order} first`, HEADS, rows, { hideCaption: true }), turning(found.cursor)];
+  }
+
+  function turning(next) {
+    const back = button("Previous page", () => (cursors.pop(), turn()), { disabled: cursors.length === 1 });
+    const on = button("Next page", () => (cursors.push(next), turn()), { disabled: !next });
+    return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);
+  }
+}
+
+function nothing(asked) {
+  const text = asked.from || asked.to ? "Choose another time or another status." : "Orders appear here as soon as they are in this state. Delivered ones are found by their number.";
+  return empty(`No order is “${stateName(asked.status).toLowerCase()}”`, text);
+}
+
+/** A row that follows its order: after something was done it shows the new state, and what can be done then. */
+function orderRow(order, me, signal) {
+  const shown = el("tr");
+  const draw = (now) => {
+    const done = async () => {
+      draw(await get(`/api/orders/${order.order_id}`, { as: me, signal }));
+      shown.querySelector("button, a")?.focus();
+    };
+    const status = now.archived ? chip("Archived", "over") : stateChip(now.status);
+    const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
+    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), el("span", { class: "id", title: order.customer_id }, shortId(order.customer_id)), { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    shown.replaceChildren(...cells.children);
+  };
+  draw(order);
+  return shown;
+}

@@ -1,0 +1,65 @@
+// One entry of the journal, as the timeline and the tail of the stream show it.
+
+import { bytes, duration, fineTime, units } from "./format.js";
+import { icon } from "./icons.js";
+import { chip, el, facts, storyLink, timeOf } from "./ui.js";
+
+/** What each kind is called, and how far down the chain from the request it stands. */
+export const KINDS = {
+  request: ["Request", 0],
+  record: ["Stream record", 1],
+  delivery: ["Reader", 2],
+  published: ["Event", 2],
+  copied: ["Copies", 3],
+  effect: ["Reaction", 3],
+  failed: ["Failed", 3],
+  parked: ["Parked", 2],
+  chaos: ["Chaos", 0],
+  process: ["Process", 0],
+};
+const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
+const BAD = new Set(["failed", "given up"]);
+
+/** A list item; `linked` names the order too, where entries of many stand together. */
+export function entryItem(entry, { linked = false } = {}) {
+  const [name, depth] = KINDS[entry.kind] ?? [entry.kind, 0];
+  const reason = entry.reason ?? entry.error;
+  return el("li", { class: `entry kind-${entry.kind} depth-${depth} ${isBad(entry) ? "is-bad" : ""}` },
+    el("span", { class: "dot" }, icon(entry.kind)),
+    el("div", { class: "entry-body" },
+      el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, name), " ", entry.text),
+      reason && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
+      el("p", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && storyLink(entry.order_id)),
+      details(entry)));
+}
+
+export function isBad({ kind, outcome, status }) {
+  return kind === "failed" || kind === "parked" || BAD.has(outcome) || status >= 500;
+}
+
+/** What was measured, each as a chip. */
+function measures({ status, ms, units: used, attempt, lag_ms: lag, outcome, records, bytes: size, by }) {
+  return [
+    status && chip(String(status), status < 400 ? "good" : "bad"),
+    outcome && chip(outcome, outcome === "done" ? "good" : outcome === "comes again" ? "waiting" : "bad"),
+    records && chip(`${records} ${records === 1 ? "record" : "records"}`, "plain"),
+    used && chip(unitsText(used), "plain"),
+    ms != null && chip(`took ${duration(ms)}`, "plain"),
+    lag != null && chip(`${duration(lag)} behind`, "plain"),
+    attempt > 1 && chip(`attempt ${attempt}`, "waiting"),
+    size && chip(bytes(size), "plain"),
+    by === "expiry" && chip("by expiry", "waiting"),
+  ];
+}
+
+export function unitsText({ read = 0, write = 0 }) {
+  const parts = [read && `${units(read)} read`, write && `${units(write)} write`].filter(Boolean);
+  return parts.length ? `${parts.join(", ")} units` : "no units";
+}
+
+function details(entry) {
+  const rest = Object.entries(entry).filter(([name, value]) => !SHOWN_ABOVE.has(name) && value != null);
+  if (!rest.length) return null;
+  const shown = (value) => el("code", null, typeof value === "object" ? JSON.stringify(value) : String(value));
+  return el("details", null, el("summary", null, "Details"), facts(...rest.map(([name, value]) => [name.replaceAll("_", " "), shown(value)])));
+}

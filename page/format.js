@@ -1,0 +1,68 @@
+// How amounts, moments, ids and states are written.
+
+const LOCALE = "en-GB";
+const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const FINE_TIME = new Intl.DateTimeFormat(LOCALE, {
+  hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
+});
+const MOMENT = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const NUMBER = new Intl.NumberFormat(LOCALE);
+const UNITS = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 1 });
+
+/** An amount in minor units: 1250 EUR is €12.50. */
+export function money(minor, currency) {
+  const format = new Intl.NumberFormat(LOCALE, { style: "currency", currency });
+  return format.format(minor / 10 ** format.resolvedOptions().maximumFractionDigits);
+}
+
+export const time = (at) => TIME.format(new Date(at));
+export const fineTime = (at) => FINE_TIME.format(new Date(at));
+export const moment = (at) => MOMENT.format(new Date(at));
+export const number = (value) => NUMBER.format(value);
+export const units = (value) => UNITS.format(value);
+export const shortId = (id) => (id.length > 12 ? id.slice(0, 8) : id);
+export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** 35 ms, 2.2 s, 3 min, 400 days: precise enough to compare, short enough to read. */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${UNITS.format(ms / 1000)} s`;
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${NUMBER.format(Math.round(ms / 86_400_000))} days`;
+}
+
+export function bytes(count) {
+  return count < 1024 ? `${count} bytes` : `${UNITS.format(count / 1024)} KiB`;
+}
+
+/** What a state is called, and its tone: waiting, moving, good, bad, or over. */
+const STATES = {
+  PENDING: ["Awaiting payment", "waiting"],
+  PAID: ["Paid", "moving"],
+  FULFILLING: ["Being packed", "moving"],
+  CANCEL_REQUESTED: ["Cancel requested", "waiting"],
+  PARTIALLY_SHIPPED: ["Partly shipped", "moving"],
+  CUT_REQUESTED: ["Rest cancel requested", "waiting"],
+  SHIPPED: ["Shipped", "moving"],
+  DELIVERED: ["Delivered", "good"],
+  PARTIALLY_RETURNED: ["Partly returned", "over"],
+  RETURNED: ["Returned", "over"],
+  CANCELLED: ["Cancelled", "over"],
+  LAPSED: ["Lapsed, never paid", "over"],
+  ARCHIVING: ["On its way to the archive", "over"],
+  REQUESTED: ["Requested", "waiting"],
+  DISPATCHED: ["On its way", "moving"],
+  AUTHORISED: ["Authorised", "waiting"],
+  CAPTURED: ["Captured", "good"],
+  FAILED: ["Failed", "bad"],
+  UNMATCHED: ["Matches no order", "bad"],
+  DISPUTED: ["Disputed", "bad"],
+  REFUNDED: ["Given back", "over"],
+  SENT: ["Sent", "moving"],
+  SUCCEEDED: ["Done", "good"],
+};
+
+export const stateName = (state) => STATES[state]?.[0] ?? capital(String(state).toLowerCase().replaceAll("_", " "));
+export const stateTone = (state) => STATES[state]?.[1] ?? "over";

@@ -1,0 +1,69 @@
+// Forms: fields with labels, sending without doing it twice, and errors next to what they are about.
+
+import { explain, fieldErrors } from "./problems.js";
+import { el } from "./ui.js";
+
+let fields = 0;
+
+/** A label and its control; `name` is the path by which the shop's errors call it. */
+export function field(label, name, attributes = {}, { hint, options } = {}) {
+  const id = `field-${(fields += 1)}`;
+  const described = hint && `${id}-hint`;
+  const control = options
+    ? el("select", { id, name, "aria-describedby": described, ...attributes }, options.map(([value, text, selected]) => el("option", { value, selected }, text)))
+    : el("input", { id, name, type: "text", "aria-describedby": described, ...attributes });
+  const help = hint && el("span", { id: described, class: "hint" }, hint);
+  return Object.assign(el("div", { class: "field" }, el("label", { for: id }, label), control, help), { control });
+}
+
+export function checkbox(label, name, attributes = {}) {
+  return el("label", { class: "check" }, el("input", { type: "checkbox", name, ...attributes }), label);
+}
+
+/** A form that runs `send` with itself. What goes wrong is said at its fields, and above its button. */
+export function form(attributes, children, submitText, send, { nameOf, kind = "primary", also = [] } = {}) {
+  const said = el("div", { class: "form-said", role: "alert" });
+  const go = el("button", { type: "submit", class: `button ${kind}` }, submitText);
+  const made = el("form", attributes, children, said, el("div", { class: "row" }, go, also));
+  made.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (go.getAttribute("aria-disabled") === "true") return;
+    go.setAttribute("aria-disabled", "true");
+    clear(made, said);
+    try {
+      await send(made);
+    } catch (error) {
+      if (error.name !== "AbortError") show(made, said, error, nameOf);
+    } finally {
+      go.removeAttribute("aria-disabled");
+    }
+  });
+  return made;
+}
+
+function clear(made, said) {
+  said.replaceChildren();
+  for (const note of made.querySelectorAll(".field-error")) note.remove();
+  for (const control of made.querySelectorAll("[aria-invalid]")) {
+    control.removeAttribute("aria-invalid");
+    control.removeAttribute("aria-errormessage");
+  }
+}
+
+function show(made, said, error, nameOf) {
+  const astray = fieldErrors(error).filter(({ field: name, why }) => !mark(made, name, why));
+  const list = astray.length > 0 && el("ul", null, astray.map(({ field: name, why }) => el("li", null, `${name}: ${why}`)));
+  said.replaceChildren(el("div", { class: "notice bad" }, el("p", null, explain(error, nameOf)), list || ""));
+  made.querySelector("[aria-invalid]")?.focus();
+}
+
+/** Puts an error at its control; false where the form has none of that name. */
+function mark(made, name, why) {
+  const control = [...made.elements].find((one) => one.name === name);
+  if (!control?.id) return false;
+  const id = `${control.id}-error`;
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-errormessage", id);
+  control.after(el("span", { id, class: "field-error" }, `This ${why}.`));
+  return true;
+}

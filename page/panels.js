@@ -1,0 +1,153 @@
+// Beside the story: what there is by now of an order, each panel looked up anew when something happened.
+
+import { get, post, Problem } from "./api.js";
+import { explain } from "./problems.js";
+import { bytes, capital, money, moment, number, plural } from "./format.js";
+import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
+
+const COPY_TONES = { "in sync": "good", missing: "bad", behind: "waiting", "left over": "bad" };
+
+/** Each panel: what it needs beside the order with all it owns, and how it shows that. */
+const PANELS = [
+  { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies },
+  { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
+  { title: "Parcels", load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
+  { title: "Payments and refunds", load: ({ whole }) => whole && { payments: whole.payments, refunds: whole.refunds }, draw: moneys },
+  { title: "Mails", load: ({ id, signal }) => get(`/local/orders/${id}/mails`, { signal }), draw: mails },
+  { title: "Archive", load: archived, draw: archive },
+];
+
+/** The panels, and `refresh(whole)`, which redraws those whose matter changed. */
+export function sidePanels(id, me, signal) {
+  const made = PANELS.map((panel) => ({ ...panel, place: el("div"), known: undefined }));
+  const element = el("aside", { class: "panels", "aria-label": "What there is by now" },
+    made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
+  const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, whole })));
+  return { element, refresh };
+}
+
+async function renew(panel, about) {
+  try {
+    const found = await panel.load(about);
+    const known = JSON.stringify(found ?? null);
+    if (known === panel.known) return;
+    panel.known = known;
+    panel.place.replaceChildren(...[panel.draw(found, about)].flat(Infinity).filter(Boolean));
+  } catch (error) {
+    if (about.signal.aborted) return;
+    panel.known = undefined;
+    panel.place.replaceChildren(el("p", { class: "notice bad" }, explain(error)));
+  }
+}
+
+const none = (text) => el("p", { class: "hint" }, text);
+const archivedWith = (whole) => whole?.order?.archived;
+
+// Copies ---------------------------------------------------------------------------------------------------------------
+function copies({ in_sync: inSync, checked_at: at, copies: all }) {
+  const apart = all.filter((one) => one.state !== "in sync").length;
+  const sum = inSync ? chip("All in sync", "good") : chip(`${plural(apart, "copy", "copies")} not in sync`, "waiting");
+  const checked = el("span", { class: "hint" }, "checked ", timeOf(at));
+  if (!all.length) return none("It has no copies now.");
+  return [el("p", { class: "row tight" }, sum, checked), el("ul", { class: "plain-list" }, all.map(copy))];
+}
+
+function copy({ type, PK, SK, state, expected, found }) {
+  const compared = state !== "in sync" && [el("h4", null, "As it should be"), json(expected), el("h4", null, "As it is"), json(found)];
+  return el("li", null, el("details", null,
+    el("summary", null, el("span", null, type), " ", chip(state, COPY_TONES[state] ?? "over")),
+    facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)]), compared || ""));
+}
+
+export const json = (value) => el("pre", { tabindex: "0", "aria-label": "JSON" }, value == null ? "nothing" : JSON.stringify(value, null, 2));
+
+// Invoice --------------------------------------------------------------------------------------------------------------
+function invoices(all, { me, whole }) {
+  if (archivedWith(whole)) return none("It lies in the archive with the order.");
+  if (!all?.length) return none("It is written once the order is paid.");
+  return all.map((one) => invoice(one, me));
+}
+
+function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
+  const print = async () => {
+    const { url } = await get(`/api/invoices/${id}/print-link`, { as: me, tries: 3 });
+    window.open(`/api${url}`, "_blank", "noopener");
+  };
+  const shown = (amount) => money(amount, currency);
+  return [
+    facts(
+      ["Number", id],
+      ["Issued", timeOf(at)],
+      ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(line.price * line.quantity)]),
+      ["Shipping", shown(shipping)],
+      ["Discount", discount && `− ${shown(discount.amount)}`],
+      ...taxes.map((tax) => [`Tax in it, ${tax.rate / 100} %`, shown(tax.tax)]),
+      ["Total", el("strong", null, shown(total))]),
+    button("Open to print", print, { kind: "small" }),
+  ];
+}
+
+// Parcels --------------------------------------------------------------------------------------------------------------
+function parcels(there, { whole }) {
+  if (archivedWith(whole)) return none("They lie in the archive with the order.");
+  if (!there?.parcels.length) return none("A parcel is asked for once the order is paid.");
+  const names = Object.fromEntries((whole.order?.lines ?? []).map((line) => [line.product_id, line.name]));
+  const contents = (quantities) => Object.entries(quantities).map(([id, count]) => `${number(count)} × ${names[id] ?? id}`).join(", ");
+  return el("ul", { class: "plain-list" },
+    there.parcels.map((one) => el("li", null,
+      el("p", { class: "row tight" }, stateChip(one.status), el("span", null, contents(one.quantities))),
+      el("p", { class: "hint" }, one.carrier ? `${one.carrier}, ${one.tracking_number}` : "No carrier yet"))),
+    there.returns.map((one) => el("li", null,
+      el("p", { class: "row tight" }, chip("Came back", "over"), el("span", null, contents(one.quantities))),
+      el("p", { class: "hint" }, `${money(one.amount, one.currency)} given back`))));
+}
+
+// Payments and refunds -------------------------------------------------------------------------------------------------
+function moneys(there, { whole }) {
+  if (archivedWith(whole)) return none("They lie in the archive with the order.");
+  if (!there?.payments.length) return none("Nothing is paid yet.");
+  const payment = (one) => el("li", null,
+    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `${one.method === "CARD" ? "Card" : "Credit"}, ${money(one.amount, one.currency)}`)),
+    one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
+  const refund = (one) => el("li", null,
+    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `Refund, ${money(one.amount, one.currency)}, because ${one.why.toLowerCase().replaceAll("_", " ")}`)),
+    one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
+  return el("ul", { class: "plain-list" }, there.payments.map(payment), there.refunds.map(refund));
+}
+
+// Mails ----------------------------------------------------------------------------------------------------------------
+function mails({ items }) {
+  if (!items.length) return none("None was sent yet.");
+  return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
+    el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),
+    el("p", { class: "hint" }, `to ${mail.to}, `, timeOf(mail.at)))));
+}
+
+function openMail({ id, subject, to, at }) {
+  const frame = el("iframe", { src: `/local/mails/${encodeURIComponent(id)}`, title: `Mail: ${subject}`, sandbox: "", loading: "lazy" });
+  dialog(subject, () => [el("p", { class: "hint" }, `To ${to}, `, timeOf(at)), frame], { wide: true });
+}
+
+// Archive --------------------------------------------------------------------------------------------------------------
+async function archived({ id, whole, signal }) {
+  try {
+    return await get(`/local/orders/${id}/archive`, { signal });
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) return { endsAt: whole?.ends_at ?? null };
+    throw error;
+  }
+}
+
+function archive({ endsAt, bucket, key, bytes: size, sha256, stored_at: at, storage_class: storage, items }) {
+  if (endsAt !== undefined) return notArchived(endsAt);
+  const holds = Object.entries(items).map(([type, count]) => `${number(count)} ${type}`).join(", ");
+  return facts(
+    ["Object", copyable(key, "the object's key")], ["Bucket", el("code", null, bucket)], ["Size", bytes(size)],
+    ["SHA-256", el("code", { class: "id" }, sha256)], ["Stored", timeOf(at)], ["Storage", storage && capital(storage.toLowerCase())], ["Holds", holds]);
+}
+
+function notArchived(endsAt) {
+  if (!endsAt) return none("It goes into the archive some time after it is closed: delivered, cancelled or lapsed.");
+  const advance = async () => toast((await post("/local/chaos", { switch: "advance", by: "400d" }, { tries: 1 })).said);
+  return [none(`It goes there on ${moment(endsAt)}.`), button("Let 400 days pass", advance, { kind: "small" })];
+}

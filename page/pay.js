@@ -1,0 +1,47 @@
+// Paying an order at the laptop's provider: with a card that pays, or one that does not.
+
+import { get, once, post } from "./api.js";
+import { money } from "./format.js";
+import { el, facts, fill, storyLink, toast } from "./ui.js";
+import { form } from "./forms.js";
+
+/** What is due, with which card, and then where the story is. */
+export function payPanel({ order, signal, paid = () => {} }) {
+  const panel = el("div", { class: "pay stack" });
+  const story = el("p", null, storyLink(order.order_id, "See its story"));
+  fill(panel, "ways to pay", async () => {
+    const { payment_methods: methods } = await get("/local/shop", { signal });
+    return [amounts(order), payForm(methods), story];
+  });
+  return panel;
+
+  function payForm(methods) {
+    return form({ class: "stack" }, choice(methods), `Pay ${money(order.due, order.currency)}`, async (made) => {
+      const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: new FormData(made).get("method") };
+      const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
+      if (answer.status !== "succeeded") {
+        toast(`The card was declined${answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : ""}. Nothing was taken; try another card.`, "bad");
+        return;
+      }
+      made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow by themselves: watch them in its story."));
+      paid();
+    });
+  }
+}
+
+function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {
+  const shown = (amount) => money(amount, currency);
+  return facts(
+    ["Order", storyLink(id)],
+    ["Shipping", shipping == null ? null : shown(shipping)],
+    [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
+    ["Tax in it", tax && shown(tax.tax)],
+    ["Total", shown(total)],
+    ["To pay", el("strong", null, shown(due))],
+  );
+}
+
+function choice(methods) {
+  const one = ({ id, name }, at) => el("label", { class: "check" }, el("input", { type: "radio", name: "method", value: id, checked: at === 0 }), name);
+  return el("fieldset", null, el("legend", null, "Pay with"), methods.map(one));
+}

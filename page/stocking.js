@@ -1,0 +1,27 @@
+// Six products for an empty shop: cheap and dear, plenty and scarce, and one that may be ordered before it is there.
+
+import { Problem, post } from "./api.js";
+import { STAFF_MEMBER } from "./people.js";
+
+const GOODS = [
+  { product_id: "stoneware-mug", name: "Stoneware mug", price: 1890, stock: 120 },
+  { product_id: "linen-apron", name: "Linen apron", price: 4200, stock: 40 },
+  { product_id: "walnut-bowl", name: "Walnut bowl", price: 5950, stock: 2 },
+  { product_id: "wool-blanket", name: "Wool blanket", price: 8900, stock: 25 },
+  { product_id: "brass-lamp", name: "Brass desk lamp", price: 12900, stock: 15 },
+  { product_id: "oak-stool", name: "Oak stool", price: 14900, stock: 3, backorder: true },
+];
+
+/** Repeatable: what is offered already stays, and each receipt counts once. */
+export async function stockTheShop() {
+  const as = STAFF_MEMBER;
+  for (const { stock, ...product } of GOODS) {
+    try {
+      await post("/api/products", { ...product, currency: "EUR" }, { as });
+    } catch (error) {
+      if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
+    }
+    const key = `first-stock-of-${product.product_id}`;
+    await post(`/api/products/${product.product_id}/receipts`, { quantity: stock }, { as, key });
+  }
+}

@@ -1,0 +1,101 @@
+// The stream: both readers and all queues as they stand now, what failed for good, what happens, and chaos.
+
+import { call } from "./api.js";
+import { chaosSection } from "./chaos.js";
+import { entryItem } from "./entries.js";
+import { failuresSection } from "./failures.js";
+import { duration, number } from "./format.js";
+import { follow } from "./live.js";
+import { chip, el, empty, loading, row, table } from "./ui.js";
+
+const EVERY_MS = 1000;
+const TAIL = 50;
+const READER_HEADS = ["Reader", "State", "Behind", "Waiting", "In flight", "Retrying", "Delivered", "Failed", "Given up", "To fail"];
+const QUEUE_HEADS = ["Queue", "Kind", "Waiting", "In flight", "Delayed", "Dead", "To fail"];
+
+export function show(place, { signal }) {
+  const heading = el("h1", null, "Stream");
+  const readers = table("Readers of the table's stream", heads(READER_HEADS, 2), []);
+  const queues = table("Queues of the reactions", heads(QUEUE_HEADS, 2), []);
+  const processes = el("p", { class: "row tight" });
+  const sum = el("div", { class: "sum-line", role: "status" }, loading("Asking the readers …"));
+  const chaos = chaosSection({ signal });
+  const failures = failuresSection({ signal });
+
+  place.append(
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "One write makes a record; two readers take it from there, and queues carry what follows.")),
+    sum,
+    el("section", { class: "card", "aria-label": "Readers and queues" }, readers, queues, processes),
+    el("div", { class: "stream-columns" }, chaos.element, el("div", { class: "stack" }, failures.element, journal(signal, failures.refresh))));
+
+  poll(signal, (now) => {
+    readers.body.replaceChildren(...now.readers.map(readerRow));
+    queues.body.replaceChildren(...now.queues.map(queueRow));
+    processes.replaceChildren("Processes: ", ...now.processes.map(processChip));
+    const said = inShort(now);
+    if (sum.textContent !== said.text) sum.replaceChildren(chip(said.text, said.tone)); // said again only when it changes
+    chaos.update(now);
+  });
+  return heading;
+}
+
+const heads = (texts, names) => texts.map((text, at) => (at < names ? text : { text, number: true }));
+
+/** Asks each second, unless nobody looks. What cannot be reached is asked again: the page says so above. */
+async function poll(signal, draw) {
+  while (!signal.aborted) {
+    try {
+      if (!document.hidden) draw(await call("GET", "/local/stream", { signal, tries: 1 }));
+    } catch (error) {
+      if (signal.aborted) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+  }
+}
+
+function readerRow(one) {
+  const state = one.stopped ? chip("Stopped", "bad") : one.running ? chip("Running", "good") : chip("Starting", "waiting");
+  return row(one.name, state, { number: duration(one.lag_ms ?? 0) }, ...counts(one, ["waiting", "in_flight", "retrying", "delivered", "failed", "given_up", "fail_next"]));
+}
+
+function queueRow(one) {
+  const kind = one.kind === "foreign" ? "Not ours" : "Reaction";
+  return row(one.name, kind, ...counts(one, ["waiting", "in_flight", "delayed", "dead", "fail_next"]));
+}
+
+const counts = (one, names) => names.map((name) => ({ number: number(one[name] ?? 0) }));
+
+function processChip({ name, running, restarts }) {
+  const again = restarts ? `, started again ${restarts} ×` : "";
+  return chip(`${name}: ${running ? "running" : "down"}${again}`, running ? "good" : "bad");
+}
+
+function inShort({ readers, queues }) {
+  const stopped = readers.filter((one) => one.stopped).map((one) => one.name);
+  if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records wait for it.`, tone: "bad" };
+  const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
+  if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Something failed and comes again", tone: "waiting" };
+  const ours = queues.filter((one) => one.kind !== "foreign");
+  if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };
+  return { text: "All caught up", tone: "good" };
+}
+
+// The journal ----------------------------------------------------------------------------------------------------------
+function journal(signal, onParked) {
+  const list = el("ol", { class: "entries tail", reversed: true });
+  const state = el("span", null, chip("Opening …", "waiting"));
+  const nothing = empty("Nothing has happened since you came", "Place an order in the shop, or make some chaos.");
+  follow({
+    signal,
+    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
+    on: (entries) => {
+      nothing.remove();
+      list.prepend(...entries.slice(-TAIL).reverse().map((entry) => entryItem(entry, { linked: true })));
+      while (list.children.length > TAIL) list.lastChild.remove();
+      if (entries.some((entry) => entry.kind === "parked" || entry.outcome === "given up")) onParked();
+    },
+  });
+  const head = el("div", { class: "card-head" }, el("h2", null, "What happens"), state);
+  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the journal" }, nothing, list);
+  return el("section", { class: "card" }, head, region);
+}

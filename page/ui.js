@@ -1,0 +1,119 @@
+// The parts that every view is built of. Data becomes text nodes and attributes only, never markup.
+
+import { explain } from "./problems.js";
+import { moment, shortId, stateName, stateTone } from "./format.js";
+
+/** An element: attributes by name, `on…` as listeners, what is null or false left out; children are nodes or text. */
+export function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value == null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
+  return node;
+}
+
+export const chip = (text, tone) => el("span", { class: `chip ${tone}` }, text);
+export const stateChip = (state) => chip(stateName(state), stateTone(state));
+export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: at }, shown(at));
+export const storyLink = (id, text = shortId(id)) =>
+  el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === id ? "id" : "id short", title: id }, text);
+
+/** A list of names and values; a pair without a value is left out. */
+export function facts(...pairs) {
+  const there = pairs.filter(([, value]) => value != null && value !== "" && value !== false);
+  return el("dl", { class: "facts" }, there.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
+}
+
+/** A button that cannot be pressed twice: until what it started is done it says so, and keeps the focus. */
+export function button(text, run, { kind = "", ...attributes } = {}) {
+  const made = el("button", { type: "button", class: `button ${kind}`, ...attributes }, text);
+  made.addEventListener("click", () => busy(made, () => run(made)));
+  return made;
+}
+
+export async function busy(control, run) {
+  if (control.getAttribute("aria-disabled") === "true") return;
+  control.setAttribute("aria-disabled", "true");
+  try {
+    await run();
+  } catch (error) {
+    if (error.name !== "AbortError") toast(explain(error), "bad");
+  } finally {
+    control.removeAttribute("aria-disabled");
+  }
+}
+
+/** A table with its caption, in a region of its own that scrolls where it is too wide, by keyboard too. */
+export function table(caption, heads, rows, { hideCaption = false } = {}) {
+  const head = heads.map((one) => el("th", { scope: "col", class: one.number && "number" }, one.text ?? one));
+  const body = el("tbody", null, rows);
+  const made = el("table", null, el("caption", { class: hideCaption && "unseen" }, caption), el("thead", null, el("tr", null, head)), body);
+  return Object.assign(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made), { body });
+}
+
+/** A row: the first cell names it. A cell is a node or text, or {number: text}. */
+export function row(first, ...cells) {
+  const shown = cells.map((cell) => (cell?.number === undefined ? el("td", null, cell) : el("td", { class: "number" }, cell.number)));
+  return el("tr", null, el("th", { scope: "row" }, first), shown);
+}
+
+export const loading = (text) => el("p", { class: "loading" }, text);
+
+export function empty(title, text, ...actions) {
+  return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", null, text), actions);
+}
+
+/** What could not be shown, why, and a way on. */
+export function failure(error, again, ...more) {
+  const retry = again && button("Try again", again);
+  return el("div", { class: "notice bad", role: "alert" }, el("p", null, explain(error)), el("div", { class: "row" }, retry, more));
+}
+
+/** Fills `place` with what `load` comes to; shows that it is loading, or why it failed. */
+export async function fill(place, what, load) {
+  place.replaceChildren(loading(`Loading ${what} …`));
+  try {
+    place.replaceChildren(...[await load()].flat().filter(Boolean));
+  } catch (error) {
+    if (error.name !== "AbortError") place.replaceChildren(failure(error, () => fill(place, what, load)));
+  }
+}
+
+/** Says something to who listens rather than looks. */
+export function announce(text) {
+  document.getElementById("announcer").textContent = text;
+}
+
+/** Something that was done, or was not, said for some seconds. */
+export function toast(text, tone = "good") {
+  const shown = el("p", { class: `toast ${tone}`, role: tone === "bad" ? "alert" : "status" }, text);
+  const over = document.querySelector("dialog[open]") ?? document.body; // what is modal hides all else
+  over.append(shown);
+  setTimeout(() => shown.remove(), tone === "bad" ? 9000 : 5000);
+}
+
+let dialogs = 0;
+
+/** A modal dialog, gone for good when it is closed; the focus goes back to where it was. */
+export function dialog(title, build, { wide = false } = {}) {
+  const titled = `dialog-${(dialogs += 1)}`;
+  const made = el("dialog", { "aria-labelledby": titled, class: wide && "wide" });
+  const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => made.close() }, "✕");
+  made.append(el("div", { class: "dialog-head" }, el("h2", { id: titled }, title), close), el("div", { class: "dialog-body" }, build(made)));
+  made.addEventListener("close", () => made.remove());
+  document.body.append(made);
+  made.showModal();
+  return made;
+}
+
+/** An id that can be copied whole. */
+export function copyable(id, what) {
+  const copy = async () => {
+    await navigator.clipboard.writeText(id);
+    toast(`Copied: ${id}`);
+  };
+  return el("span", { class: "copyable" }, el("code", { class: "id", title: id }, id), button("Copy", copy, { kind: "small quiet", "aria-label": `Copy ${what}` }));
+}
