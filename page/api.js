@@ -81,11 +81,16 @@ function parsed(text) {
 }
 
 async function tokenOf(user, signal) {
+  return (await signedIn(user, signal)).token;
+}
+
+/** A person's token, as long as it lives, and who they are to the shop: {token, customer_id}. */
+export async function signedIn(user, signal) {
   const known = tokens.get(user);
-  if (known && known.until > Date.now()) return known.token;
+  if (known && known.until > Date.now()) return known;
   const made = await post("/local/tokens", { user }, { signal });
-  tokens.set(user, { token: made.token, until: Date.now() + (made.expires_in_seconds - 60) * 1000 });
-  return made.token;
+  tokens.set(user, { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 });
+  return made;
 }
 
 function tell(answers) {

@@ -1,12 +1,11 @@
 // Who acts: the chosen person, kept for this tab, and their being a customer.
 
-import { Problem, post } from "./api.js";
+import { Problem, post, signedIn } from "./api.js";
 import { capital } from "./format.js";
 
 const CHOSEN = "orderstream.person";
 const FULL_NAMES = { alice: "Alice Ash", bob: "Bob Birch" };
 const STAFF = new Set(["staff", "warehouse"]);
-const registered = new Set();
 
 export const STAFF_MEMBER = "staff";
 export const person = () => sessionStorage.getItem(CHOSEN) ?? "alice";
@@ -14,13 +13,14 @@ export const choose = (name) => sessionStorage.setItem(CHOSEN, name);
 export const isStaff = (name) => STAFF.has(name);
 export const fullName = (name) => FULL_NAMES[name] ?? capital(name);
 
-/** Makes a customer of who is none yet; who is one already stays as they are. */
+/** Makes a customer of who is none yet. Remembered by the id that the shop knows them by: after `make reset` all are new. */
 export async function register(name, signal) {
-  if (registered.has(name)) return;
+  const known = `orderstream.registered.${(await signedIn(name, signal)).customer_id}`;
+  if (localStorage.getItem(known)) return;
   try {
     await post("/api/customers", { name: fullName(name) }, { as: name, signal });
   } catch (error) {
     if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
   }
-  registered.add(name);
+  localStorage.setItem(known, "yes");
 }

@@ -75,7 +75,7 @@ function card(product, basket) {
   const add = button("Add to basket", () => {
     basket.add(id);
     announce(`${name} is in the basket`);
-  }, { "aria-label": `Add ${name} to the basket`, disabled: gone });
+  }, { "aria-label": `Add to basket: ${name}`, disabled: gone });
   return el("li", { class: "card product" },
     el("div", { class: `picture tint-${tint(id)}`, "aria-hidden": "true" }, name.charAt(0)),
     el("h3", null, name),

@@ -26,10 +26,8 @@ export function show(place, { id, signal, again }) {
     el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
     el("div", { class: "story-columns" }, story, panels.element));
 
-  const look = async () => {
-    const whole = await lookAt(head, { id, me, signal, again, look });
-    await panels.refresh(whole);
-  };
+  const about = { id, me, signal, again, known: undefined };
+  const look = (about.look = async () => panels.refresh(await lookAt(head, about)));
   const lookSoon = settled(look, signal);
   look();
   read(timeline, { id, signal, state, onNews: lookSoon });
@@ -97,14 +95,14 @@ async function lookAt(head, about) {
   try {
     const whole = await wholeOrder(id, me, signal);
     const known = JSON.stringify(whole.order);
-    if (head.dataset.known !== known) {
-      head.dataset.known = known;
+    if (about.known !== known) {
+      about.known = known;
       head.replaceChildren(...standing(whole.order, about).filter(Boolean));
     }
     return whole;
   } catch (error) {
     if (!signal.aborted) {
-      delete head.dataset.known;
+      about.known = undefined;
       head.replaceChildren(notFound(error, about));
     }
     return null;
