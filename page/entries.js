@@ -29,8 +29,7 @@ export function entryItem(entry, { linked = false } = {}) {
     el("div", { class: "entry-body" },
       el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, name), " ", entry.text),
       reason && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
-      el("p", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && storyLink(entry.order_id)),
-      details(entry)));
+      el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && storyLink(entry.order_id), details(entry))));
 }
 
 export function isBad({ kind, outcome, status }) {

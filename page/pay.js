@@ -2,8 +2,9 @@
 
 import { get, once, post } from "./api.js";
 import { money } from "./format.js";
-import { el, facts, fill, storyLink, toast } from "./ui.js";
+import { el, facts, fill, storyLink } from "./ui.js";
 import { form } from "./forms.js";
+import { Refusal } from "./problems.js";
 
 /** What is due, with which card, and then where the story is. */
 export function payPanel({ order, signal, paid = () => {} }) {
@@ -20,8 +21,8 @@ export function payPanel({ order, signal, paid = () => {} }) {
       const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: new FormData(made).get("method") };
       const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
       if (answer.status !== "succeeded") {
-        toast(`The card was declined${answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : ""}. Nothing was taken; try another card.`, "bad");
-        return;
+        const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
+        throw new Refusal(`The card does not pay${reason}. Nothing was taken; try another card.`);
       }
       made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow by themselves: watch them in its story."));
       paid();

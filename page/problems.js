@@ -24,9 +24,12 @@ const WORDS = {
   "fault": ({ instance }) => `A fault of the shop, which is logged under ${instance}. Try again.`,
 };
 
+/** A no that is not an answer of the API; its message is said as it is. */
+export class Refusal extends Error {}
+
 /** One or two plain sentences. `nameOf` knows products by their ids. */
 export function explain(error, nameOf = (id) => id) {
-  if (error instanceof Unanswered) return error.message;
+  if (error instanceof Unanswered || error instanceof Refusal) return error.message;
   if (!(error instanceof Problem)) {
     console.error(error);
     return `The page stumbled: ${error.message}. Reload it.`;

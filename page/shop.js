@@ -90,7 +90,7 @@ function stock(available, backorder) {
 }
 
 /** One of six tints, always the same for the same product. */
-const tint = (id) => [...id].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 6;
+const tint = (id) => [...id].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 997, 7) % 6;
 
 // My orders ------------------------------------------------------------------------------------------------------------
 function showOrders(place, me, signal) {

@@ -19,7 +19,7 @@ export const chip = (text, tone) => el("span", { class: `chip ${tone}` }, text);
 export const stateChip = (state) => chip(stateName(state), stateTone(state));
 export const timeOf = (at, shown = moment) => el("time", { datetime: at, title: at }, shown(at));
 export const storyLink = (id, text = shortId(id)) =>
-  el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === id ? "id" : "id short", title: id }, text);
+  el("a", { href: `#/orders/${encodeURIComponent(id)}`, class: text === shortId(id) && "id short", title: id }, text);
 
 /** A list of names and values; a pair without a value is left out. */
 export function facts(...pairs) {
@@ -89,6 +89,7 @@ export function announce(text) {
 
 /** Something that was done, or was not, said for some seconds. */
 export function toast(text, tone = "good") {
+  document.querySelector(".toast")?.remove();
   const shown = el("p", { class: `toast ${tone}`, role: tone === "bad" ? "alert" : "status" }, text);
   const over = document.querySelector("dialog[open]") ?? document.body; // what is modal hides all else
   over.append(shown);
