@@ -18,29 +18,22 @@ const BEFORE = { title: "What came before", causes: /^$/ };
 
 /** What a reaction without a named event follows from. */
 const REACTION_TO = { fulfilment: "OrderPaid", archive: "OrderArchiving" };
-const ENDS = new Set(["REMOVE by expiry"]);
 
-/** Takes entries one by one, oldest first, and says to which chapter each belongs. A chapter is opened once and stays. */
-export class Chapters {
-  #chapters = [];
+/** The chapters of a story, in the order of time: [{title, opens, causes, entries}]. `entries` are sorted by time. */
+export function chaptersOf(entries) {
+  const chapters = [];
+  const open = (entry, { title, causes }) => chapters[chapters.push({ title, causes, opens: entry, entries: [] }) - 1];
+  for (const entry of entries) (chapterOf(entry, chapters, open)).entries.push(entry);
+  return chapters;
+}
 
-  /** The chapter of an entry: {number, title, causes, opens}. */
-  of(entry) {
-    if (entry.kind === "request") return this.#open(entry, requestOf(entry));
-    if (entry.kind === "chaos") return this.#open(entry, CHAOS);
-    if (ENDS.has(`${entry.event} by ${entry.by}`)) return this.#find((one) => one.title === EXPIRY.title) ?? this.#open(entry, EXPIRY);
-    const event = eventOf(entry);
-    const causing = event && this.#find((one) => one.causes.test(event));
-    return causing ?? this.#chapters.at(-1) ?? this.#open(entry, BEFORE);
-  }
-
-  #open(entry, { title, causes }) {
-    const chapter = { number: this.#chapters.length + 1, title, causes, opens: entry };
-    this.#chapters.push(chapter);
-    return chapter;
-  }
-
-  #find = (fits) => this.#chapters.findLast(fits);
+function chapterOf(entry, chapters, open) {
+  if (entry.kind === "request") return open(entry, requestOf(entry));
+  if (entry.kind === "chaos") return open(entry, CHAOS);
+  if (entry.event === "REMOVE" && entry.by === "expiry") return chapters.find((one) => one.title === EXPIRY.title) ?? open(entry, EXPIRY);
+  const event = eventOf(entry);
+  const causing = event && chapters.findLast((one) => one.causes.test(event));
+  return causing ?? chapters.at(-1) ?? open(entry, BEFORE);
 }
 
 function requestOf({ route = "", text }) {
@@ -49,7 +42,7 @@ function requestOf({ route = "", text }) {
 
 /** The event that an entry names, or is known to follow from. */
 function eventOf({ kind, event, change, reaction, what, text = "" }) {
-  if (kind === "published") return event;
+  if (kind === "published" || kind === "effect") return event ?? REACTION_TO[reaction];
   if (kind === "copied") return change;
   const named = `${what ?? ""} ${text}`.match(/\b(Order|Payment|Refund|Shipment|Invoice|Dispute)[A-Z][A-Za-z]+/);
   return named?.[0] ?? REACTION_TO[reaction];

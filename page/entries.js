@@ -16,6 +16,7 @@ export const KINDS = {
   parked: ["Parked", 2],
   chaos: ["Chaos", 0],
   process: ["Process", 0],
+  time: ["Clock", 0],
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
 const BAD = new Set(["failed", "given up"]);

@@ -19,7 +19,7 @@ const PANELS = [
 
 /** The panels, and `refresh(whole)`, which redraws those whose matter changed. */
 export function sidePanels(id, me, signal) {
-  const made = PANELS.map((panel) => ({ ...panel, place: el("div"), known: undefined }));
+  const made = PANELS.map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
   const element = el("aside", { class: "panels", "aria-label": "What there is by now" },
     made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
   const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, whole })));

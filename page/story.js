@@ -27,7 +27,10 @@ export function show(place, { id, signal, again }) {
     el("div", { class: "story-columns" }, story, panels.element));
 
   const about = { id, me, signal, again, known: undefined };
-  const look = (about.look = async () => panels.refresh(await lookAt(head, about)));
+  const look = (about.look = async () => {
+    const whole = await lookAt(head, about);
+    if (whole) await panels.refresh(whole);
+  });
   const lookSoon = settled(look, signal);
   look();
   read(timeline, { id, signal, state, onNews: lookSoon });

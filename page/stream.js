@@ -1,6 +1,6 @@
 // The stream: both readers and all queues as they stand now, what failed for good, what happens, and chaos.
 
-import { call } from "./api.js";
+import { call, get } from "./api.js";
 import { chaosSection } from "./chaos.js";
 import { entryItem } from "./entries.js";
 import { failuresSection } from "./failures.js";
@@ -84,9 +84,9 @@ function inShort({ readers, queues }) {
 function journal(signal, onParked) {
   const list = el("ol", { class: "entries tail", reversed: true });
   const state = el("span", null, chip("Opening …", "waiting"));
-  const nothing = empty("Nothing has happened since you came", "Place an order in the shop, or make some chaos.");
-  follow({
-    signal,
+  const nothing = empty("Nothing has happened yet", "Place an order in the shop, or make some chaos.");
+  const tail = ({ last_entry: last }) => follow({
+    after: last == null ? undefined : Math.max(0, last - TAIL), signal,
     onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
     on: (entries) => {
       nothing.remove();
@@ -95,6 +95,7 @@ function journal(signal, onParked) {
       if (entries.some((entry) => entry.kind === "parked" || entry.outcome === "given up")) onParked();
     },
   });
+  get("/local/shop", { signal }).then(tail, () => {});
   const head = el("div", { class: "card-head" }, el("h2", null, "What happens"), state);
   const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the journal" }, nothing, list);
   return el("section", { class: "card" }, head, region);

@@ -1,40 +1,61 @@
 // The timeline of an order: a chapter for each request, with the chain of what followed from it.
 
-import { Chapters } from "./causes.js";
+import { chaptersOf } from "./causes.js";
 import { entryItem, isBad, unitsText } from "./entries.js";
 import { duration, fineTime, plural } from "./format.js";
 import { el, timeOf } from "./ui.js";
 
-/** Grows by entries, oldest first; what is shown stays as it is, so that nobody loses their place. */
+/**
+ * Grows by entries. The functions' logs are read a moment later than the stream, so what comes last may belong before
+ * what is there: the story is sorted anew each time, and only what is new or elsewhere now is moved.
+ */
 export class Timeline {
   element = el("div", { class: "timeline" });
-  #chapters = new Chapters();
-  #shown = new Map();
   last = 0;
+  #entries = [];
+  #items = new Map();
+  #sections = new Map();
 
   add(entries) {
-    const touched = new Set();
     for (const entry of entries) {
       if (entry.id <= this.last) continue;
       this.last = entry.id;
-      const shown = this.#shownOf(this.#chapters.of(entry));
-      shown.entries.push(entry);
-      shown.list.append(entryItem(entry));
-      touched.add(shown);
+      this.#entries.push(entry);
+      this.#items.set(entry.id, entryItem(entry));
     }
-    for (const shown of touched) shown.chain.replaceChildren(...chain(shown.entries));
+    this.#entries.sort((one, other) => one.at.localeCompare(other.at) || one.id - other.id);
+    const chapters = chaptersOf(this.#entries);
+    arrange(this.element, chapters.map((chapter) => this.#section(chapter)));
   }
 
-  #shownOf(chapter) {
-    const known = this.#shown.get(chapter.number);
-    if (known) return known;
-    const titled = `chapter-${chapter.number}`;
-    const shown = { entries: [], list: el("ol", { class: "entries" }), chain: el("ol", { class: "chain", "aria-label": "In short" }) };
-    const head = el("header", { class: "chapter-head" }, el("h3", { id: titled }, chapter.title), timeOf(chapter.opens.at, fineTime));
-    this.element.append(el("section", { class: "card chapter", "aria-labelledby": titled }, head, shown.chain, shown.list));
-    this.#shown.set(chapter.number, shown);
-    return shown;
+  /** The section of a chapter, known by the entry that opens it, with the chapter's entries as they are now. */
+  #section({ title, opens, entries }) {
+    if (!this.#sections.has(opens.id)) this.#sections.set(opens.id, section(title, opens));
+    const shown = this.#sections.get(opens.id);
+    const ids = entries.map((entry) => entry.id).join();
+    if (shown.ids !== ids) {
+      arrange(shown.list, entries.map((entry) => this.#items.get(entry.id)));
+      shown.chain.replaceChildren(...chain(entries));
+      shown.ids = ids;
+    }
+    return shown.element;
   }
+}
+
+function section(title, opens) {
+  const titled = `chapter-${opens.id}`;
+  const list = el("ol", { class: "entries" });
+  const inShort = el("ol", { class: "chain", "aria-label": "In short" });
+  const head = el("header", { class: "chapter-head" }, el("h3", { id: titled }, title), timeOf(opens.at, fineTime));
+  return { list, chain: inShort, element: el("section", { class: "card chapter", "aria-labelledby": titled }, head, inShort, list) };
+}
+
+/** Makes these the children, moving only those that are not where they should be: focus and open details stay. */
+function arrange(parent, wanted) {
+  wanted.forEach((node, at) => {
+    if (parent.children[at] !== node) parent.insertBefore(node, parent.children[at] ?? null);
+  });
+  while (parent.children.length > wanted.length) parent.lastChild.remove();
 }
 
 /** Request → records → readers → events → reactions, each with what it came to so far. */
