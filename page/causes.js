@@ -12,26 +12,36 @@ const REQUESTS = [
   { route: /\/refunds/, title: "Money is given back", causes: /^(RefundRequested|OrderRefunded)/ },
   { route: /\/address$/, title: "The address changes", causes: /^OrderReaddressed/ },
 ];
-const EXPIRY = { title: "Its time is over", causes: /^(OrderLapsed|OrderArchiv)/ };
+const EXPIRY = { title: "Its time is over", causes: /^(OrderLapsed|OrderArchiv|OrderExpired)/ };
 const CHAOS = { title: "Chaos", causes: /^$/ };
 const BEFORE = { title: "What came before", causes: /^$/ };
 
-/** What a reaction without a named event follows from. */
-const REACTION_TO = { fulfilment: "OrderPaid", archive: "OrderArchiving" };
+/** A webhook is named by what it told. */
+const TOLD = {
+  PaymentFailed: "A payment fails", PaymentCaptured: "The order is paid", OrderPaid: "The order is paid",
+  RefundSucceeded: "The money is back", RefundFailed: "A refund fails",
+};
+/** The records whose version is the order's, so that they follow from what made that version. */
+const OF_THE_ORDER = new Set(["Order", "OrderSummary", "OrderLine", "Activity", "TimelineEvent", "Expiry"]);
+const REACTION_TO = { fulfilment: "OrderPaid", archive: "OrderExpired" };
 
-/** The chapters of a story, in the order of time: [{title, opens, causes, entries}]. `entries` are sorted by time. */
+/** When it began: a request is told when it has ended, and its records come while it runs. */
+export const beganAt = ({ kind, at, ms }) => Date.parse(at) - (kind === "request" ? (ms ?? 0) : 0);
+
+/** The chapters of a story: [{title, opens, causes, entries}]. `entries` are sorted by when they began. */
 export function chaptersOf(entries) {
   const chapters = [];
   const open = (entry, { title, causes }) => chapters[chapters.push({ title, causes, opens: entry, entries: [] }) - 1];
-  for (const entry of entries) (chapterOf(entry, chapters, open)).entries.push(entry);
+  const eventOf = eventsOf(entries);
+  for (const entry of entries) chapterOf(entry, eventOf(entry), chapters, open).entries.push(entry);
+  for (const chapter of chapters) chapter.title = chapter.entries.map((entry) => TOLD[entry.event]).find(Boolean) ?? chapter.title;
   return chapters;
 }
 
-function chapterOf(entry, chapters, open) {
+function chapterOf(entry, event, chapters, open) {
   if (entry.kind === "request") return open(entry, requestOf(entry));
   if (entry.kind === "chaos") return open(entry, CHAOS);
-  if (entry.event === "REMOVE" && entry.by === "expiry") return chapters.find((one) => one.title === EXPIRY.title) ?? open(entry, EXPIRY);
-  const event = eventOf(entry);
+  if (entry.event === "REMOVE" && entry.by === "expiry") return chapters.find((one) => one.causes === EXPIRY.causes) ?? open(entry, EXPIRY);
   const causing = event && chapters.findLast((one) => one.causes.test(event));
   return causing ?? chapters.at(-1) ?? open(entry, BEFORE);
 }
@@ -40,10 +50,17 @@ function requestOf({ route = "", text }) {
   return REQUESTS.find((one) => one.route.test(route)) ?? { title: route || text, causes: /^$/ };
 }
 
-/** The event that an entry names, or is known to follow from. */
-function eventOf({ kind, event, change, reaction, what, text = "" }) {
-  if (kind === "published" || kind === "effect") return event ?? REACTION_TO[reaction];
-  if (kind === "copied") return change;
-  const named = `${what ?? ""} ${text}`.match(/\b(Order|Payment|Refund|Shipment|Invoice|Dispute)[A-Z][A-Za-z]+/);
-  return named?.[0] ?? REACTION_TO[reaction];
+/** Tells of an entry which event it is, or follows from. */
+function eventsOf(entries) {
+  const published = entries.filter((entry) => entry.kind === "published");
+  const names = new Map(published.map((entry) => [entry.event_id, entry.event]));
+  const ofVersion = [...names.values()].filter((event) => /^Order[A-Z]/.test(event)); // each version of an order has one event
+  return ({ kind, event, change, reaction, reader, type, version, text = "" }) => {
+    if (kind === "published") return event;
+    if (kind === "copied") return change;
+    if (kind === "record") return OF_THE_ORDER.has(type) ? ofVersion[version - 1] : undefined;
+    if (kind === "effect") return names.get(event) ?? REACTION_TO[reaction];
+    const named = text.match(/\b(Order|Payment|Refund|Shipment|Invoice|Dispute)[A-Z][A-Za-z]+/);
+    return named?.[0] ?? REACTION_TO[reaction ?? reader];
+  };
 }

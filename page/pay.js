@@ -1,7 +1,7 @@
 // Paying an order at the laptop's provider: with a card that pays, or one that does not.
 
 import { get, once, post } from "./api.js";
-import { money } from "./format.js";
+import { capital, money } from "./format.js";
 import { el, facts, fill, storyLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Refusal } from "./problems.js";
@@ -43,6 +43,6 @@ function amounts({ order_id: id, total, shipping, discount, tax, due, currency }
 }
 
 function choice(methods) {
-  const one = ({ id, name }, at) => el("label", { class: "check" }, el("input", { type: "radio", name: "method", value: id, checked: at === 0 }), name);
+  const one = ({ id, name }, at) => el("label", { class: "check" }, el("input", { type: "radio", name: "method", value: id, checked: at === 0 }), capital(name));
   return el("fieldset", null, el("legend", null, "Pay with"), methods.map(one));
 }

@@ -1,8 +1,9 @@
 // The timeline of an order: a chapter for each request, with the chain of what followed from it.
 
-import { chaptersOf } from "./causes.js";
+import { beganAt, chaptersOf } from "./causes.js";
 import { entryItem, isBad, unitsText } from "./entries.js";
 import { duration, fineTime, plural } from "./format.js";
+import { icon } from "./icons.js";
 import { el, timeOf } from "./ui.js";
 
 /**
@@ -14,6 +15,7 @@ export class Timeline {
   last = 0;
   #entries = [];
   #items = new Map();
+  #folds = new Map();
   #sections = new Map();
 
   add(entries) {
@@ -23,18 +25,31 @@ export class Timeline {
       this.#entries.push(entry);
       this.#items.set(entry.id, entryItem(entry));
     }
-    this.#entries.sort((one, other) => one.at.localeCompare(other.at) || one.id - other.id);
+    this.#entries.sort((one, other) => beganAt(one) - beganAt(other) || one.id - other.id);
     const chapters = chaptersOf(this.#entries);
     arrange(this.element, chapters.map((chapter) => this.#section(chapter)));
+  }
+
+  /** One entry, or the line that many stand behind; what was opened stays open when more come. */
+  #item(group) {
+    const [first] = group;
+    if (group.length === 1) return this.#items.get(first.id);
+    if (!this.#folds.has(first.id)) this.#folds.set(first.id, foldedItem(first));
+    const fold = this.#folds.get(first.id);
+    const types = [...new Set(group.map((entry) => entry.type))].sort().join(", ");
+    fold.summary.textContent = `${plural(group.length, "record")} of copies and markers: ${types}`;
+    arrange(fold.list, group.map((entry) => this.#items.get(entry.id)));
+    return fold.element;
   }
 
   /** The section of a chapter, known by the entry that opens it, with the chapter's entries as they are now. */
   #section({ title, opens, entries }) {
     if (!this.#sections.has(opens.id)) this.#sections.set(opens.id, section(title, opens));
     const shown = this.#sections.get(opens.id);
+    shown.title.textContent = title;
     const ids = entries.map((entry) => entry.id).join();
     if (shown.ids !== ids) {
-      arrange(shown.list, entries.map((entry) => this.#items.get(entry.id)));
+      arrange(shown.list, folded(entries).map((group) => this.#item(group)));
       shown.chain.replaceChildren(...chain(entries));
       shown.ids = ids;
     }
@@ -42,12 +57,34 @@ export class Timeline {
   }
 }
 
+/** Runs of records that are only copies and markers stand behind one line: [[entry, …], …]. */
+function folded(entries) {
+  const groups = [];
+  for (const entry of entries) {
+    const before = groups.at(-1);
+    if (before && isByproduct(entry) && isByproduct(before[0])) before.push(entry);
+    else groups.push([entry]);
+  }
+  return groups;
+}
+
+const isByproduct = ({ kind, type, text }) => kind === "record" && (type === "Notification" || text.includes("which is a copy"));
+
+function foldedItem(first) {
+  const summary = el("summary");
+  const list = el("ol", { class: "entries folded" });
+  const body = el("details", null, summary, list);
+  const element = el("li", { class: "entry kind-record depth-1" }, el("span", { class: "dot" }, icon("copied")), el("div", { class: "entry-body" }, body));
+  return { element, summary, list, first };
+}
+
 function section(title, opens) {
   const titled = `chapter-${opens.id}`;
+  const named = el("h3", { id: titled }, title);
   const list = el("ol", { class: "entries" });
   const inShort = el("ol", { class: "chain", "aria-label": "In short" });
-  const head = el("header", { class: "chapter-head" }, el("h3", { id: titled }, title), timeOf(opens.at, fineTime));
-  return { list, chain: inShort, element: el("section", { class: "card chapter", "aria-labelledby": titled }, head, inShort, list) };
+  const head = el("header", { class: "chapter-head" }, named, timeOf(opens.at, fineTime));
+  return { title: named, list, chain: inShort, element: el("section", { class: "card chapter", "aria-labelledby": titled }, head, inShort, list) };
 }
 
 /** Makes these the children, moving only those that are not where they should be: focus and open details stay. */
