@@ -4,7 +4,7 @@ import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
 import { money } from "./format.js";
 import { payPanel } from "./pay.js";
-import { fullName } from "./people.js";
+import { fullName, register } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
 
 const KEPT = "orderstream.basket";
@@ -74,6 +74,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
       };
       try {
+        await register(me, signal); // who only looks need not be a customer
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
         basket.clear();
         showPayment(order);

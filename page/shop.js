@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { Basket, basketPanel } from "./basket.js";
 import { money, number, plural } from "./format.js";
-import { fullName, isStaff, person, register } from "./people.js";
+import { fullName, isStaff, person } from "./people.js";
 import { stockTheShop } from "./stocking.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
 
@@ -35,7 +35,7 @@ export function show(place, { signal }) {
     setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of my orders is a copy, made a moment later
   };
   aside.append(basketPanel({ basket, me, signal, placed, reload }));
-  register(me, signal).then(orders, (error) => signal.aborted || mine.replaceChildren(failure(error)));
+  orders();
   return heading;
 }
 
