@@ -29,7 +29,7 @@ export function entryItem(entry, { linked = false } = {}) {
     el("span", { class: "dot" }, icon(entry.kind)),
     el("div", { class: "entry-body" },
       el("p", { class: "entry-text" }, el("span", { class: "kind-name" }, name), " ", entry.text),
-      reason && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
+      reason && !entry.text.includes(reason) && el("p", { class: "entry-reason" }, `Reason: ${reason}`),
       el("div", { class: "entry-meta" }, timeOf(entry.at, fineTime), measures(entry), linked && entry.order_id && storyLink(entry.order_id), details(entry))));
 }
 

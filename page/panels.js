@@ -116,7 +116,8 @@ function moneys(there, { whole }) {
 }
 
 // Mails ----------------------------------------------------------------------------------------------------------------
-function mails({ items }) {
+function mails({ items }, { whole }) {
+  if (!items.length && archivedWith(whole)) return none("That they were sent is forgotten by now.");
   if (!items.length) return none("None was sent yet.");
   return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
     el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),

@@ -141,7 +141,7 @@ function standing(order, { me, look }) {
   const actions = actionButtons({ order, me, done: look });
   const paid = order.paid > 0 && money(order.paid, currency);
   return [
-    el("div", { class: "row story-state" }, archived ? chip("Archived", "over") : stateChip(status), archived && stateChip(status), el("div", { class: "row actions" }, actions)),
+    el("div", { class: "row story-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
     facts(
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
       ["Given back", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
