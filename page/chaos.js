@@ -63,7 +63,7 @@ export function chaosSection({ signal }) {
   }
 
   function update(now) {
-    stopped = new Set(now.readers.filter((one) => one.stopped).map((one) => one.name));
+    stopped = new Set(now.readers.filter((one) => !one.running).map((one) => one.name));
     drawReader();
   }
 

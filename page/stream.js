@@ -54,7 +54,7 @@ async function poll(signal, draw) {
 }
 
 function readerRow(one) {
-  const state = one.stopped ? chip("Stopped", "bad") : one.running ? chip("Running", "good") : chip("Starting", "waiting");
+  const state = one.running ? chip("Running", "good") : chip("Stopped", "bad");
   return row(one.name, state, { number: duration(one.lag_ms ?? 0) }, ...counts(one, ["waiting", "in_flight", "retrying", "delivered", "failed", "given_up", "fail_next"]));
 }
 
@@ -71,7 +71,7 @@ function processChip({ name, running, restarts }) {
 }
 
 function inShort({ readers, queues }) {
-  const stopped = readers.filter((one) => one.stopped).map((one) => one.name);
+  const stopped = readers.filter((one) => !one.running).map((one) => one.name);
   if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records wait for it.`, tone: "bad" };
   const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
   if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Something failed and comes again", tone: "waiting" };
