@@ -23,6 +23,7 @@ from typing import Any
 
 from local.engine import TTL_ATTRIBUTE, Engine
 
+LONGEST = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 MARK_REMOVALS = f"""
@@ -44,11 +45,14 @@ MARK_REMOVALS = f"""
 
 
 def duration(text: str) -> timedelta:
-    """Read "400d", "90m", "2w" (s, m, h, d, w). Raises ValueError."""
+    """Read "400d", "90m", "2w" (s, m, h, d, w), up to a hundred years. Raises ValueError."""
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
         raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
+    length = timedelta(**{UNITS[found[2]]: int(found[1])})
+    if length > LONGEST:
+        raise ValueError(f"{text!r} is longer than a hundred years")
+    return length
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, lapse: Callable[[datetime], object]) -> int:

@@ -68,7 +68,7 @@ class Looks:
 
     def _compared(self, place: tuple[str, str], into: Any, copy: Any, image: Image | None) -> Shown:
         found = into.read(image) if image else None
-        state = "missing" if found is None else "in sync" if found == copy else "behind"
+        state = "missing" if found is None else "behind" if derived.differ(found, copy) else "in sync"
         shown = {"type": into.type, "PK": place[0], "SK": place[1], "state": state}
         return shown | {"expected": asdict(copy), "found": asdict(found) if found else None}
 

@@ -184,13 +184,12 @@ class Page:
 
     # what a laptop adds -----------------------------------------------------------------------------------------------
     def _shop(self, _: Asked) -> Given:
-        stack, shop = self._running.stack, self._running
+        shop = self._running
         return Given(
             {
                 "api_url": shop.api_url,
                 "provider_url": shop.provider_url,
                 "table_name": shop.table_name,
-                "region": stack.outputs.get("Region"),
                 "users": list(USERS),
                 "readers": [poller.reader for poller in self._keeper.readers],
                 "reactions": [queue.name for queue in self._queues.all.values() if queue.function],

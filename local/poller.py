@@ -231,7 +231,7 @@ class Poller(threading.Thread):
             orders.setdefault(_order_in(record.event), []).append(record)
         for order_id, records in orders.items():
             failed = [record for record in records if record.sequence_number in again]
-            lag = time.time() - min(record.created_at for record in records)
+            lag = time.time() - min(record.polled_at for record in records)
             self._journal.note(
                 "delivery",
                 f"{self.reader} took {_counted(len(records) - len(failed))}"
@@ -286,7 +286,6 @@ def _record_told(event: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "kind": "record",
         "text": f"{what}, which is a copy" if row and row.kind in ("snapshot", "log") else what,
-        "at": float(change["ApproximateCreationDateTime"]),
         "once": f"record {change['SequenceNumber']}",
         "order_id": _order_in(event),
         "event": event["eventName"],

@@ -153,7 +153,7 @@ def following(change: Change) -> Following:
         return Following((), (), ())
     before = {} if change.before is None else copies_of(t.BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
-    put = tuple(pair for place, pair in after.items() if place not in before or _differ(before[place][1], pair[1]))
+    put = tuple(pair for place, pair in after.items() if place not in before or differ(before[place][1], pair[1]))
     later = change.version if change.after is not None else change.version + 1  # than the newest copy of what is gone
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
@@ -170,5 +170,6 @@ def ended_by(change: Change) -> tuple[Row[Any], ...]:
     return ENDED_BY.get(change.row, ()) if change.after is not None else ()
 
 
-def _differ(one: Any, two: Any) -> bool:
+def differ(one: Any, two: Any) -> bool:
+    """Whether two copies of the same differ; a copy that a change leaves as it was keeps its older version."""
     return bool(replace(one, version=two.version) != two)

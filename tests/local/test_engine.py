@@ -299,6 +299,13 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         clock.duration(text)
 
 
+def test_who_looks_ahead_more_than_a_hundred_years_is_refused() -> None:
+    assert clock.duration("36525d") == timedelta(days=36_525)
+    for text in ("36526d", "999999w"):
+        with pytest.raises(ValueError, match="longer than a hundred years"):
+            clock.duration(text)
+
+
 def test_each_table_of_a_test_is_new_and_empty(new_table: Callable[[], str], engine: Engine) -> None:
     first, second = new_table(), new_table()
     put(engine, first, "something")

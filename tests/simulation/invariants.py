@@ -166,7 +166,7 @@ def snapshots_are_what_their_primaries_say(world: World, book: Book) -> Iterator
         found = BY_TYPE[image["type"]["S"]].read(image)
         if copy is None:
             yield f"{place} is a copy of nothing"
-        elif derived._differ(copy, found):
+        elif derived.differ(copy, found):
             yield f"{place} is {found}, and should be {copy}"
     yield from (f"{place} is missing" for place in expected)
 

@@ -1,0 +1,81 @@
+"""A shop in processes of its own, for the tests that look at it from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from local import process
+from local.running import PROJECT, Running, find
+
+START = (sys.executable, "-m", "local")
+READY_SECONDS = 60
+
+
+class Laptop:
+    """A shop under `state`, started and killed like a person would."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.ports = {f"--{name}port": str(process.free_port()) for name in ("", "provider-", "page-")}
+        self.up: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Run `up` and wait until it is ready; the seconds that took."""
+        began = time.monotonic()
+        with (self.state.parent / "up.log").open("ab") as log:
+            self.up = subprocess.Popen(
+                [*START, "--state", str(self.state), "up", *(word for pair in self.ports.items() for word in pair)],
+                cwd=PROJECT,
+                stdout=log,
+                stderr=log,
+            )
+        while not find(self.state):
+            assert self.up.poll() is None, self.log()
+            assert time.monotonic() - began < READY_SECONDS, self.log()
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    @property
+    def page_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['--page-port']}"
+
+    def shop(self) -> Running:
+        running = find(self.state)
+        assert running is not None
+        return running
+
+    def stop(self) -> None:
+        """Ctrl-C."""
+        assert self.up is not None
+        self.up.send_signal(signal.SIGINT)
+        assert self.up.wait(30) == 0, self.log()
+
+    def kill(self) -> None:
+        """kill -9 for everything: the runner, the engine, the local AWS and its functions."""
+        assert self.up is not None
+        ids = [process.running(self.state / part) for part in ("engine", "aws")]
+        self.up.kill()
+        for id in ids:
+            with suppress(ProcessLookupError):
+                os.killpg(id or 0, signal.SIGKILL)
+        self.up.wait()
+
+    def log(self) -> str:
+        return (self.state.parent / "up.log").read_text()[-5000:]
+
+
+@pytest.fixture(scope="session")
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    running = Laptop(tmp_path_factory.mktemp("laptop") / "state")
+    try:
+        print(f"ready after {running.start():.1f} s")
+        yield running
+    finally:
+        running.kill()

@@ -1,0 +1,284 @@
+"""What the page is answered by the running shop, and what its switches break, seen from outside."""
+
+import json
+import time
+import urllib.parse
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from typing import Any, TypeVar
+
+import pytest
+import urllib3
+
+from local.demo import ADDRESS, Shoppers
+from tests.laptop.conftest import Laptop
+
+pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+T = TypeVar("T")
+PATIENCE_SECONDS = 40
+JSON = {"Content-Type": "application/json"}
+
+
+class Browser:
+    """Asks the page's server as a browser does."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.pool = urllib3.PoolManager(retries=False, timeout=60)
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        data = None if body is None else json.dumps(body)
+        sent = (JSON if body is not None else {}) | {name.replace("_", "-"): text for name, text in headers.items()}
+        answer = self.pool.request(method, self.url + path, body=data, headers=sent)
+        kind = answer.headers["Content-Type"]
+        return answer.status, answer.json() if "json" in kind else answer.data.decode()
+
+    @contextmanager
+    def following(self, query: str, **headers: str) -> Iterator[Iterator[dict[str, Any]]]:
+        """The entries that are pushed."""
+        address = urllib.parse.urlsplit(self.url)
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE_SECONDS)) as connection:
+            sent = {name.replace("_", "-"): text for name, text in headers.items()}
+            connection.request("GET", f"/local/events{query}", headers=sent)
+            answer = connection.getresponse()
+            assert answer.headers["Content-Type"] == "text/event-stream"
+            yield (json.loads(line[6:]) for line in iter(answer.readline, b"") if line.startswith(b"data: "))
+
+    def get(self, path: str) -> Any:
+        status, body = self.ask("GET", path)
+        assert status == 200, body
+        return body
+
+    def throw(self, switch: str, **body: Any) -> Any:
+        status, said = self.ask("POST", "/local/chaos", {"switch": switch, **body})
+        assert status == 200, said
+        return said
+
+    def story(self, order_id: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.get(f"/local/orders/{order_id}/story")["entries"]
+        return entries
+
+    def reader(self, name: str) -> Any:
+        return {reader["name"]: reader for reader in self.get("/local/stream")["readers"]}[name]
+
+
+@pytest.fixture
+def browser(laptop: Laptop) -> Browser:
+    return Browser(laptop.page_url)
+
+
+@pytest.fixture
+def people(laptop: Laptop) -> Shoppers:
+    return Shoppers(laptop.shop())
+
+
+@pytest.fixture
+def order(people: Shoppers) -> Any:
+    return people.place(people.stocked(5), quantity=1)
+
+
+def eventually(look: Callable[[], T]) -> T:
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not (seen := look()):
+        assert time.monotonic() < give_up, "it did not come"
+        time.sleep(0.1)
+    return seen
+
+
+def of_kind(entries: list[dict[str, Any]], kind: str, **wanted: Any) -> list[dict[str, Any]]:
+    return [one for one in entries if one["kind"] == kind and wanted.items() <= one.items()]
+
+
+def delivered(people: Shoppers, order: Any) -> Callable[[], bool]:
+    return lambda: people.alice.get(f"/orders/{order['order_id']}")["status"] == "DELIVERED"
+
+
+# looking --------------------------------------------------------------------------------------------------------------
+def test_an_orders_story_is_told_from_its_write_to_its_archive(browser: Browser, people: Shoppers, order: Any) -> None:
+    id = order["order_id"]
+    people.pay(order)
+    eventually(delivered(people, order))
+    eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4)
+    story = browser.story(id)
+    [written] = of_kind(story, "request", route="POST /orders")
+    assert written["status"] == 201
+    assert written["units"] == {"read": 3.0, "write": 5.0}
+    assert of_kind(story, "record", event="INSERT", type="Order", version="1")
+    for reader in ("copies", "relay"):
+        assert of_kind(story, "delivery", reader=reader, attempt=1, outcome="done")
+    assert of_kind(story, "published", event="OrderPaid")
+    [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
+    assert fulfilled["lag_ms"] >= 0
+    assert [one["id"] for one in story] == sorted({one["id"] for one in story})
+
+    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
+    types = {copy["type"] for copy in browser.get(f"/local/orders/{id}/copies")["copies"]}
+    assert types == {"OrderSummary", "OrderLine", "TimelineEvent"}
+    mails = browser.get(f"/local/orders/{id}/mails")["items"]
+    assert len(mails) == 4
+    assert "<" in browser.get(f"/local/mails/{mails[0]['id']}")
+    assert browser.ask("GET", f"/local/orders/{id}/archive")[0] == 404
+
+    assert browser.throw("advance", by="400d")["expired"] > 0
+    eventually(lambda: of_kind(browser.story(id), "effect", reaction="archive"))
+    archived = browser.get(f"/local/orders/{id}/archive")
+    assert archived["items"] == {
+        "Invoice": 1,
+        "Order": 1,
+        "OrderLine": 1,
+        "Payment": 1,
+        "Shipment": 1,
+        "TimelineEvent": 5,
+    }
+    assert archived["key"].startswith(f"orders/{id}/")
+    assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
+
+
+def test_entries_are_pushed_as_they_happen(browser: Browser, people: Shoppers) -> None:
+    last = browser.get("/local/shop")["last_entry"]
+    with browser.following(f"?after={last}") as pushed:
+        order = people.place(people.stocked(1), quantity=1)
+        entry = next(one for one in pushed if one["order_id"] == order["order_id"] and one["kind"] == "published")
+    with browser.following("", Last_Event_ID=str(entry["id"] - 1)) as pushed:
+        assert next(pushed) == entry
+    with browser.following(f"?after={last}&order={order['order_id']}") as pushed:
+        assert next(pushed)["order_id"] == order["order_id"]
+
+
+def test_the_api_is_handed_on_as_it_is(browser: Browser, people: Shoppers) -> None:
+    product = people.stocked(3)
+    assert browser.get(f"/api/products/{product}")["product_id"] == product
+    assert browser.ask("GET", "/api/orders") == (401, {"message": "Unauthorized"})
+    token = browser.ask("POST", "/local/tokens", {"user": "alice"})[1]["token"]
+    line = {"product_id": product, "quantity": 4}
+    body = {"lines": [line], "address": ADDRESS}
+    asked = {"Authorization": f"Bearer {token}", "Idempotency_Key": uuid.uuid4().hex}
+    status, said = browser.ask("POST", "/api/orders", body, **asked)
+    assert (status, said["short"]) == (409, {product: 3})
+    line["quantity"] = 1
+    assert browser.ask("POST", "/api/orders", body, **asked)[0] == 201
+    again = browser.pool.request(
+        "POST",
+        f"{browser.url}/api/orders",
+        body=json.dumps(body),
+        headers={"Authorization": asked["Authorization"], "Idempotency-Key": asked["Idempotency_Key"], **JSON},
+    )
+    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
+
+
+# guarding -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("path", ["/", "/local/shop", "/local/events", "/api/docs"])
+def test_a_foreign_name_that_leads_here_is_refused(browser: Browser, path: str) -> None:
+    assert browser.ask("GET", path, Host="shop.example.com")[0] == 403
+
+
+def test_no_form_of_another_page_can_throw_a_switch(browser: Browser) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        status, said = browser.ask("POST", "/local/chaos", {"switch": "poison"}, Content_Type=kind)
+        assert (status, said["errors"][0]["field"]) == (400, "body")
+
+
+@pytest.mark.parametrize("path", ["/../README.md", "/%2e%2e/README.md", "/..%2fREADME.md", "/%2fetc/passwd", "/none"])
+def test_only_files_of_the_page_are_served(browser: Browser, path: str) -> None:
+    assert browser.ask("GET", path)[0] == 404
+
+
+def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> None:
+    answer = browser.pool.request("GET", f"{browser.url}/")
+    assert answer.status == 200
+    assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/local/chaos", {}, "switch"),
+        ("/local/chaos", {"switch": "fail", "of": "copies", "times": 0}, "times"),
+        ("/local/chaos", {"switch": "fail", "of": "copies", "times": "3"}, "times"),
+        ("/local/chaos", {"switch": "fail", "of": "warehouse", "times": 1}, "of"),
+        ("/local/chaos", {"switch": "reader", "name": "nobody", "running": False}, "name"),
+        ("/local/chaos", {"switch": "reader", "name": "copies", "running": 0}, "running"),
+        ("/local/chaos", {"switch": "advance", "by": "soon"}, "by"),
+        ("/local/chaos", {"switch": "advance", "by": "999999w"}, "by"),
+        ("/local/chaos", {"switch": "kill", "process": "1"}, "process"),
+        ("/local/tokens", {"user": "../x"}, "user"),
+        ("/local/tokens", {}, "user"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
+    status, said = browser.ask("POST", path, body)
+    assert (status, said["errors"][0]["field"]) == (400, field)
+
+
+# breaking -------------------------------------------------------------------------------------------------------------
+def test_deliveries_that_fail_come_again_and_have_their_effect_once(
+    browser: Browser, people: Shoppers, order: Any
+) -> None:
+    id = order["order_id"]
+    browser.throw("fail", of="fulfilment", times=2)
+    browser.throw("fail", of="relay", times=1)
+    people.pay(order)
+    eventually(delivered(people, order))
+    eventually(lambda: of_kind(browser.story(id), "effect", reaction="fulfilment"))
+    story = browser.story(id)
+    assert [one["attempt"] for one in of_kind(story, "failed", reaction="fulfilment")] == [1, 2]
+    [fulfilled] = of_kind(story, "effect", reaction="fulfilment")
+    assert fulfilled["attempt"] == 3
+    eventually(lambda: browser.reader("relay")["failed"] >= 1)
+
+
+def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser: Browser) -> None:
+    id = browser.throw("poison")["order_id"]
+    eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == {"copies", "relay"})
+    mine = [one for one in browser.get("/local/failures?limit=2")["items"] if one["kind"] == "parked"]
+    assert {one["reader"] for one in mine} == {"copies", "relay"}
+    for one in mine:
+        assert one["reason"].startswith("UnknownSchema")
+        kept = browser.get(f"/local/failures/{urllib.parse.quote(one['key'], safe='')}")
+        assert kept["record"]["dynamodb"]["NewImage"]["order_id"] == {"S": id}
+    page = browser.get("/local/failures?limit=1")
+    after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
+    assert page["items"][0]["key"] != after["items"][0]["key"]
+
+
+def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: Shoppers) -> None:
+    browser.throw("reader", name="copies", running=False)
+    order = people.place(people.stocked(1), quantity=1)
+    copies = f"/local/orders/{order['order_id']}/copies"
+    eventually(lambda: browser.reader("copies")["waiting"])
+    assert not browser.reader("copies")["running"]
+    assert {copy["state"] for copy in browser.get(copies)["copies"]} == {"missing"}
+    browser.throw("reader", name="copies", running=True)
+    eventually(lambda: browser.get(copies)["in_sync"])
+
+
+@pytest.mark.parametrize("name", ["dynamodb", "aws"])
+def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
+    browser: Browser, people: Shoppers, name: str
+) -> None:
+    def restarts() -> int:
+        processes = {one["name"]: one for one in browser.get("/local/stream")["processes"]}
+        return int(processes[name]["restarts"]) if processes[name]["running"] else 0
+
+    before = restarts()
+    order = people.place(people.stocked(1), quantity=1)
+    people.pay(order)
+    browser.throw("kill", process=name)
+    eventually(lambda: browser.ask("GET", "/local/stream")[0] == 200 and restarts() == before + 1)
+
+    def arrived() -> bool:
+        answer = people.alice.call("GET", f"/orders/{order['order_id']}")
+        return bool(answer.status == 200 and answer.body["status"] == "DELIVERED")
+
+    eventually(lambda: not_refused(arrived))
+
+
+def not_refused(look: Callable[[], bool]) -> bool:
+    """What is there by now; nothing while the shop comes back."""
+    try:
+        return look()
+    except (OSError, RuntimeError, urllib3.exceptions.HTTPError):
+        return False

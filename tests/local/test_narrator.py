@@ -1,0 +1,88 @@
+"""What the functions log, as the journal tells it: from real lines of a real life of an order."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from functions import wiring
+from functions.api.handler import app
+from local.journal import Entry
+from local.narrator import Terminal, entries_of
+from tests.shopfloor import Shopfloor
+
+assert app.known, "its import gives the log its form"
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    return text
+
+
+def told(log: io.StringIO) -> list[dict[str, Any]]:
+    return [entry for line in log.getvalue().splitlines() for entry in entries_of({"message": line})]
+
+
+def test_every_step_of_an_order_is_told_with_its_order(floor: Shopfloor, log: io.StringIO) -> None:
+    floor.open_shop()
+    order_id = floor.place()
+    floor.pay(order_id)
+    floor.settle()
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle()
+    floor.wait(days=400)
+    floor.settle()
+    entries = told(log)
+    mine = [(entry["kind"], entry["text"].partition(" ")[0]) for entry in entries if entry.get("order_id") == order_id]
+    for step in (
+        ("copied", "the"),
+        ("published", "OrderPaid"),
+        ("effect", "invoice"),
+        ("effect", "mail"),
+        ("effect", "archived"),
+    ):
+        assert step in mine
+    effects = [entry for entry in entries if entry["kind"] == "effect" and entry.get("order_id")]
+    assert all(entry["attempt"] == 1 and entry["lag_ms"] >= 0 and entry["units"]["write"] for entry in effects)
+
+
+def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: Shopfloor, log: io.StringIO) -> None:
+    record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
+    wiring.failing("copies")(TimeoutError("Ann Ash"), record)
+    body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
+    message = {"messageId": "m", "body": body, "attributes": {"ApproximateReceiveCount": "3"}}
+    wiring.failing("fulfilment")(TimeoutError("Ann Ash"), message)
+    wiring.parking("failures", "notifications")({"messageId": "m", "body": "{"}, "NotReadable: Ann Ash")
+    assert "Ash" not in log.getvalue()
+    shown = [(entry["text"], entry["order_id"], entry.get("attempt")) for entry in told(log)]
+    assert shown == [
+        ("copies failed: TimeoutError", "o-1", None),
+        ("fulfilment failed: TimeoutError", "o-2", 3),
+        ("notifications put a record aside: NotReadable", None, 1),
+    ]
+
+
+@pytest.mark.parametrize("line", ["", "{}", "[]", '{"message": "request"}', "START RequestId: 1", '{"message": "x"}'])
+def test_lines_of_others_are_passed_over(line: str) -> None:
+    assert entries_of({"message": line}) == []
+
+
+def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+    def entry(kind: str, text: str, **more: Any) -> Entry:
+        return {"at": "2026-03-01T12:00:00.000Z", "kind": kind, "order_id": None, "text": text, **more}
+
+    terminal = Terminal()
+    terminal.show(entry("chaos", "before it is open"))
+    terminal.silent = False
+    terminal.show(entry("record", "INSERT Order"))
+    terminal.show(entry("delivery", "relay took 1 record", outcome="done"))
+    terminal.show(entry("delivery", "relay took 0 records", outcome="failed", ms=7))
+    terminal.show(entry("request", "POST /orders → 201"))
+    terminal.show(entry("request", "POST /orders → 201"))
+    lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["delivery relay took 0 records 7 ms", "request POST /orders → 201"]
