@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop simulate mutants outage check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage check synth deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -39,6 +39,12 @@ test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 
 laptop: installed ## run the whole shop in processes of its own: demo, burst of orders, kill -9
 	$(python) -m pytest -m laptop -s tests/laptop $(ARGS)
+
+browser: installed ## look at the page as a person does, in the Chromium of this machine
+	$(python) -m pytest -m browser -s tests/browser $(ARGS)
+
+picture: installed ## take the README's picture of the page anew
+	$(python) -m pytest -m browser -s tests/browser -k all_the_way --picture docs/story.png $(ARGS)
 
 simulate: installed ## run the shop under many seeds with faults everywhere; SEEDS=1-5000, or SEED=42 for one's story
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(ARGS)

@@ -170,7 +170,7 @@ The shop is open. Look at it: {page_url}
   API        {running.api_url}
   its docs   {running.api_url}/docs
   payments   {running.provider_url}   (a provider that answers)
-  people     alice (customer), staff, warehouse; any other name is one more customer
+  people     alice, bob (customers), staff, warehouse; any other name is one more customer
 
 A first order, in another terminal:
 

@@ -10,7 +10,7 @@ from local.aws import LocalAws
 from local.deploy import Stack
 
 # Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
-USERS: dict[str, tuple[str, ...]] = {"alice": (), "staff": ("staff",), "warehouse": ("warehouse",)}
+USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 PASSWORD = "Local-only-1-password"  # guards nothing: whoever reaches the local AWS may make users
 

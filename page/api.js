@@ -84,13 +84,14 @@ async function tokenOf(user, signal) {
   return (await signedIn(user, signal)).token;
 }
 
-/** A person's token, as long as it lives, and who they are to the shop: {token, customer_id}. */
+/** A person's token, as long as it lives, and who they are to the shop: {token, registered}. */
 export async function signedIn(user, signal) {
   const known = tokens.get(user);
   if (known && known.until > Date.now()) return known;
   const made = await post("/local/tokens", { user }, { signal });
-  tokens.set(user, { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 });
-  return made;
+  const kept = { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 };
+  tokens.set(user, kept);
+  return kept;
 }
 
 function tell(answers) {

@@ -13,14 +13,14 @@ export const choose = (name) => sessionStorage.setItem(CHOSEN, name);
 export const isStaff = (name) => STAFF.has(name);
 export const fullName = (name) => FULL_NAMES[name] ?? capital(name);
 
-/** Makes a customer of who is none yet. Remembered by the id that the shop knows them by: after `make reset` all are new. */
+/** Makes a customer of who is none yet. */
 export async function register(name, signal) {
-  const known = `orderstream.registered.${(await signedIn(name, signal)).customer_id}`;
-  if (localStorage.getItem(known)) return;
+  const me = await signedIn(name, signal);
+  if (me.registered) return;
   try {
     await post("/api/customers", { name: fullName(name) }, { as: name, signal });
   } catch (error) {
     if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
   }
-  localStorage.setItem(known, "yes");
+  me.registered = true;
 }

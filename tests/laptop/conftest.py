@@ -21,8 +21,8 @@ READY_SECONDS = 60
 class Laptop:
     """A shop under `state`, started and killed like a person would."""
 
-    def __init__(self, state: Path) -> None:
-        self.state = state
+    def __init__(self, state: Path, *arguments: str) -> None:
+        self.state, self.arguments = state, arguments
         self.ports = {f"--{name}port": str(process.free_port()) for name in ("", "provider-", "page-")}
         self.up: subprocess.Popen[bytes] | None = None
 
@@ -31,7 +31,14 @@ class Laptop:
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
             self.up = subprocess.Popen(
-                [*START, "--state", str(self.state), "up", *(word for pair in self.ports.items() for word in pair)],
+                [
+                    *START,
+                    "--state",
+                    str(self.state),
+                    "up",
+                    *(word for pair in self.ports.items() for word in pair),
+                    *self.arguments,
+                ],
                 cwd=PROJECT,
                 stdout=log,
                 stderr=log,

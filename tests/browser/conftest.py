@@ -1,0 +1,89 @@
+"""The page of a running shop, in the Chromium of this machine. Whoever looks at it is the warehouse too."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from local.running import PROJECT
+from tests.laptop.conftest import Laptop
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
+PATIENCE_MS = 20_000
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--picture", type=Path, help="where to keep a picture of an order's story")
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    running = Laptop(tmp_path_factory.mktemp("browser") / "state", "--no-warehouse")
+    try:
+        print(f"ready after {running.start():.1f} s")
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    program = next((path for path in map(shutil.which, NAMES) if path), None)
+    if program is None:
+        pytest.exit("No Chromium is installed here. On Debian and Ubuntu: apt-get install chromium", returncode=4)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Seen:
+    """What a browser did behind the page: errors in its console, and what it asked of whom."""
+
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        def logged(message: ConsoleMessage) -> None:
+            if message.type == "error":
+                self.errors.append(f"{message.text} at {message.location.get('url')}")
+
+        def asked(request: Request) -> None:
+            self.requests.append(f"{request.method} {request.url}")
+
+        page.on("console", logged)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", asked)
+
+
+@dataclass
+class Tab:
+    """A tab with the page of the shop."""
+
+    page: Page
+    url: str
+    seen: Seen
+
+    def open(self, view: str) -> None:
+        self.page.goto(f"{self.url}/#/{view}")
+        self.page.locator("h1").wait_for()
+
+
+@pytest.fixture
+def tab(shop: Laptop, chromium: Browser) -> Iterator[Tab]:
+    """A tab of its own; the page must leave no error in its console, and ask nobody but its own origin."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    seen = Seen()
+    seen.watch(page)
+    yield Tab(page, shop.page_url, seen)
+    context.close()
+    assert seen.errors == []
+    assert [one for one in seen.requests if not one.split()[1].startswith((f"{shop.page_url}/", "data:"))] == []
