@@ -28,7 +28,7 @@ from local.journal import Journal
 from local.keeper import Keeper
 from local.looks import Gone, Looks
 from local.queues import Queues
-from local.running import PROJECT, Running
+from local.running import PROJECT, TOKEN_SECONDS, Running
 
 FILES = PROJECT / "page"
 POLICY = (
@@ -107,6 +107,7 @@ class Page:
         self._queues = Queues(running.aws, running.stack)
         self._chaos = Chaos(running, keeper, self._queues, journal)
         self._looks = Looks(running, self._queues)
+        self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
         self._routes: list[tuple[str, re.Pattern[str], Callable[[Asked], Given]]] = [
             (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
@@ -203,9 +204,9 @@ class Page:
         user = asked.said.get("user")
         if not isinstance(user, str) or not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", user):
             raise Wrong("user", "is a short name in lower case")
-        token = users.token(self._running.aws, self._running.stack, user)
+        token = self._tokens.setdefault(user, self._running.token(user))()
         is_customer = Api(self._running.api_url, lambda: token).call("GET", "/customers/me").status == HTTPStatus.OK
-        return Given({"user": user, "token": token, "registered": is_customer, "expires_in_seconds": 3600})
+        return Given({"user": user, "token": token, "registered": is_customer, "expires_in_seconds": TOKEN_SECONDS})
 
     def _pay(self, asked: Asked) -> Given:
         said = asked.said
@@ -292,6 +293,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
 
     def _answer(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)

@@ -20,7 +20,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.model.table import BY_TYPE
+from functions.model.table import BY_TYPE, ORDER
 from local.aws import ACCOUNT, LocalAws
 from local.deploy import Stack
 from local.engine import REGION, Engine
@@ -239,6 +239,7 @@ class Poller(threading.Thread):
                 order_id=order_id,
                 reader=self.reader,
                 records=len(records),
+                version=next((it for record in records if (it := _version_of_order(record.event))), None),
                 attempt=action.attempt,
                 lag_ms=round(lag * 1000),
                 ms=round(milliseconds),
@@ -305,6 +306,13 @@ def _order_in(event: Mapping[str, Any]) -> str | None:
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     order_id: str | None = image.get("order_id", {}).get("S")
     return order_id
+
+
+def _version_of_order(event: Mapping[str, Any]) -> str | None:
+    """The version that an order got, where a record tells of an order."""
+    image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
+    version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
+    return version
 
 
 def _come_again(action: Invoke, outcome: Outcome) -> set[str]:

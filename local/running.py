@@ -22,6 +22,8 @@ PROJECT = Path(__file__).parent.parent
 STATE = PROJECT / ".local"
 STACK_NAME = "orderstream-dev"
 READY = "ready.json"
+TOKEN_SECONDS = 1800
+"""How long a token is given again: half of its life."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,11 @@ class Running:
 
     def api(self, user: str | None = None) -> Api:
         """The API as that user calls it; a token is renewed before it ends."""
-        return Api(self.api_url, _renewed(self.aws, self.stack, user) if user else None)
+        return Api(self.api_url, self.token(user) if user else None)
+
+    def token(self, user: str) -> Callable[[], str]:
+        """A function that gives this user's token, which lives for half an hour at least."""
+        return _renewed(self.aws, self.stack, user)
 
 
 def find(state: Path = STATE) -> Running | None:
@@ -71,12 +77,11 @@ def _ready(state: Path) -> dict[str, Any] | None:
 
 
 def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:
-    """A function that gives this user's token, a new one every half hour."""
     kept: dict[str, Any] = {}
 
     def token() -> str:
         if kept.get("until", 0) < time.monotonic():
-            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + 1800)
+            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + TOKEN_SECONDS)
         return str(kept["token"])
 
     return token

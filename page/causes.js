@@ -58,6 +58,7 @@ function eventsOf(entries) {
   return ({ kind, event, change, reaction, reader, type, version, text = "" }) => {
     if (kind === "published") return event;
     if (kind === "copied") return change;
+    if (kind === "delivery" && version) return ofVersion[version - 1];
     if (kind === "record") return OF_THE_ORDER.has(type) && event !== "REMOVE" ? ofVersion[version - 1] : undefined;
     if (kind === "effect") return names.get(event) ?? REACTION_TO[reaction];
     const named = text.match(/\b(Order|Payment|Refund|Shipment|Invoice|Dispute)[A-Z][A-Za-z]+/);

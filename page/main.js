@@ -1,17 +1,16 @@
 // Opens the view that the address names, and keeps the frame around it: who you are, where you are, who answers.
 
 import { get, reach } from "./api.js";
+import * as board from "./board.js";
 import { choose, person } from "./people.js";
-import { dialog, el, failure } from "./ui.js";
+import { dialog, el } from "./ui.js";
 import { field, form } from "./forms.js";
 import { capital } from "./format.js";
+import * as shop from "./shop.js";
+import * as story from "./story.js";
+import * as stream from "./stream.js";
 
-const VIEWS = {
-  shop: () => import("./shop.js"),
-  orders: () => import("./story.js"),
-  board: () => import("./board.js"),
-  stream: () => import("./stream.js"),
-};
+const VIEWS = { shop, orders: story, board, stream };
 const USERS = ["alice", "bob", "staff", "warehouse"];
 const SOMEBODY_ELSE = "…";
 
@@ -27,9 +26,9 @@ function address() {
   return { view: VIEWS[view] && (view !== "orders" || rest) ? view : "shop", id: decodeURIComponent(rest ?? ""), query: new URLSearchParams(query) };
 }
 
-async function show() {
+function show() {
   open.abort(new DOMException("another view was opened", "AbortError"));
-  const here = (open = new AbortController());
+  open = new AbortController();
   const { view, id, query } = address();
   for (const link of document.querySelectorAll(".top nav a")) {
     if (link.hash === `#/${view}`) link.setAttribute("aria-current", "page");
@@ -37,18 +36,12 @@ async function show() {
   }
   const place = el("div", { class: `view ${view}-view` });
   main.replaceChildren(place);
-  try {
-    const module = await VIEWS[view]();
-    if (here.signal.aborted) return;
-    const heading = module.show(place, { id, query, signal: here.signal, again: show });
-    document.title = `${heading.textContent} – Orderstream`;
-    heading.tabIndex = -1;
-    if (opened > 0) heading.focus({ preventScroll: true });
-    if (opened > 0) scrollTo(0, 0);
-    opened += 1;
-  } catch (error) {
-    if (!here.signal.aborted) place.replaceChildren(failure(error, show));
-  }
+  const heading = VIEWS[view].show(place, { id, query, signal: open.signal, again: show });
+  document.title = `${heading.textContent} – Orderstream`;
+  heading.tabIndex = -1;
+  if (opened > 0) heading.focus({ preventScroll: true });
+  if (opened > 0) scrollTo(0, 0);
+  opened += 1;
 }
 
 function offerPeople(users) {
@@ -64,7 +57,7 @@ function askName(users) {
       choose(name.control.value);
       box.close();
       offerPeople(users);
-      await show();
+      show();
     }),
   );
 }
@@ -72,7 +65,7 @@ function askName(users) {
 function start() {
   let users = USERS;
   offerPeople(users);
-  get("/local/shop").then((shop) => offerPeople((users = shop.users)));
+  get("/local/shop").then((found) => offerPeople((users = found.users)));
   who.addEventListener("change", () => {
     if (who.value === SOMEBODY_ELSE) {
       who.value = person();
