@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
+import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -288,6 +289,10 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, page: Page, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.page = page
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a browser that went away is no error
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
