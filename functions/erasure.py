@@ -10,14 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from functions import objects, wiring
 from functions.environment import Erasure, current
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.entities import ArchivedOrder, ErasedCustomer
 from functions.model.events import PERSONAL
 from functions.schedules import Run
-from functions.shop.erasure import being_erased, finish, orders_of, rewritten, without_address
+from functions.shop.erasure import being_erased, finish, found_more, orders_of, rewritten, without_address
 from functions.shop.shop import Shop
 
 EMPTY = {"S": ""}
@@ -38,7 +38,11 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     clean = not run.failed
 
     def erased(customer: ErasedCustomer) -> bool:
-        return erase(shop, environment.archive_bucket, customer) and clean and finish(shop, customer, now)
+        found = erase(shop, environment.archive_bucket, customer)
+        if "taken" in found:
+            found_more(shop, customer, now)
+            return False
+        return "kept" not in found and clean and finish(shop, customer, now)
 
     finished = run.each(waiting, erased, lambda customer: customer.customer_id)
     wiring.log.info("erased", extra={"waiting": len(waiting), "finished": finished})
@@ -46,31 +50,37 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     return {"waiting": len(waiting), "finished": finished}
 
 
-def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> bool:
-    """Take what can be taken from a customer's orders. Whether that was all."""
-    orders = [erased_order(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id)]
-    return all(orders)
+Address = Literal["none", "taken", "kept"]
+"""What was found in an order. `kept`: it is needed still, or on its way to the archive."""
 
 
-def erased_order(shop: Shop, bucket: str, order_id: str) -> bool:
-    """Take the address from an order, wherever it lies. False while it needs it, or is on its way to the archive."""
-    order = without_address(shop, order_id)
-    if isinstance(order, Order):
-        return order.address is None and order.status != "ARCHIVING"
-    if order is not None:
-        _rewrite(shop, bucket, order)
-    return True
+def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[Address]:
+    """Take what can be taken from a customer's orders. What was found in them."""
+    return {address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id)}
 
 
-def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> None:
-    """Put an archived order's object anew without its address, have the stub name that, and remove the one before."""
+def address_in(shop: Shop, bucket: str, order_id: str) -> Address:
+    """Take the address from an order, wherever it lies."""
+    order, taken = without_address(shop, order_id)
+    if isinstance(order, ArchivedOrder):
+        taken = _rewrite(shop, bucket, order)
+    elif order and (order.address or order.status == "ARCHIVING"):
+        return "kept"
+    return "taken" if taken else "none"
+
+
+def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
+    """Put an archived order's object anew without its address, have the stub name that, and remove the one before.
+    Whether there was one."""
     key = stub.object_key
     whole = json.loads(objects.get(bucket, key))
-    if any(image.pop("address", None) for image in whole["items"] if image["type"]["S"] == "Order"):
+    addresses = [image.pop("address", None) for image in whole["items"] if image["type"]["S"] == "Order"]
+    if any(addresses):
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
         body = objects.put_once(bucket, key, objects.as_json(whole), "application/json")
         rewritten(shop, stub, key, hashlib.sha256(body).hexdigest())
     objects.remove_others(bucket, f"orders/{stub.order_id}/", key)
+    return any(addresses)
 
 
 # the failure store ----------------------------------------------------------------------------------------------------

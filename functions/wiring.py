@@ -15,6 +15,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
@@ -90,16 +91,20 @@ def _provider(url: str, key: str) -> HttpProvider:
 def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
     """A function that keeps a record with the reason why it can never be handled: `parked/{reader}/{hash}.json`.
 
-    The name is made of the record, so a record that comes again is kept once.
+    The name is made of the record, so a record that comes again is kept once: as it was kept first, or as an erasure
+    has left it since.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:
         text = json.dumps(record, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         body = json.dumps({"reader": reader, "reason": reason, "record": record}).encode()
-        client("s3").put_object(
-            Bucket=bucket, Key=f"parked/{reader}/{digest}.json", Body=body, ContentType="application/json"
-        )
+        key = f"parked/{reader}/{digest}.json"
+        try:
+            client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*")
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "PreconditionFailed":
+                raise
         told = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
         log.error("parked", extra=told | _whereabouts(record))
 

@@ -63,7 +63,8 @@ class Customer:
 
 @entity
 class ErasedCustomer:
-    """What stays of a customer who asked to be forgotten. ERASING until nothing of theirs is left anywhere."""
+    """What stays of a customer who asked to be forgotten. ERASING until nothing of theirs is left anywhere; meanwhile
+    `updated_at` is when the last of it was found."""
 
     customer_id: str
     status: ErasureStatus

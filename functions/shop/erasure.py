@@ -2,7 +2,8 @@
 
 1. The profile becomes an ErasedCustomer, which nobody can be addressed by; e-mail claim and settings go in the same
 transaction. 2. Addresses leave the customer's orders as these close: an order that is on its way still needs one. The
-orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its way any more is it all done.
+orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its way any more is it all done: what
+is taken from an order is in the stream record of that, and a reader may give that up days later.
 
 Invoices keep the name and address they were issued with: the law wants them kept. Ids stay, and lead nowhere.
 """
@@ -21,8 +22,9 @@ from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EMAIL_CLAIM, ERASED_
 from functions.shop.shop import Caller, Shop, decided_again
 
 SETTLES = timedelta(days=14)
-"""After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost: an
-alarm has brought somebody by then. As long as dead letters wait."""
+"""After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost,
+and what a reader gave up is in the failure store: an alarm has brought somebody by then. As long as dead letters
+wait."""
 
 
 def forget(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
@@ -65,16 +67,16 @@ def orders_of(shop: Shop, customer_id: str) -> Iterator[str]:
     return (summary.order_id for summary in shop.table.every(A14, customer_id=customer_id))
 
 
-def without_address(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
-    """Take the address from an order, if it is closed. Returns the order as it is then. Repeatable."""
+def without_address(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
+    """Take the address from an order, if it is closed. The order as it is then, and whether it had one. Repeatable."""
 
-    def attempt() -> Order | ArchivedOrder | None:
+    def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
         order = shop.table.get(A12, order_id=order_id)
         if not isinstance(order, Order) or order.address is None or order.status not in CLOSED:
-            return order
+            return order, False
         after = replace(moved(order, "erase", shop.instant()), address=None)
         shop.table.write(change(ORDER, order, after))
-        return after
+        return after, True
 
     return decided_again(shop, attempt)
 
@@ -85,9 +87,15 @@ def rewritten(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> 
     shop.table.write(change(ARCHIVED_ORDER, stub, after))
 
 
+def found_more(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
+    """Note that something of a customer was there until now: traces of it may come as long again. Raises Changed."""
+    after = replace(erased, updated_at=instant(now), version=erased.version + 1)
+    shop.table.write(change(ERASED_CUSTOMER, erased, after))
+
+
 def finish(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
     """Note that nothing is left of a customer; False while something may still come. Raises Changed."""
-    if instant(now - SETTLES) < erased.erased_at:
+    if instant(now - SETTLES) < erased.updated_at:
         return False
     done = replace(erased, status="ERASED", updated_at=shop.instant(), version=erased.version + 1)
     shop.table.write(change(ERASED_CUSTOMER, erased, done))

@@ -165,6 +165,8 @@ def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloo
         floor.ship(those[person]["packed"])
         floor.deliver(those[person]["packed"])
     floor.settle()
+    assert run(floor) == {"waiting": 10, "finished": 0}, "their addresses were there until now"
+    floor.settle()
     floor.ahead += SETTLES + timedelta(hours=1)
     assert run(floor) == {"waiting": 10, "finished": 10}
     floor.settle()
@@ -272,14 +274,44 @@ def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while
         floor.ship(those[person]["packed"])
         floor.deliver(those[person]["packed"])
     floor.settle()
-    floor.ahead += SETTLES + timedelta(hours=1)
     for key in unreadable:
         with pytest.raises(NotAll, match=f"{len(unreadable) - int(key)} failed"):
             run(floor)
         floor.settle()
         assert found(floor) == {}
         wiring.client("s3").delete_object(Bucket="failures", Key=key)
+    floor.ahead += SETTLES + timedelta(hours=1)
     assert run(floor) == {"waiting": 2, "finished": 2}
+
+
+def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(floor: Shopfloor) -> None:
+    """The record of the very write that takes an address holds it, as what was there before."""
+    ann = PEOPLE[0]
+    live(floor, ann)
+    late = place(floor, ann, "late")
+    floor.settle()
+    forget(floor.shop, ann, ann.id)
+    floor.settle()
+    floor.ahead += SETTLES + timedelta(hours=1)
+    ending.cancel_order(floor.shop, STAFF, late)
+    run(floor)
+    give_up(floor, [one for one in floor.records() if late in str(one["dynamodb"]["Keys"])])
+    assert any("failures" in place for places in found(floor).values() for place in places)
+    run(floor)
+    assert not any("failures" in place for places in found(floor).values() for place in places)
+
+
+def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(floor: Shopfloor) -> None:
+    ann = PEOPLE[0]
+    live(floor, ann)
+    forget(floor.shop, ann, ann.id)
+    spoiled = copy.deepcopy([one for one in floor.seen if "NewImage" in one["dynamodb"]])
+    for record in spoiled:
+        record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
+    READERS["copies"].handler({"Records": spoiled}, None)
+    run(floor)
+    READERS["copies"].handler({"Records": spoiled}, None)
+    assert not any("failures" in place for places in found(floor).values() for place in places)
 
 
 def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +321,7 @@ def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, m
         forget(floor.shop, person, person.id)
     walk = erasure.erase
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> bool:
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.Address]:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
         return walk(shop, archive_bucket, customer)

@@ -173,8 +173,9 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     for worker in WORKERS.values():
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
     forget(shop, ANN, ANN.id)
-    floor.ahead += timedelta(days=15)
-    assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": 1}
+    for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
+        floor.ahead += timedelta(days=15)
+        assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
 
     for module in MODULES:
         assert asked[module], f"{module} had nothing to do"
