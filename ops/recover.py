@@ -194,12 +194,13 @@ def _noted(shop: Shop, order: Order) -> Noted:
 
 def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
     """Every change of an order, the last first. What is not logged follows from what is: it is a way of so many steps
-    through the table of states, from the state before to the state after."""
+    through the table of states, from the state before to the state after. When it came to its own the order says."""
     way: list[tuple[str, str]] = [("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")]
     if 1 in logged:
         way = [(logged[1].event, logged[1].status)]
-    for version in sorted({*(known for known in logged if known > 1), order.version} - {1}):
-        status = logged[version].status if version in logged else order.status
+    known = {order.reached: order.status, order.version: order.status}
+    known |= {version: entry.status for version, entry in logged.items()}
+    for version, status in sorted(known.items()):
         found = _way(way[-1][1], status, version - len(way))
         if found is None:
             raise Permanent(f"order {order.order_id} has no way of {version} versions to {status}")
@@ -208,8 +209,9 @@ def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
             way[-1] = (logged[version].event, status)
     at = order.updated_at
     for version in range(order.version, 0, -1):
-        known = logged.get(version)
-        at = order.placed_at if version == 1 else known.at if known else noted.get(version, at)
+        entry = logged.get(version)
+        at = order.came_at if version == order.reached else noted.get(version, at)
+        at = order.placed_at if version == 1 else entry.at if entry else at
         yield _past(order, version, at, *way[version - 1])
 
 
@@ -235,13 +237,8 @@ def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Ch
 # events ---------------------------------------------------------------------------------------------------------------
 def _reached(shop: Shop, order: Order) -> Change:
     """The change by which an order came to its present state; what it has been through since leaves that as it is."""
-    last = None
-    for change in _history(order, _logged(shop, order), {}):
-        if change.after.status != order.status:
-            break
-        last = change
-    assert last is not None, "an order has a state"
-    return last
+    history = _history(order, _logged(shop, order), {})
+    return next(change for change in history if change.version == order.reached)
 
 
 def _ended(shop: Shop, order: Order) -> Iterator[Change]:

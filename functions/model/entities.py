@@ -225,7 +225,9 @@ class Order:
 
     `total` is the goods less the discount, and shipping. `tax_rate`: in hundredths of a percent, contained in all
     prices. `paid`: the money taken for it, `refunded`: what of that is given back, or about to be; `owed`: what is to
-    be besides, and cannot be while the customer's bank disputes the payment it came with.
+    be besides, and cannot be while the customer's bank disputes the payment it came with. `reached`: the version
+    at which it came to its status, and `reached_at` when, where something has changed since: so its state alone tells
+    of that change as it was told then.
     """
 
     order_id: str
@@ -247,7 +249,14 @@ class Order:
     shipping_refunded: bool = False
     parcels: int = 0
     delivered_at: Instant | None = None
+    reached: int = 1
+    reached_at: Instant | None = None
     version: int = 1
+
+    @property
+    def came_at(self) -> Instant:
+        """When it came to its status."""
+        return self.reached_at or self.updated_at
 
     @property
     def shipped(self) -> int:

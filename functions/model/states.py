@@ -124,8 +124,10 @@ REFUND_TRANSITIONS = (
 
 def moved(order: Order, command: OrderCommand, at: Instant) -> Order:
     """The order after a command; raises WrongState where the table forbids it."""
-    status = _after("order", order.status, command, ORDER_TRANSITIONS)
-    return replace(order, status=cast(OrderStatus, status), updated_at=at, version=order.version + 1)
+    status = cast(OrderStatus, _after("order", order.status, command, ORDER_TRANSITIONS))
+    version = order.version + 1
+    reached, reached_at = (order.reached, order.came_at) if status == order.status else (version, None)
+    return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
 
 def moved_shipment(shipment: Shipment, command: ShipmentCommand, at: Instant) -> Shipment:

@@ -145,6 +145,15 @@ PAIRS = [
 ]
 
 
+def test_an_order_says_when_it_came_to_its_status_whatever_has_changed_since() -> None:
+    paid = states.moved(order(version=4, status="PENDING"), "pay", moment(5))
+    assert (paid.reached, paid.came_at, paid.reached_at) == (5, moment(5), None)
+    later = states.moved(states.moved(paid, "readdress", moment(6)), "refund", moment(7))
+    assert (later.version, later.reached, later.came_at) == (7, 5, moment(5))
+    packed = states.moved(later, "fulfil", moment(8))
+    assert (packed.reached, packed.came_at, packed.reached_at) == (8, moment(8), None)
+
+
 @pytest.mark.parametrize(
     ("machine", "status", "command"),
     PAIRS,
@@ -159,7 +168,9 @@ def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, c
         assert (refusal.value.what, refusal.value.state, refusal.value.command) == (machine.of, status, command)
     else:
         after = machine.moved(before, command, moment(5))
-        assert after == machine.made(status=expected, version=5, updated_at=moment(5))
+        came = {"reached": 5} if status != expected else {"reached_at": before.updated_at}
+        told = came if machine.of == "order" else {}
+        assert after == machine.made(status=expected, version=5, updated_at=moment(5), **told)
     assert before == machine.made(status=status, version=4), "what was read is left as it was"
 
 
