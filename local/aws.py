@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class LocalAws:
         files = {self.directory / MAILS / f"{mail['Timestamp']:.6f}-{mail['MessageId']}.json": mail for mail in mails}
         new = {file: mail for file, mail in files.items() if not file.exists()}
         for file, mail in new.items():
-            (whole := file.with_suffix(f".{os.getpid()}")).write_text(json.dumps(mail))
+            (whole := file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")).write_text(json.dumps(mail))
             whole.rename(file)
         return list(new.values())
 

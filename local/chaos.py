@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER
@@ -39,6 +40,7 @@ class Chaos:
         self._running, self._keeper, self._queues, self._journal = running, keeper, queues, journal
         self._lambda = boto3.client("lambda", **running.aws.access)
         self._stopping = threading.Event()
+        self._wishing = threading.Lock()
         self._failing: dict[str, threading.Thread] = {}
         self.fail_next: dict[str, int] = {}
         self._switches: Mapping[str, Callable[[Mapping[str, Any]], Said]] = {
@@ -82,33 +84,57 @@ class Chaos:
         return {"said": f"The next {times} deliveries of {name} fail."}
 
     def _fail_queue(self, queue: Queue, times: int) -> None:
-        self.fail_next[queue.name] = times
-        thread = self._failing.get(queue.name)
-        if thread is None or not thread.is_alive():
-            thread = threading.Thread(target=self._take_away, args=(queue,), name=f"fail {queue.name}", daemon=True)
-            self._failing[queue.name] = thread
-            thread.start()
+        with self._wishing:
+            self.fail_next[queue.name] = times
+            if queue.name not in self._failing:
+                thread = threading.Thread(target=self._take_away, args=(queue,), name=f"fail {queue.name}", daemon=True)
+                self._failing[queue.name] = thread
+                thread.start()
 
     def _take_away(self, queue: Queue) -> None:
-        """Take its messages instead of its worker and do nothing with them: to the queue, deliveries that failed."""
-        self._work(queue, enabled=False)
-        try:
-            while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
-                if message := self._queues.receive(queue, COMES_AGAIN_SECONDS):
-                    self.fail_next[queue.name] -= 1
-                    attempt = int(message["Attributes"]["ApproximateReceiveCount"])
-                    about = event_in(message)
-                    self._journal.note(
-                        "failed",
-                        f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",
-                        order_id=about.get("data", {}).get("order_id"),
-                        reaction=queue.name,
-                        error="made to fail",
-                        attempt=attempt,
-                    )
-        finally:
-            self.fail_next[queue.name] = 0
-            self._work(queue, enabled=True)
+        """Take its messages instead of its worker, as many as are wished, and let it work again."""
+        is_over = False
+        while not is_over:
+            self._fail_messages(queue)
+            try:
+                self._work(queue, enabled=True)
+            except (ClientError, BotoCoreError):  # it is away: back again it has the worker on, or we see to that
+                self._stopping.wait(1)
+                is_over = self._stopping.is_set()
+                continue
+            with self._wishing:  # a wish from now on starts a thread of its own
+                is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
+                if is_over:
+                    del self._failing[queue.name]
+
+    def _fail_messages(self, queue: Queue) -> None:
+        """Receive messages and do nothing with them: to the queue, deliveries that failed."""
+        off_since: int | None = None
+        while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
+            try:
+                restarts = self._keeper.restarts["aws"]
+                if off_since != restarts:  # the local AWS comes back with the worker on
+                    self._work(queue, enabled=False)
+                    off_since = restarts
+                message = self._queues.receive(queue, COMES_AGAIN_SECONDS)
+            except (ClientError, BotoCoreError):
+                self._stopping.wait(1)
+                continue
+            if message:
+                self._note_failed(queue, message)
+
+    def _note_failed(self, queue: Queue, message: Mapping[str, Any]) -> None:
+        with self._wishing:
+            self.fail_next[queue.name] -= 1
+        about = event_in(message)
+        self._journal.note(
+            "failed",
+            f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",
+            order_id=about.get("data", {}).get("order_id"),
+            reaction=queue.name,
+            error="made to fail",
+            attempt=int(message["Attributes"]["ApproximateReceiveCount"]),
+        )
 
     def _work(self, queue: Queue, *, enabled: bool) -> None:
         """Switch the mapping from a queue to its function on or off."""
@@ -155,4 +181,4 @@ class Chaos:
         if name not in NAMES:
             raise Wrong("process", f"is one of {', '.join(NAMES)}")
         self._keeper.kill(name)
-        return {"said": f"{NAMES[name].capitalize()} was killed; it is started again by itself."}
+        return {"said": f"{NAMES[name].replace('the', 'The', 1)} was killed; it is started again by itself."}

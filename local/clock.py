@@ -133,5 +133,5 @@ def keep_expiring(engine: Engine, stop: threading.Event, every_seconds: float = 
     while not stop.wait(every_seconds):
         try:
             engine.expire()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException, ValueError, RuntimeError):
             continue

@@ -23,7 +23,10 @@ NAMES = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
 class Keeper(threading.Thread):
-    """`start_readers` starts the pollers; they are stopped with the keeper. `readers`: those that run now."""
+    """`start_readers` starts the pollers; they are stopped with the keeper. `readers`: those that run now.
+
+    `reader_names`: of all there are, also while they are being started again.
+    """
 
     def __init__(
         self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[Poller]], journal: Journal
@@ -35,6 +38,7 @@ class Keeper(threading.Thread):
         self._restart = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
         self.restarts: Counter[str] = Counter()
         self.readers = start_readers()
+        self.reader_names = [poller.reader for poller in self.readers]
 
     def stop(self) -> None:
         self._stopping.set()
@@ -64,13 +68,15 @@ class Keeper(threading.Thread):
             for name in self._directories:
                 if not self.runs(name):
                     self._bring_back(name)
+            if not self.readers:
+                self._resume()
 
     def _bring_back(self, name: str) -> None:
         began = time.monotonic()
         self._journal.note("process", f"{NAMES[name]} has died: starting it again")
         try:
             self._restart[name]()
-        except process.ProcessFailed as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, the next look tries again
             self._journal.note("process", f"{NAMES[name]} does not start: {error}")
             return
         self.restarts[name] += 1
@@ -82,7 +88,7 @@ class Keeper(threading.Thread):
         local_engine.start(self._engine.directory, self._engine.port, self._engine.tools_port)
 
     def _restart_aws(self) -> None:
-        """It goes back to what it saved last, and the readers with it."""
+        """It goes back to what it saved last, and the readers with it: they are started by the look that follows."""
         self._stop_readers()
         local_aws.start(
             self._aws.directory,
@@ -91,7 +97,12 @@ class Keeper(threading.Thread):
             goes_back_with_it=self._aws.goes_back_with_it,
         )
         self._journal.note("process", "what had happened since its last clean stop is delivered again")
-        self.readers = self._start_readers()
+
+    def _resume(self) -> None:
+        try:
+            self.readers = self._start_readers()
+        except Exception as error:  # noqa: BLE001  a process they need has died too: the next look tries again
+            self._journal.note("process", f"the readers do not start ({type(error).__name__}), trying again")
 
     def _stop_readers(self) -> None:
         for poller in self.readers:

@@ -20,7 +20,7 @@ from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import A12, A12b, A25b
 from functions.model.table import BY_TYPE, TIMELINE
 from local.aws import Mail
-from local.queues import Queues, event_in
+from local.queues import Queue, Queues, event_in
 from local.running import Running
 
 SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
@@ -125,15 +125,14 @@ class Looks:
             for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._failures)
             for entry in page.get("Contents", [])
         ]
-        dead = [
-            (_utc(_sent_at(message)), f"{DEAD}/{queue.name}/{message['MessageId']}", len(message["Body"]))
-            for queue, message in self._queues.dead_letters()
-        ]
+        letters = {_key_of(queue, message): (queue, message) for queue, message in self._queues.dead_letters()}
+        dead = [(_utc(_sent_at(message)), key, len(message["Body"])) for key, (_, message) in letters.items()]
         found = sorted([*objects, *dead], reverse=True)
         if after is not None:
             found = [entry for entry in found if f"{entry[0]} {entry[1]}" < after]
         shown = [
-            {"key": key, "at": at, "bytes": size, **_put_aside(key, self.failure(key))}
+            {"key": key, "at": at, "bytes": size}
+            | (_dead_letter(letters[key][0]) if key in letters else _put_aside(key, self.failure(key)))
             for at, key, size in found[:limit]
         ]
         more = len(found) > limit
@@ -143,7 +142,7 @@ class Looks:
         """What was put aside under that key, as a document. Raises Gone."""
         if key.startswith(f"{DEAD}/"):
             for queue, message in self._queues.dead_letters():
-                if key == f"{DEAD}/{queue.name}/{message['MessageId']}":
+                if key == _key_of(queue, message):
                     return {"queue": queue.name, "message": message, "event": event_in(message)}
             raise Gone("it is not in the dead-letter queue any more")
         try:
@@ -156,13 +155,19 @@ class Looks:
         return document
 
 
+def _key_of(queue: Queue, message: Mapping[str, Any]) -> str:
+    return f"{DEAD}/{queue.name}/{message['MessageId']}"
+
+
+def _dead_letter(queue: Queue) -> Shown:
+    """What a list says of it. The message's own count goes on with each look at it, so it is none of what happened."""
+    return {"kind": "dead letter", "reader": queue.name, "reason": f"failed at all {queue.deliveries} deliveries"}
+
+
 def _put_aside(key: str, document: Any) -> Shown:
     """What a list says of a document: which kind it is, whose it was, and why."""
     if key.startswith("parked/"):
         return {"kind": "parked", "reader": document["reader"], "reason": document["reason"]}
-    if key.startswith(f"{DEAD}/"):
-        count = document["message"]["Attributes"]["ApproximateReceiveCount"]
-        return {"kind": "dead letter", "reader": document["queue"], "reason": f"delivered {count} times"}
     context = document["requestContext"]
     return {"kind": "given up", "reader": context["functionArn"].rpartition(":")[2], "reason": context["condition"]}
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from http.client import HTTPException
 from typing import Any
 
 import boto3
@@ -139,7 +140,7 @@ def entries_of(event: Mapping[str, Any]) -> list[Noted]:
         line = json.loads(event["message"])
         at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").timestamp()
         return [{"at": at, **noted} for noted in TOLD[line["message"]](line)]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return []
 
 
@@ -163,7 +164,9 @@ class Narrator(threading.Thread):
         collected = 0.0
         while not self._stopping.wait(LOOK_SECONDS):
             if time.monotonic() > collected + COLLECT_SECONDS:
-                with suppress(OSError):  # a kill -9 loses the mails that nobody has looked at
+                with suppress(
+                    OSError, HTTPException, ValueError
+                ):  # a kill -9 loses the mails that nobody has looked at
                     self._aws.collect_mails()
                 collected = time.monotonic()
             found = [noted for group in self._since for noted in self._new(group)]
@@ -202,4 +205,5 @@ class Terminal:
         clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
         milliseconds = entry.get("ms") or entry.get("lag_ms")
         took = f"{milliseconds:.0f} ms" if milliseconds else ""
-        print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)
+        with suppress(OSError):  # nobody reads it any more; who told it must not die of that
+            print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

@@ -14,6 +14,7 @@ import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local import provider, users
 from local.api import Api
@@ -31,7 +33,7 @@ from local.looks import Gone, Looks
 from local.queues import Queues
 from local.running import PROJECT, TOKEN_SECONDS, Running
 
-FILES = PROJECT / "page"
+FILES = (PROJECT / "page").resolve()
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -48,6 +50,7 @@ HANDED_BACK = (
 )
 HEARTBEAT_SECONDS = 15
 MOST_BYTES = 1 << 20
+MOST_ID = 1 << 60
 
 
 @dataclass
@@ -137,17 +140,17 @@ class Page:
         return self
 
     def stop(self) -> None:
-        self._chaos.stop()
         self._server.shutdown()
         self._server.server_close()
+        self._chaos.stop()
         self._thread.join()
 
     # answering --------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
         """The answer to a request, whatever comes of it."""
         path, _, query = target.partition("?")
-        if headers.get("Host") not in self._hosts:
-            return problem(HTTPStatus.FORBIDDEN, f"this is {self.url}, for this machine only")
+        if refused := self.refused(headers):
+            return refused
         if path.startswith("/api/"):
             return self._handed_on(method, target.removeprefix("/api"), headers, body)
         if not path.startswith("/local/"):
@@ -157,9 +160,15 @@ class Page:
         except Gone as error:
             return problem(HTTPStatus.NOT_FOUND, str(error))
         except Wrong as error:
-            return problem(HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.why}])
+            return as_problem(error)
         except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
+
+    def refused(self, headers: Mapping[str, str]) -> Given | None:
+        """The answer to who calls this by a name that is not its own."""
+        if headers.get("Host") in self._hosts:
+            return None
+        return problem(HTTPStatus.FORBIDDEN, f"this is {self.url}, for this machine only")
 
     def _routed(self, method: str, path: str, asked: Asked) -> Given:
         there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
@@ -173,6 +182,8 @@ class Page:
 
     def _handed_on(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
         """What the API answers."""
+        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):  # would lead out of the API
+            return problem(HTTPStatus.NOT_FOUND, "no such route")
         sent = {name: headers[name] for name in HANDED_ON if name in headers}
         try:
             answer = self._pool.request(
@@ -192,7 +203,7 @@ class Page:
                 "provider_url": shop.provider_url,
                 "table_name": shop.table_name,
                 "users": list(users.USERS),
-                "readers": [poller.reader for poller in self._keeper.readers],
+                "readers": self._keeper.reader_names,
                 "reactions": [queue.name for queue in self._queues.all.values() if queue.function],
                 "payment_methods": [{"id": id, "name": name} for id, name in provider.METHODS.items()],
                 "has_warehouse": self._has_warehouse,
@@ -227,7 +238,7 @@ class Page:
         return Given({"id": intent["id"], "status": intent["status"], "reason": reason})
 
     def _story(self, asked: Asked) -> Given:
-        entries = self._journal.after(asked.number("after", 0, 1 << 60), order_id=asked.path["id"])
+        entries = self._journal.after(asked.number("after", 0, MOST_ID), order_id=asked.path["id"])
         return Given({"entries": entries, "last": entries[-1]["id"] if entries else 0})
 
     def _mail(self, asked: Asked) -> Given:
@@ -235,11 +246,16 @@ class Page:
         return Given(html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY})
 
     def _stream(self, _: Asked) -> Given:
-        queues = [
-            {**queue, "fail_next": self._chaos.fail_next.get(queue["name"], 0)} for queue in self._queues.status()
-        ]
         readers = [poller.status() for poller in self._keeper.readers]
-        return Given({"readers": readers, "queues": queues, "processes": self._processes()})
+        return Given({"readers": readers, "queues": self._queues_now(), "processes": self._processes()})
+
+    def _queues_now(self) -> list[dict[str, Any]]:
+        """None while the local AWS is away: what can be told is told."""
+        try:
+            queues = self._queues.status()
+        except (ClientError, BotoCoreError):
+            return []
+        return [{**queue, "fail_next": self._chaos.fail_next.get(queue["name"], 0)} for queue in queues]
 
     def _processes(self) -> list[dict[str, Any]]:
         return [
@@ -251,18 +267,20 @@ class Page:
         return Given(self._looks.failures(asked.number("limit", 20, 100), asked.query.get("cursor")))
 
     # as it happens ----------------------------------------------------------------------------------------------------
-    def follow(self, target: str, last_id: str | None, send: Callable[[bytes], object]) -> None:
+    def after(self, query: Mapping[str, str]) -> int:
+        """Behind which entry to follow; behind the newest, if not said. Raises Wrong."""
+        return Asked({}, query, {}, b"").number("after", self._journal.last(), MOST_ID)
+
+    def follow(self, after: int, order_id: str | None, send: Callable[[bytes], object]) -> None:
         """Send entries as server-sent events until the journal is closed or `send` fails."""
-        query = dict(urllib.parse.parse_qsl(target.partition("?")[2]))
-        after = int(last_id or query.get("after") or self._journal.last())
         while not self._journal.closed:
-            entries = self._journal.after(after, order_id=query.get("order"))
+            entries = self._journal.after(after, order_id=order_id)
             for entry in entries:
                 send(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
                 after = entry["id"]
             if not entries:
                 send(b": still here\n\n")
-                self._wait(after, query.get("order"))
+                self._wait(after, order_id)
 
     def _wait(self, after: int, order_id: str | None) -> None:
         """Until there is something behind that entry, or it is time for a sign of life."""
@@ -272,11 +290,20 @@ class Page:
                 return
 
 
+def as_problem(error: Wrong) -> Given:
+    """A no that names its field."""
+    return problem(HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.why}])
+
+
 def file_at(path: str) -> Given:
     """A file of the page, or its index."""
-    wanted = (FILES / urllib.parse.unquote(path).lstrip("/")).resolve()
-    file: Path = wanted if wanted != FILES else FILES / "index.html"
-    if not file.is_relative_to(FILES) or not file.is_file():
+    try:
+        wanted = (FILES / urllib.parse.unquote(path).lstrip("/")).resolve()
+        file: Path = wanted if wanted != FILES else FILES / "index.html"
+        is_ours = file.is_relative_to(FILES) and file.is_file()
+    except (OSError, ValueError):  # no file can have such a name
+        is_ours = False
+    if not is_ours:
         return problem(HTTPStatus.NOT_FOUND, "no such file")
     kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
     text = "; charset=utf-8" if kind.startswith("text/") else ""
@@ -291,7 +318,8 @@ class _Server(ThreadingHTTPServer):
         self.page = page
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a browser that went away is no error
+        """A browser that goes away in the middle of an answer is no error; anything else is told in the terminal."""
+        if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
@@ -301,13 +329,23 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
 
     def _answer(self) -> None:
-        size = int(self.headers.get("Content-Length") or 0)
-        if size > MOST_BYTES:
-            self._send(problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MOST_BYTES} bytes"))
-            self.close_connection = True
-            return
-        body = self.rfile.read(size)
-        self._send(self.server.page.answer(self.command, self.path, dict(self.headers), body))
+        length = self.headers.get("Content-Length") or "0"
+        if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,12}", length):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "say how long the body is, with Content-Length")
+        elif int(length) > MOST_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MOST_BYTES} bytes")
+        else:
+            body = self.rfile.read(int(length))
+            self._send(self.server.page.answer(self.command, self.path, self._named(), body))
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Say no without reading the body."""
+        self.close_connection = True
+        self._send(problem(status, detail))
+
+    def _named(self) -> dict[str, str]:
+        """The headers by their usual names: in a request they may be written in any case."""
+        return {name.title(): value for name, value in self.headers.items()}
 
     do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
 
@@ -328,24 +366,30 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _follow(self) -> None:
-        refused = self.server.page.answer("GET", "/local/shop", dict(self.headers), b"")  # by its own address only
-        if refused.status == HTTPStatus.FORBIDDEN:
+        headers = self._named()
+        if refused := self.server.page.refused(headers):
             self._send(refused)
             return
+        query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
+        if last_id := headers.get("Last-Event-Id"):
+            query["after"] = last_id
         self.close_connection = True
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
 
         def send(data: bytes) -> None:
             self.wfile.write(data)
             self.wfile.flush()
 
         try:
-            self.server.page.follow(self.path, self.headers.get("Last-Event-ID"), send)
-        except (OSError, ValueError):  # the browser went away, or asked for nonsense
+            after = self.server.page.after(query)
+        except Wrong as error:
+            self._send(as_problem(error))
             return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        with suppress(OSError):  # the browser went away
+            self.server.page.follow(after, query.get("order"), send)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
         """What happens in the shop is told by the journal; the page itself is silent."""

@@ -91,6 +91,7 @@ class Poller(threading.Thread):
         self.reader = str(resources[function_id]["Properties"]["Handler"]).split(".")[1]
         self.disabled = False
         self.fail_next = 0
+        self._wishing = threading.Lock()
         self._checkpoints, self._journal = checkpoints, journal
         self._load = Load(waiting=0, in_flight=0, retrying=0, oldest_seconds=0)
         self._stopping = threading.Event()
@@ -125,7 +126,7 @@ class Poller(threading.Thread):
         done, load = self._mapping.counters, self._load
         return {
             "name": self.reader,
-            "running": not self.disabled,
+            "running": self.is_alive() and not self.disabled,
             "lag_ms": round(load.oldest_seconds * 1000),
             "waiting": load.waiting,
             "in_flight": load.in_flight,
@@ -208,20 +209,25 @@ class Poller(threading.Thread):
         return outcome
 
     def _called(self, action: Invoke) -> Outcome:
-        if self.fail_next:
-            self.fail_next -= 1
+        if self._is_to_fail():
             return Failed("made to fail")
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
+            raw = answer["Payload"].read() or b"null"
         except (ClientError, BotoCoreError, OSError) as error:  # the function is away, or too busy: not its failure
             return NotInvoked(type(error).__name__)
-        raw = answer["Payload"].read() or b"null"
         if "FunctionError" in answer:
             return Failed(raw.decode(errors="replace")[:200])
         try:
             return Returned(json.loads(raw))
         except ValueError:
             return Returned(raw)
+
+    def _is_to_fail(self) -> bool:
+        """Whether this delivery is one of those that were wished to fail; lanes ask side by side."""
+        with self._wishing:
+            self.fail_next -= (fails := self.fail_next > 0)
+        return fails
 
     def _tell(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
         """Note for each order in the batch what became of its records."""

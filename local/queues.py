@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 from local.aws import LocalAws
 from local.deploy import Stack
@@ -21,19 +22,24 @@ DEPTHS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Queue:
-    """`url` and `dead_url`: of the queue and its dead letters. `function`: of whom works it; None: somebody outside."""
+    """`url` and `dead_url`: of the queue and its dead letters. `function`: of whom works it; None: somebody outside.
+
+    `deliveries`: after how many a message is a dead letter.
+    """
 
     name: str
     url: str
     dead_url: str
     function: str | None
+    deliveries: int
 
 
 class Queues:
     """Thread-safe, as clients of boto3 are."""
 
     def __init__(self, aws: LocalAws, stack: Stack) -> None:
-        self._sqs = boto3.client("sqs", **aws.access)
+        once = Config(retries={"total_max_attempts": 1})  # who asks, asks again: better than to wait for what is away
+        self._sqs = boto3.client("sqs", config=once, **aws.access)
         self.all = {queue.name: queue for queue in _queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
@@ -84,7 +90,8 @@ def _queues(stack: Stack) -> Iterator[Queue]:
             worker = workers.get(id)
             name = resources[worker]["Properties"]["Handler"].split(".")[1] if worker else "warehouse"
             dead = stack.resources[_target(redrive["deadLetterTargetArn"])]
-            yield Queue(name, stack.resources[id], dead, stack.resources[worker] if worker else None)
+            function = stack.resources[worker] if worker else None
+            yield Queue(name, stack.resources[id], dead, function, int(redrive["maxReceiveCount"]))
 
 
 def _target(arn: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
     const draw = () => drawLines(basket, lines, sum, delivery);
     basket.addEventListener("change", draw, { signal });
     draw();
-    return [el("h2", null, "Your basket"), lines, sum, delivery];
+    return [el("h2", { tabindex: "-1" }, "Your basket"), lines, sum, delivery];
   }
 
   function orderForm() {
@@ -89,7 +89,10 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
 
   function showPayment(order) {
     const title = el("h2", { tabindex: "-1" }, "Order placed");
-    const another = button("Order something else", fillIn, { kind: "quiet" });
+    const another = button("Order something else", () => {
+      fillIn();
+      panel.querySelector("h2").focus();
+    }, { kind: "quiet" });
     panel.replaceChildren(title, payPanel({ order, me, signal }), el("div", { class: "row" }, another));
     title.focus();
     announce("Order placed. Now pay for it.");
@@ -122,7 +125,11 @@ function basketLine(basket, { product_id: id, name, price, currency, quantity, a
     el("span", { class: "basket-name" }, name, short && el("span", { class: "hint short" }, available > 0 ? `only ${available} left` : "sold out")),
     count,
     el("span", { class: "number" }, money(price * quantity, currency)),
-    button("✕", () => basket.set(id, 0), { kind: "small quiet", "aria-label": `Remove ${name}` }));
+    button("✕", (made) => {
+      made.closest(".basket").querySelector("h2").focus(); // the button goes with its line
+      basket.set(id, 0);
+      announce(`${name} is taken out of the basket`);
+    }, { kind: "small quiet", "aria-label": `Remove ${name}` }));
 }
 
 /** The fields of an address, filled in with an example, and what is in them. */

@@ -17,9 +17,9 @@ export const KINDS = {
   chaos: ["Chaos", 0],
   process: ["Process", 0],
   time: ["Clock", 0],
+  warehouse: ["Warehouse", 0],
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
-const BAD = new Set(["failed", "given up"]);
 
 /** A list item; `linked` names the order too, where entries of many stand together. */
 export function entryItem(entry, { linked = false } = {}) {
@@ -34,7 +34,7 @@ export function entryItem(entry, { linked = false } = {}) {
 }
 
 export function isBad({ kind, outcome, status }) {
-  return kind === "failed" || kind === "parked" || BAD.has(outcome) || status >= 500;
+  return kind === "failed" || kind === "parked" || outcome === "failed" || status >= 500;
 }
 
 /** What was measured, each as a chip. */

@@ -1,4 +1,5 @@
 // New entries of the journal, as they are written: a stream that mends itself, handed on in small batches.
+// A tab that nobody looks at holds none: a browser has six connections to an address, for all its tabs together.
 
 const BATCH_MS = 120;
 const AGAIN_MS = 2000;
@@ -18,24 +19,31 @@ export function follow({ after, order, signal, on, onState = () => {} }) {
     if (!signal.aborted && batch.length) on(batch);
   };
   const open = () => {
-    if (signal.aborted) return;
+    if (signal.aborted || document.hidden || source) return;
     const query = new URLSearchParams();
     if (last !== undefined) query.set("after", last);
     if (order) query.set("order", order);
-    source = new EventSource(`/local/events?${query}`);
-    source.onopen = () => onState(true);
-    source.onmessage = ({ data }) => {
+    const opened = (source = new EventSource(`/local/events?${query}`));
+    opened.onopen = () => onState(true);
+    opened.onmessage = ({ data }) => {
       const entry = JSON.parse(data);
       if (last !== undefined && entry.id <= last) return; // a stream that was opened anew may repeat itself
       last = entry.id;
       if (waiting.push(entry) === 1) setTimeout(hand, BATCH_MS);
     };
-    source.onerror = () => {
+    opened.onerror = () => {
       onState(false);
-      if (source.readyState !== EventSource.CLOSED) return; // it opens itself again
+      if (opened.readyState !== EventSource.CLOSED) return; // it opens itself again
+      source = null;
       setTimeout(open, AGAIN_MS);
     };
   };
+  const attend = () => {
+    if (!document.hidden) return open();
+    source?.close();
+    source = null;
+  };
+  document.addEventListener("visibilitychange", attend, { signal });
   signal.addEventListener("abort", () => source?.close(), { once: true });
   open();
 }

@@ -23,7 +23,16 @@ let opened = 0;
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [view, rest] = path.split("/", 2);
-  return { view: VIEWS[view] && (view !== "orders" || rest) ? view : "shop", id: decodeURIComponent(rest ?? ""), query: new URLSearchParams(query) };
+  return { view: Object.hasOwn(VIEWS, view) && (view !== "orders" || rest) ? view : "shop", id: decoded(rest ?? ""), query: new URLSearchParams(query) };
+}
+
+/** What a person typed may be no encoding of anything. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function show() {

@@ -73,10 +73,13 @@ async function read(timeline, { id, signal, state, onNews }) {
       nothing.remove();
       timeline.add(entries);
       say(entries);
-      onNews();
+      if (!entries.every(isLook)) onNews();
     },
   });
 }
+
+/** A look that failed is told as well; to look again because of it would never end. */
+const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
 
 /** Tells who listens what is new: many entries at once, and not too often. */
 function teller() {

@@ -70,7 +70,10 @@ function processChip({ name, running, restarts }) {
   return chip(`${name}: ${running ? "running" : "down"}${again}`, running ? "good" : "bad");
 }
 
-function inShort({ readers, queues }) {
+function inShort({ readers, queues, processes }) {
+  const down = processes.filter((one) => !one.running).map((one) => one.name);
+  if (down.length) return { text: `Down: ${down.join(", ")}. It is started again by itself.`, tone: "bad" };
+  if (!readers.length) return { text: "The readers are started again", tone: "waiting" };
   const stopped = readers.filter((one) => !one.running).map((one) => one.name);
   if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records wait for it.`, tone: "bad" };
   const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
@@ -92,7 +95,7 @@ function journal(signal, onParked) {
       nothing.remove();
       list.prepend(...entries.slice(-TAIL).reverse().map((entry) => entryItem(entry, { linked: true })));
       while (list.children.length > TAIL) list.lastChild.remove();
-      if (entries.some((entry) => entry.kind === "parked" || entry.outcome === "given up")) onParked();
+      if (entries.some((entry) => entry.kind === "parked")) onParked();
     },
   });
   get("/local/shop", { signal }).then(tail, () => {});

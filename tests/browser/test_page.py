@@ -195,6 +195,42 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
 
 
+def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:
+    def looks() -> int:
+        return sum("/whole" in request for request in tab.seen.requests)
+
+    page = tab.page
+    tab.open("stream")
+    page.get_by_role("form", name="Poison a record").get_by_role("button").click()
+    page.get_by_role("link", name="See its story").click()
+    expect(page.locator(".timeline")).to_contain_text("copies put a record aside")
+    expect(page.get_by_role("alert")).to_contain_text("A fault of the shop")
+    page.wait_for_timeout(2000)
+    settled = looks()
+    page.wait_for_timeout(2000)
+    assert looks() == settled
+    tab.seen.errors.clear()  # the browser writes down each answer that is a fault
+
+
+def test_a_tab_that_nobody_looks_at_holds_no_connection(tab: Tab) -> None:
+    def turned(hidden: str) -> None:
+        page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    page = tab.page
+    tab.open("stream")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    with page.expect_event("requestfailed", lambda request: "/local/events" in request.url):
+        turned("true")
+    with page.expect_request(lambda request: "/local/events?after=" in request.url):
+        turned("false")
+
+
+def test_an_address_that_names_no_view_is_the_shop(tab: Tab) -> None:
+    tab.open("constructor")
+    expect(tab.page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
+
+
 def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -> None:
     page = tab.page
     tab.open("stream")

@@ -180,9 +180,39 @@ def test_no_form_of_another_page_can_throw_a_switch(browser: Browser) -> None:
         assert (status, said["errors"][0]["field"]) == (400, "body")
 
 
-@pytest.mark.parametrize("path", ["/../README.md", "/%2e%2e/README.md", "/..%2fREADME.md", "/%2fetc/passwd", "/none"])
+@pytest.mark.parametrize(
+    "path", ["/../README.md", "/%2e%2e/README.md", "/..%2fREADME.md", "/%2fetc/passwd", "/none", "/%00"]
+)
 def test_only_files_of_the_page_are_served(browser: Browser, path: str) -> None:
     assert browser.ask("GET", path)[0] == 404
+
+
+@pytest.mark.parametrize("way_out", ["..", "%2e%2e", "."])
+def test_nothing_but_the_api_is_handed_on(browser: Browser, way_out: str) -> None:
+    connection = HTTPConnection(urllib.parse.urlsplit(browser.url).netloc)
+    with closing(connection):
+        connection.request("GET", f"/api/{way_out}/{way_out}/{way_out}/_ministack/ses/messages")
+        assert connection.getresponse().status == 404
+
+
+def test_headers_are_known_in_any_case(browser: Browser) -> None:
+    with closing(HTTPConnection(urllib.parse.urlsplit(browser.url).netloc)) as connection:
+        connection.request("POST", "/local/tokens", '{"user": "alice"}', {"content-type": "application/json"})
+        assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("sent", [{"Content-Length": "-1"}, {"Content-Length": "x"}, {"Transfer-Encoding": "chunked"}])
+def test_a_body_without_a_length_is_refused(browser: Browser, sent: dict[str, str]) -> None:
+    with closing(HTTPConnection(urllib.parse.urlsplit(browser.url).netloc, timeout=5)) as connection:
+        connection.putrequest("POST", "/local/chaos")
+        for name, value in sent.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.getresponse().status == 411
+
+
+def test_entries_are_followed_from_a_number(browser: Browser) -> None:
+    assert browser.ask("GET", "/local/events?after=soon")[0] == 400
 
 
 def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> None:
@@ -242,6 +272,21 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
     page = browser.get("/local/failures?limit=1")
     after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
     assert page["items"][0]["key"] != after["items"][0]["key"]
+
+
+def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
+    browser: Browser, people: Shoppers, order: Any
+) -> None:
+    def dead() -> list[Any]:
+        return [one for one in browser.get("/local/failures")["items"] if one["kind"] == "dead letter"]
+
+    browser.throw("fail", of="fulfilment", times=5)
+    people.pay(order)
+    [first] = eventually(dead)
+    assert (first["reader"], first["reason"]) == ("fulfilment", "failed at all 5 deliveries")
+    assert dead() == [first]
+    kept = browser.get(f"/local/failures/{urllib.parse.quote(first['key'], safe='')}")
+    assert kept["event"]["data"]["order_id"] == order["order_id"]
 
 
 def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: Shoppers) -> None:

@@ -67,9 +67,25 @@ def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: S
     ]
 
 
-@pytest.mark.parametrize("line", ["", "{}", "[]", '{"message": "request"}', "START RequestId: 1", '{"message": "x"}'])
+STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x", "error": "x", "item": "x"}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{}", "[]", '{"message": "request"}', "START RequestId: 1", '{"message": "x"}', json.dumps(STRANGE)]
+)
 def test_lines_of_others_are_passed_over(line: str) -> None:
     assert entries_of({"message": line}) == []
+
+
+def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    terminal = Terminal()
+    terminal.silent = False
+    terminal.show({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
 
 
 def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest.CaptureFixture[str]) -> None:

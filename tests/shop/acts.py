@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from threading import Barrier
 from typing import Any, TypeVar
 
@@ -140,6 +141,14 @@ def by_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(until_done, things))
+
+
+def become(before: Order, **changed: Any) -> Order:
+    """The order with this changed by one command, and with what follows from that: when it came to its status."""
+    after = replace(before, **changed)
+    if after.status == before.status:
+        return replace(after, reached_at=before.came_at)
+    return replace(after, reached=after.version, reached_at=None)
 
 
 def at_once(*acts: Callable[[], Any]) -> list[Any]:

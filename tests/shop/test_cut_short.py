@@ -27,6 +27,7 @@ from tests.shop.acts import (
     WAREHOUSE,
     at_once,
     available,
+    become,
     bring_to,
     order_now,
     place,
@@ -74,7 +75,7 @@ def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes
 ) -> None:
     clock.sleep(60)
     asked = ending.cancel_order(shop, ANN, order.order_id)
-    assert asked == replace(order, status="CUT_REQUESTED", version=order.version + 1, updated_at=moment(1))
+    assert asked == become(order, status="CUT_REQUESTED", version=order.version + 1, updated_at=moment(1))
     assert ending.cancel_order(shop, ANN, order.order_id) == asked == order_now(shop, order.order_id)
     assert (available(shop), available(shop, "pot"), given_back(shop, order.order_id)) == ([7], [8], 0)
     assert parcels(shop, order) == ["DISPATCHED", "REQUESTED"]
@@ -88,7 +89,7 @@ def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_
     wire.clear()
     short = ending.agree_cancel(shop, WAREHOUSE, order.order_id)
     assert wire.operations == ["GetItem", "Query", "Query", "Query", "TransactWriteItems"]
-    assert short == replace(
+    assert short == become(
         asked, status="SHIPPED", lines=short.lines, refunded=3750, version=asked.version + 1, updated_at=moment(1)
     )
     assert counted(short, "dropped") == {"mug": 1, "pot": 2}
@@ -143,7 +144,7 @@ def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: Sho
 def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: Shop, order: Order) -> None:
     asked = ending.cancel_order(shop, ANN, order.order_id)
     goes_on = ending.refuse_cancel(shop, WAREHOUSE, order.order_id)
-    assert goes_on == replace(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
+    assert goes_on == become(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
     assert ending.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == order_now(shop, order.order_id)
     assert (available(shop), given_back(shop, order.order_id)) == ([7], 0)
     assert ending.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "it may be asked again"

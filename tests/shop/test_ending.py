@@ -24,6 +24,7 @@ from tests.shop.acts import (
     archive,
     at_once,
     available,
+    become,
     bring_to,
     order_now,
     pay,
@@ -54,7 +55,7 @@ def test_a_cancelled_order_gives_its_goods_back_and_says_when_it_expires(shop: S
     wire.clear()
     cancelled = ending.cancel_order(shop, ANN, order.order_id)
     assert wire.operations == ["GetItem", "TransactWriteItems"]
-    assert cancelled == replace(order, status="CANCELLED", version=2, updated_at=moment(1))
+    assert cancelled == become(order, status="CANCELLED", version=2, updated_at=moment(1))
     assert order_now(shop, order.order_id) == cancelled
     assert (available(shop), available(shop, "vase")) == ([10], [2, 2, 2, 2])
     assert ends_in(shop, order.order_id, 365)
@@ -180,7 +181,7 @@ def test_what_the_warehouse_has_got_it_is_asked_to_stop_and_nothing_else_changes
     order = bring_to(shop, place(shop), "FULFILLING")
     clock.sleep(60)
     asked = ending.cancel_order(shop, ANN, order.order_id)
-    assert asked == replace(order, status="CANCEL_REQUESTED", version=4, updated_at=moment(1))
+    assert asked == become(order, status="CANCEL_REQUESTED", version=4, updated_at=moment(1))
     assert ending.cancel_order(shop, ANN, order.order_id) == asked == order_now(shop, order.order_id)
     assert (available(shop), refunds(shop, order.order_id), markers(shop, order.order_id)) == ([8], [], [])
     assert parcels(shop, order.order_id) == ["REQUESTED"]
@@ -191,7 +192,7 @@ def test_what_the_warehouse_stops_is_cancelled_with_its_shipment(shop: Shop, clo
     order = bring_to(shop, bought(shop, "SPRING"), "CANCEL_REQUESTED")
     clock.sleep(60)
     ended = ending.agree_cancel(shop, WAREHOUSE, order.order_id)
-    assert ended == replace(order, status="CANCELLED", version=5, updated_at=moment(1), refunded=order.total)
+    assert ended == become(order, status="CANCELLED", version=5, updated_at=moment(1), refunded=order.total)
     assert order_now(shop, order.order_id) == ended
     assert (available(shop), left(shop), parcels(shop, order.order_id)) == ([10], [1], ["CANCELLED"])
     assert given_back(shop, order.order_id) == order.total
@@ -205,7 +206,7 @@ def test_what_the_warehouse_cannot_stop_goes_on(shop: Shop, clock: Clock) -> Non
     order = bring_to(shop, place(shop), "CANCEL_REQUESTED")
     clock.sleep(60)
     goes_on = ending.refuse_cancel(shop, WAREHOUSE, order.order_id)
-    assert goes_on == replace(order, status="FULFILLING", version=5, updated_at=moment(1))
+    assert goes_on == replace(order, status="FULFILLING", version=5, updated_at=moment(1), reached=5)
     assert ending.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == order_now(shop, order.order_id)
     assert (available(shop), refunds(shop, order.order_id), parcels(shop, order.order_id)) == ([8], [], ["REQUESTED"])
     assert ending.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED", "it may be asked again"
@@ -333,7 +334,7 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: Clock) -> N
     assert list(ending.unpaid(shop, clock.now)) == [early.order_id], "at that very moment is not before it"
     assert list(ending.unpaid(shop, clock.now + timedelta(milliseconds=1))) == [early.order_id, late.order_id]
     assert ending.lapse(shop, early.order_id)
-    assert order_now(shop, early.order_id) == replace(early, status="LAPSED", version=2, updated_at=moment(1))
+    assert order_now(shop, early.order_id) == become(early, status="LAPSED", version=2, updated_at=moment(1))
     assert available(shop) == [7]
     assert ends_in(shop, early.order_id, 365)
     assert list(ending.unpaid(shop, clock.now + timedelta(days=1))) == [late.order_id]

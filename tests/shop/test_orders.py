@@ -12,7 +12,7 @@ from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, archive, at_once, bring_to, order_now, pay, place
+from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, archive, at_once, become, bring_to, order_now, pay, place
 
 ELSEWHERE = replace(HOME, street="2 Oak Lane", city="Graz", postcode="8010")
 
@@ -79,7 +79,7 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     wire.clear()
     moved = orders.readdress(shop, ANN, order.order_id, ELSEWHERE)
     assert wire.operations == ["GetItem", "UpdateItem"]
-    assert moved == replace(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
+    assert moved == become(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
     assert order_now(shop, order.order_id) == moved
     for caller in (ANN, STAFF):
         assert orders.readdress(shop, caller, order.order_id, ELSEWHERE) == moved, "said again it changes nothing"

@@ -1,7 +1,6 @@
 """Orders that are sent in parts: all shipments together are what was ordered, whatever comes between."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from tests.shop.acts import (
     WAREHOUSE,
     at_once,
     available,
+    become,
     bring_to,
     by_threads,
     order_now,
@@ -102,9 +102,7 @@ def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
         updated_at=moment(1),
     )
     now = order_now(shop, order.order_id)
-    assert now == replace(
-        order, status="PARTIALLY_SHIPPED", lines=now.lines, parcels=2, version=4, updated_at=moment(1)
-    )
+    assert now == become(order, status="PARTIALLY_SHIPPED", lines=now.lines, parcels=2, version=4, updated_at=moment(1))
     assert pieces(shop, order, "shipped") == {"mug": 2, "pot": 0}
     assert pieces(shop, order, "delivered") == {"mug": 0, "pot": 0}
 

@@ -1,6 +1,5 @@
 """Payments: the provider is right about money, and every cent it tells of is kept."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after, cancelled
 from tests.model.samples import moment
-from tests.shop.acts import ANN, archive, at_once, available, bring_to, order_now, place, tell, told
+from tests.shop.acts import ANN, archive, at_once, available, become, bring_to, order_now, place, tell, told
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
@@ -35,7 +34,7 @@ def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: Shop, 
     wire.clear()
     assert tell(shop, order) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
     assert wire.operations == ["GetItem", "GetItem", "GetItem", "TransactWriteItems"]
-    assert order_now(shop, order.order_id) == replace(
+    assert order_now(shop, order.order_id) == become(
         order, status="PAID", paid=order.total, version=2, updated_at=moment(1)
     )
     assert payments_of(shop, order.order_id) == [
@@ -79,7 +78,7 @@ def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: C
     order = place(shop)
     clock.sleep(60)
     assert tell(shop, order, amount=900)["status"] == "CAPTURED"
-    assert order_now(shop, order.order_id) == replace(order, paid=900, version=2, updated_at=moment(1))
+    assert order_now(shop, order.order_id) == become(order, paid=900, version=2, updated_at=moment(1))
     assert tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=1600)["status"] == "CAPTURED"
     paid = order_now(shop, order.order_id)
     assert (paid.status, paid.paid, paid.version) == ("PAID", 2500, 3)

@@ -20,6 +20,7 @@ from tests.shop.acts import (
     WAREHOUSE,
     archive,
     available,
+    become,
     bring_to,
     order_from,
     order_now,
@@ -59,7 +60,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
         created_at=moment(1),
         updated_at=moment(1),
     )
-    assert order_now(shop, order.order_id) == replace(
+    assert order_now(shop, order.order_id) == become(
         order, status="FULFILLING", parcels=1, version=3, updated_at=moment(1)
     )
 
@@ -105,7 +106,7 @@ def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Sho
     assert sent == replace(
         before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
     )
-    assert order_now(shop, order.order_id) == replace(
+    assert order_now(shop, order.order_id) == become(
         order, status="SHIPPED", lines=counted(order, shipped=2), version=4, updated_at=moment(1)
     )
     for caller in (ANN, STAFF, WAREHOUSE):
@@ -147,7 +148,7 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: Shop,
     arrived = shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (arrived.status, arrived.version, arrived.updated_at) == ("DELIVERED", 3, moment(1))
-    assert order_now(shop, order.order_id) == replace(
+    assert order_now(shop, order.order_id) == become(
         order,
         status="DELIVERED",
         lines=counted(order, shipped=2, delivered=2),

@@ -1,0 +1,89 @@
+"""What keeps the processes running goes on whatever fails while it brings one back."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from local import process
+from local.journal import Journal
+from local.keeper import Keeper
+
+PATIENCE_SECONDS = 10
+
+
+def eventually(look: Callable[[], object]) -> None:
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not look():
+        assert time.monotonic() < give_up, "it did not come"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """The processes of a shop, and whether each runs."""
+    running = {"dynamodb": True, "aws": True}
+    monkeypatch.setattr("local.keeper.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(process, "running", lambda directory: 1 if running[directory.name] else None)
+    return running
+
+
+def test_readers_that_cannot_start_yet_are_started_again(
+    tmp_path: Path, parts: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both processes are killed: the readers find no stream while only the local AWS is back."""
+    stopped = threading.Event()
+    poller: Any = SimpleNamespace(reader="copies", stop=stopped.set)
+
+    def start_readers() -> list[Any]:
+        if not parts["dynamodb"]:
+            raise EndpointConnectionError(endpoint_url="http://127.0.0.1")
+        return [poller]
+
+    def start_aws(*_: Any, **__: Any) -> None:
+        parts.update(dynamodb=False, aws=True)
+
+    monkeypatch.setattr("local.aws.start", start_aws)
+    monkeypatch.setattr("local.engine.start", lambda *_: parts.update(dynamodb=True))
+    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
+    aws: Any = SimpleNamespace(directory=tmp_path / "aws", functions_use="", port=3, goes_back_with_it=())
+    keeper = Keeper(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
+    keeper.start()
+    try:
+        parts["aws"] = False
+        eventually(stopped.is_set)
+        assert keeper.reader_names == ["copies"]
+        eventually(lambda: keeper.readers == [poller] and keeper.restarts == {"dynamodb": 1, "aws": 1})
+    finally:
+        keeper.stop()
+    assert keeper.readers == []
+
+
+def test_a_process_that_does_not_start_is_tried_again(
+    tmp_path: Path, parts: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def start_engine(*_: Any) -> None:
+        tries.append(len(tries))
+        if len(tries) == 1:
+            raise OSError("the disk is full")
+        parts["dynamodb"] = True
+
+    monkeypatch.setattr("local.engine.start", start_engine)
+    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
+    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
+    poller: Any = SimpleNamespace(reader="copies", stop=lambda: None)
+    keeper = Keeper(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))
+    parts["dynamodb"] = False
+    keeper.start()
+    try:
+        eventually(lambda: keeper.restarts["dynamodb"] == 1)
+    finally:
+        keeper.stop()
+    assert tries == [0, 1]
