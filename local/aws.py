@@ -102,8 +102,7 @@ class LocalAws:
         return [json.loads(file.read_text()) for file in sorted((self.directory / MAILS).glob("*.json"))]
 
     def mail(self, message_id: str) -> Mail | None:
-        """One mail, if it was collected, now or before."""
-        self.collect_mails()
+        """One mail, if it was collected."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
             found: Mail = json.loads(file.read_text())
             return found

@@ -70,7 +70,7 @@ class Chaos:
 
     def _fail(self, body: Mapping[str, Any]) -> Said:
         times = body.get("times")
-        if not isinstance(times, int) or not 1 <= times <= MOST_TIMES:
+        if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_TIMES:
             raise Wrong("times", f"is a number from 1 to {MOST_TIMES}")
         name = str(body.get("of"))
         readers = {poller.reader: poller for poller in self._keeper.readers}
@@ -81,7 +81,7 @@ class Chaos:
             self._fail_queue(self._queues.all[name], times)
         else:
             raise Wrong("of", f"is one of {', '.join(sorted({*readers, *reactions}))}")
-        return {"said": f"The next {times} deliveries of {name} fail."}
+        return {"said": f"The next {'delivery' if times == 1 else f'{times} deliveries'} of {name} will fail."}
 
     def _fail_queue(self, queue: Queue, times: int) -> None:
         with self._wishing:

@@ -37,6 +37,7 @@ class Keeper(threading.Thread):
         self._directories: dict[str, Path] = {"dynamodb": engine.directory, "aws": aws.directory}
         self._restart = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
         self.restarts: Counter[str] = Counter()
+        self._were: dict[str, tuple[bool, int]] = {}
         self.readers = start_readers()
         self.reader_names = [poller.reader for poller in self.readers]
 
@@ -99,12 +100,16 @@ class Keeper(threading.Thread):
         self._journal.note("process", "what had happened since its last clean stop is delivered again")
 
     def _resume(self) -> None:
+        """Start the readers, each made to stop or fail as it was before."""
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  a process they need has died too: the next look tries again
             self._journal.note("process", f"the readers do not start ({type(error).__name__}), trying again")
+        for poller in self.readers:
+            poller.disabled, poller.fail_next = self._were.get(poller.reader, (False, 0))
 
     def _stop_readers(self) -> None:
         for poller in self.readers:
             poller.stop()
+        self._were |= {poller.reader: (poller.disabled, poller.fail_next) for poller in self.readers}
         self.readers = []

@@ -91,6 +91,7 @@ class Looks:
 
     def mails(self, order_id: str) -> Shown:
         """The mails that were sent for an order, newest first."""
+        self._running.aws.collect_mails()
         page = self._table.query(A25b, order_id=order_id, limit=100)
         found = [self._running.aws.mail(told.message_id) for told in page.items if told.message_id]
         return {"items": [_mail(mail) for mail in found if mail]}
@@ -132,11 +133,18 @@ class Looks:
             found = [entry for entry in found if f"{entry[0]} {entry[1]}" < after]
         shown = [
             {"key": key, "at": at, "bytes": size}
-            | (_dead_letter(letters[key][0]) if key in letters else _put_aside(key, self.failure(key)))
+            | (_dead_letter(letters[key][0]) if key in letters else self._aside(key))
             for at, key, size in found[:limit]
         ]
         more = len(found) > limit
         return {"items": shown, "cursor": f"{shown[-1]['at']} {shown[-1]['key']}" if more else None}
+
+    def _aside(self, key: str) -> Shown:
+        """What a list says of a document, whatever somebody has put there."""
+        try:
+            return _put_aside(key, self.failure(key))
+        except (Gone, LookupError, TypeError, ValueError) as error:
+            return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
 
     def failure(self, key: str) -> Any:
         """What was put aside under that key, as a document. Raises Gone."""

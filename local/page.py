@@ -231,6 +231,8 @@ class Page:
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # nobody knows whether it was done: the same key again
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
             return problem(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))

@@ -144,7 +144,7 @@ class Poller(threading.Thread):
                 self._load = self._mapping.load(time.time())
                 if not self.disabled:
                     self._act()
-            except (ClientError, BotoCoreError, OSError) as error:  # the engine is away: nothing is lost by waiting
+            except Exception as error:  # noqa: BLE001  mostly the engine is away: nothing is lost by waiting
                 self._iterators.clear()
                 text = f"{self.reader}: the stream cannot be read ({type(error).__name__}), trying again"
                 self._journal.note("process", text)
@@ -200,7 +200,12 @@ class Poller(threading.Thread):
             self._noted = dict(position)
 
     def _do(self, action: Action) -> Outcome:
-        return self._invoke(action) if isinstance(action, Invoke) else self._deliver(action)
+        """Whatever goes wrong here is none of the function's doing: its lane must not wait for ever."""
+        try:
+            return self._invoke(action) if isinstance(action, Invoke) else self._deliver(action)
+        except Exception as error:  # noqa: BLE001  the same
+            self._journal.note("process", f"{self.reader}: {type(error).__name__} while delivering")
+            return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else Delivered(succeeded=False)
 
     def _invoke(self, action: Invoke) -> Outcome:
         started = time.monotonic()

@@ -21,6 +21,7 @@ const WORDS = {
   "not-allowed": ({ detail }) => `This person may not do that: ${detail}.`,
   "not-found": ({ what }) => `There is no such ${what ?? "thing"}, or it is somebody else's.`,
   "key-reused": () => "This was sent before with other contents. Try once more.",
+  "unreadable": () => "It was written by a version of the shop that this one cannot read. What the readers made of it is told here and on the Stream view.",
   "fault": ({ instance }) => `A fault of the shop, which is logged under ${instance}. Try again.`,
 };
 

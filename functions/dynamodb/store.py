@@ -190,7 +190,7 @@ class Table:
 
     def read(self, image: Image) -> Any:
         """The item of an image by its type, None where it has expired; raises Unreadable."""
-        return None if self._expired(image) else self._row(image).read(image)
+        return None if self._expired(image) else _whole(self._row(image), image)
 
     def _shown(self, pattern: Query[T], image: Image) -> T | None:
         """The item of a page; None for what is passed over."""
@@ -207,7 +207,7 @@ class Table:
         row = self._row(image)
         if row not in pattern.rows or self._expired(image):
             return None
-        return cast(T, reader(pattern.view)(image) if pattern.view else row.read(image))
+        return cast(T, reader(pattern.view)(image) if pattern.view else _whole(row, image))
 
     def _expired(self, image: Image) -> bool:
         ttl = image.get("ttl")
@@ -303,6 +303,15 @@ class Table:
     def patience(self) -> Patience:
         """A new time budget for one piece of work."""
         return Patience(self.clock, self.sleep, self.random, self.clock().timestamp() + self.budget_seconds)
+
+
+def _whole(row: Row[Any], image: Image) -> Any:
+    """The item of an image; raises Unreadable where a newer version of the code wrote it: it may mean something else by
+    the same names, and writing it back would lose what is new in it."""
+    schema = int(image.get("schema", {"N": "1"})["N"])
+    if schema > row.schema:
+        raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
+    return row.read(image)
 
 
 def _just_below(after: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from functions.dynamodb.writes import put
 from functions.model.entities import OPEN, ArchivedOrder
-from functions.model.table import ARCHIVED_ORDER
+from functions.model.table import ARCHIVED_ORDER, ORDER
 from functions.shop.shipments import request_shipment
 from tests.api.asking import ANN, STAFF, WAREHOUSE, Api, answer_to, event, new_order
 
@@ -32,6 +32,25 @@ def archived(api: Api, order_id: str = "old") -> None:
         version=7,
     )
     api.shop.table.write(put(ARCHIVED_ORDER, stub))
+
+
+def test_an_order_that_a_newer_version_wrote_is_shown_to_nobody_and_changed_by_nobody(api: Api) -> None:
+    """A deployment that is taken back, or half-way: what is new in the order would be lost."""
+    order_id = placed(api)
+    table = api.shop.table
+    key = ORDER.key(order_id=order_id)
+    table.client.update_item(
+        TableName=table.name,
+        Key=key,
+        UpdateExpression="SET #schema = :newer",
+        ExpressionAttributeNames={"#schema": "schema"},
+        ExpressionAttributeValues={":newer": {"N": str(ORDER.schema + 1)}},
+    )
+    before = table.client.get_item(TableName=table.name, Key=key)["Item"]
+    for method, path in (("GET", ""), ("GET", "/whole"), ("GET", "/lines"), ("POST", "/cancel")):
+        refused = api.ask(method, f"/orders/{order_id}{path}", ANN)
+        assert (refused.status, refused.problem) == (500, "unreadable")
+    assert table.client.get_item(TableName=table.name, Key=key)["Item"] == before
 
 
 def test_lines_are_shown_by_product(api: Api) -> None:

@@ -166,7 +166,7 @@ def test_a_failing_reaction_is_told_with_its_reason_and_then_its_effect(tab: Tab
     failing.get_by_label("Of").select_option("fulfilment")
     failing.get_by_label("Times").fill("1")
     failing.get_by_role("button").click()
-    expect(page.get_by_text("The next 1 deliveries of fulfilment fail.").first).to_be_visible()
+    expect(page.get_by_text("The next delivery of fulfilment will fail.").first).to_be_visible()
     order_id = paid(tab)
     tab.open(f"orders/{order_id}")
     story = page.locator(".timeline")

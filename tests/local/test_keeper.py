@@ -38,12 +38,11 @@ def test_readers_that_cannot_start_yet_are_started_again(
 ) -> None:
     """Both processes are killed: the readers find no stream while only the local AWS is back."""
     stopped = threading.Event()
-    poller: Any = SimpleNamespace(reader="copies", stop=stopped.set)
 
     def start_readers() -> list[Any]:
         if not parts["dynamodb"]:
             raise EndpointConnectionError(endpoint_url="http://127.0.0.1")
-        return [poller]
+        return [SimpleNamespace(reader="copies", stop=stopped.set, disabled=False, fail_next=0)]
 
     def start_aws(*_: Any, **__: Any) -> None:
         parts.update(dynamodb=False, aws=True)
@@ -53,12 +52,15 @@ def test_readers_that_cannot_start_yet_are_started_again(
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
     aws: Any = SimpleNamespace(directory=tmp_path / "aws", functions_use="", port=3, goes_back_with_it=())
     keeper = Keeper(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
+    keeper.readers[0].disabled, keeper.readers[0].fail_next = True, 3
     keeper.start()
     try:
         parts["aws"] = False
         eventually(stopped.is_set)
         assert keeper.reader_names == ["copies"]
-        eventually(lambda: keeper.readers == [poller] and keeper.restarts == {"dynamodb": 1, "aws": 1})
+        eventually(lambda: keeper.readers and keeper.restarts == {"dynamodb": 1, "aws": 1})
+        [poller] = keeper.readers
+        eventually(lambda: (poller.disabled, poller.fail_next) == (True, 3))
     finally:
         keeper.stop()
     assert keeper.readers == []
@@ -78,7 +80,7 @@ def test_a_process_that_does_not_start_is_tried_again(
     monkeypatch.setattr("local.engine.start", start_engine)
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    poller: Any = SimpleNamespace(reader="copies", stop=lambda: None)
+    poller: Any = SimpleNamespace(reader="copies", stop=lambda: None, disabled=False, fail_next=0)
     keeper = Keeper(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))
     parts["dynamodb"] = False
     keeper.start()
