@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.streams import Permanent
-from functions.model.events import Received, received
+from functions.model.events import Received, attempt_of, received
 
 Message = Mapping[str, Any]
 
@@ -57,20 +57,6 @@ class Messages:
     def response(self) -> dict[str, Any]:
         """The answer to Lambda (ReportBatchItemFailures)."""
         return {"batchItemFailures": [{"itemIdentifier": id} for id in self._again]}
-
-
-def attempt_of(message: Message) -> int:
-    """Which delivery of the message this is: 1 for the first."""
-    return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
-
-
-def order_in(message: Message) -> str | None:
-    """The order that a message is about, where it says so."""
-    try:
-        order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
-    except (LookupError, TypeError, ValueError):
-        return None
-    return order_id if isinstance(order_id, str) else None
 
 
 def event_in(message: Message) -> Received:

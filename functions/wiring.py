@@ -21,10 +21,9 @@ from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
 from functions.dynamodb.units import Units
-from functions.model.events import Received
+from functions.model.events import Received, attempt_of, order_in
 from functions.model.table import BY_TYPE
 from functions.provider import HttpProvider
-from functions.queues import attempt_of, order_in
 from functions.shop.settling import Provider
 from functions.shop.shop import Shop
 

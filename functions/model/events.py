@@ -4,6 +4,7 @@ Events carry ids, states and amounts, no names and no addresses: the bus archive
 consumer reads those when it acts. The bus promises no order: a consumer compares `version`s of one item.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -218,3 +219,17 @@ def received(detail: Any) -> Received:
         return Received(detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image"))
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error
+
+
+def attempt_of(message: Mapping[str, Any]) -> int:
+    """Which delivery of a queue's message this is: 1 for the first."""
+    return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
+
+
+def order_in(message: Mapping[str, Any]) -> str | None:
+    """The order that a queue's message is about, where it says so."""
+    try:
+        order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
+    except (LookupError, TypeError, ValueError):
+        return None
+    return order_id if isinstance(order_id, str) else None
