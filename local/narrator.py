@@ -19,6 +19,8 @@ from local.journal import Entry, Journal
 
 LOOK_SECONDS = 0.25
 COLLECT_SECONDS = 2
+LATE_MS = 5000
+"""How much later than others a line may be kept that was written before them."""
 QUIET = {"record"}
 """What is not told in the terminal: there are as many stream records as everything else together."""
 Line = Mapping[str, Any]
@@ -151,8 +153,8 @@ class Narrator(threading.Thread):
         super().__init__(name="narrator", daemon=True)
         self._aws, self._journal = aws, journal
         self._logs = boto3.client("logs", **aws.access)
-        self._since = {group: int(time.time() * 1000) for group in groups}
-        self._seen: set[str] = set()
+        self._began = int(time.time() * 1000)
+        self._seen: dict[str, dict[str, int]] = {group: {} for group in groups}
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -169,22 +171,20 @@ class Narrator(threading.Thread):
                 ):  # a kill -9 loses the mails that nobody has looked at
                     self._aws.collect_mails()
                 collected = time.monotonic()
-            found = [noted for group in self._since for noted in self._new(group)]
+            found = [noted for group in self._seen for noted in self._new(group)]
             for noted in sorted(found, key=lambda noted: float(noted["at"])):
                 self._journal.note(**noted)
 
     def _new(self, group: str) -> list[Noted]:
+        seen = self._seen[group]
+        since = max(self._began, max(seen.values(), default=0) - LATE_MS)
         try:
-            events = self._logs.filter_log_events(logGroupName=group, startTime=self._since[group])["events"]
+            events = self._logs.filter_log_events(logGroupName=group, startTime=since)["events"]
         except (ClientError, BotoCoreError):  # a function that has not run yet has no log
             return []
-        found = []
-        for event in events:
-            if event["message"] in self._seen:  # which holds the millisecond and an id; the local AWS numbers no events
-                continue
-            self._seen.add(event["message"])
-            self._since[group] = max(self._since[group], event["timestamp"])
-            found += entries_of(event)
+        # A message holds the millisecond and an id; the local AWS numbers no events.
+        found = [noted for event in events if event["message"] not in seen for noted in entries_of(event)]
+        self._seen[group] = {event["message"]: event["timestamp"] for event in events} or seen
         return found
 
 

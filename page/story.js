@@ -27,14 +27,34 @@ export function show(place, { id, signal, again }) {
     el("div", { class: "story-columns" }, story, panels.element));
 
   const about = { id, me, signal, again, known: undefined };
-  const look = (about.look = async () => {
+  const look = (about.look = oneAtATime(async () => {
     const whole = await lookAt(head, about);
     if (whole) await panels.refresh(whole);
-  });
+  }));
   const lookSoon = settled(look, signal);
   look();
   read(timeline, { id, signal, state, onNews: lookSoon });
   return heading;
+}
+
+/** Runs never overlap, so that no older answer is drawn last; who asks meanwhile has one more run after it. */
+function oneAtATime(run) {
+  let running = null;
+  let wanted = false;
+  return () => {
+    wanted = true;
+    running ??= (async () => {
+      try {
+        while (wanted) {
+          wanted = false;
+          await run();
+        }
+      } finally {
+        running = null;
+      }
+    })();
+    return running;
+  };
 }
 
 /** Calls `run` once nothing happened for a moment, or has not stopped happening for a while. */
