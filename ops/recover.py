@@ -198,7 +198,8 @@ def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
     way: list[tuple[str, str]] = [("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")]
     if 1 in logged:
         way = [(logged[1].event, logged[1].status)]
-    known = {order.reached: order.status, order.version: order.status}
+    reached = _reached_by(order)
+    known = {reached: order.status, order.version: order.status}
     known |= {version: entry.status for version, entry in logged.items()}
     for version, status in sorted(known.items()):
         found = _way(way[-1][1], status, version - len(way))
@@ -210,7 +211,7 @@ def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
     at = order.updated_at
     for version in range(order.version, 0, -1):
         entry = logged.get(version)
-        at = order.came_at if version == order.reached else noted.get(version, at)
+        at = order.came_at if version == reached else noted.get(version, at)
         at = order.placed_at if version == 1 else entry.at if entry else at
         yield _past(order, version, at, *way[version - 1])
 
@@ -238,7 +239,12 @@ def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Ch
 def _reached(shop: Shop, order: Order) -> Change:
     """The change by which an order came to its present state; what it has been through since leaves that as it is."""
     history = _history(order, _logged(shop, order), {})
-    return next(change for change in history if change.version == order.reached)
+    return next(change for change in history if change.version == _reached_by(order))
+
+
+def _reached_by(order: Order) -> int:
+    """The version at which an order came to its status, what the archive does to it included."""
+    return order.version if order.status == "ARCHIVING" else order.reached
 
 
 def _ended(shop: Shop, order: Order) -> Iterator[Change]:

@@ -126,7 +126,11 @@ def moved(order: Order, command: OrderCommand, at: Instant) -> Order:
     """The order after a command; raises WrongState where the table forbids it."""
     status = cast(OrderStatus, _after("order", order.status, command, ORDER_TRANSITIONS))
     version = order.version + 1
-    reached, reached_at = (order.reached, order.came_at) if status == order.status else (version, None)
+    reached, reached_at = version, None
+    if status == order.status:
+        reached, reached_at = order.reached, order.came_at
+    elif status == "ARCHIVING":  # what the archive does to an order is undone in what it archives
+        reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
 
