@@ -85,6 +85,7 @@ class Chaos:
 
     def _fail_queue(self, queue: Queue, times: int) -> None:
         with self._wishing:
+            self._work(queue, enabled=False)  # before anybody is told that it fails from now on
             self.fail_next[queue.name] = times
             if queue.name not in self._failing:
                 thread = threading.Thread(target=self._take_away, args=(queue,), name=f"fail {queue.name}", daemon=True)

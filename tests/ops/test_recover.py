@@ -255,7 +255,7 @@ def logged(order: Order, life: list[tuple[str, str]], versions: set[int]) -> dic
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(lives(), some.data())
 def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_have_been(
     life: list[tuple[str, str]], data: some.DataObject
@@ -274,7 +274,7 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
     assert [change.id for change in told] == ids, "an id is the version's, whatever it was"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(lives(), some.data())
 def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
     life: list[tuple[str, str]], data: some.DataObject

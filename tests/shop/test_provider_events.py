@@ -200,7 +200,7 @@ def _of(given: Any, payment_id: str) -> int:
     return sum(refund.amount for refund in given if refund.payment_id == payment_id)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(story=stories())
 @example(
     story=Story(  # a dispute that is told of before all else, and an order that is cancelled under it
