@@ -166,7 +166,7 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     Busy:                    Kind(503, "busy", "Too many at once: try again", headers=_retry_after),
     HTTPClientError:         _UNREACHABLE,
     NotConnected:            _UNREACHABLE,
-    Unreadable:              Kind(500, "unreadable", "A newer version wrote it", detail=_logged),
+    Unreadable:              Kind(500, "unreadable", "This version cannot read it", detail=_logged),
     Exception:               Kind(500, "fault", "A fault of ours", detail=_logged),
 }
 # fmt: on
