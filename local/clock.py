@@ -132,6 +132,7 @@ def keep_expiring(engine: Engine, stop: threading.Event, every_seconds: float = 
     """
     while not stop.wait(every_seconds):
         try:
-            engine.expire()
-        except (OSError, http.client.HTTPException, ValueError, RuntimeError):
+            if engine.is_anything_due():
+                engine.expire()
+        except (OSError, http.client.HTTPException, ValueError, RuntimeError, sqlite3.Error):
             continue

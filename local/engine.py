@@ -46,6 +46,12 @@ STREAM_INDEX = """
 """
 
 
+# What is due is found without looking at all that is not.
+ENDS = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
+ENDS_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
+DUE = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
+
+
 class EngineMissing(RuntimeError):
     """The engine's program is not installed for this machine."""
 
@@ -118,6 +124,15 @@ class Engine:
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
+            with closing(sqlite3.connect(self.database, timeout=30)) as database:
+                database.execute(ENDS_INDEX.format(table=name, ends=ENDS.format(attribute=ttl)))
+
+    def is_anything_due(self) -> bool:
+        """Whether `expire` would find something: asked of an index, where it reads every item of every table."""
+        with closing(sqlite3.connect(self.database, timeout=30)) as database:
+            tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
+            asked = (DUE.format(table=table, ends=ENDS.format(attribute=attribute)) for table, attribute in tables)
+            return any(database.execute(one).fetchone() for one in asked)
 
     def expire(self) -> int:
         """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.

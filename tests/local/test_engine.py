@@ -264,6 +264,29 @@ def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
     assert timedelta(days=1) <= moment - started < timedelta(days=1, minutes=1)
 
 
+def test_nothing_is_swept_while_nothing_is_due(engine: Engine, new_plain_table: str) -> None:
+    put(engine, new_plain_table, "later", ttl=seconds_from_now(60))
+    engine.expire()  # what other tests have left due in tables of their own
+    assert not engine.is_anything_due()
+    put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
+    assert engine.is_anything_due()
+    assert engine.expire() == 1
+    assert not engine.is_anything_due()
+
+
+def test_what_is_due_is_found_by_an_index(engine: Engine, new_plain_table: str) -> None:
+    asked: list[str] = []
+    with closing(sqlite3.connect(engine.database)) as database:
+        ends = local_engine.ENDS.format(attribute="ttl")
+        asked += [
+            plan[3]
+            for plan in database.execute(
+                f"EXPLAIN QUERY PLAN {local_engine.DUE.format(table=new_plain_table, ends=ends)}"
+            )
+        ]
+    assert asked == [f"SEARCH {new_plain_table} USING INDEX {new_plain_table}::ends (<expr><?)"]
+
+
 def test_what_becomes_due_is_expired_while_the_clock_runs(engine: Engine, new_plain_table: str) -> None:
     put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
