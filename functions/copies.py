@@ -1,6 +1,7 @@
 """The stream reader that keeps every copy as its primary says.
 
-Snapshots are guarded by their source's version, logs by the change's id: applying a record again changes nothing.
+Snapshots are guarded by their source's version, logs by the change's id, totals by what is counted already: applying a
+record again changes nothing.
 """
 
 from typing import Any
@@ -8,42 +9,53 @@ from typing import Any
 from functions import wiring
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Batch, Record
-from functions.dynamodb.writes import Changed, Write, delete_older, put, put_newer
+from functions.dynamodb.writes import Changed, Write, change, delete_older, put, put_newer
 from functions.environment import Copies, current
-from functions.model import changes, derived
+from functions.model import changes, counters, derived
+from functions.model.changes import Change
+from functions.model.entities import Counted
 from functions.model.patterns import A12b
+from functions.model.table import BY_TYPE, COUNTED
+from functions.shop.shop import Shop, decided_again
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
     environment = current(Copies)
-    table = wiring.shop(environment.table_name).table
+    shop = wiring.shop(environment.table_name)
     batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "copies"), wiring.failing("copies"))
     followed: list[dict[str, Any]] = []
     for record in batch.waiting():
-        batch.apply(record, lambda record: followed.extend(follow(table, record)))
+        batch.apply(record, lambda record: followed.extend(follow(shop, record)))
     told = {"records": len(event["Records"]), "changes": followed, "units": wiring.units.taken()}
     wiring.log.info("copied", extra=told)
     return batch.response()
 
 
-def follow(table: Table, record: Record) -> list[dict[str, Any]]:
-    """Bring the copies of a record's item up to it. Returns what was followed, for the log."""
-    change = changes.read(record)
-    if change is None:
+def follow(shop: Shop, record: Record) -> list[dict[str, Any]]:
+    """Bring the copies and totals of a record's item up to it. Returns what was followed, for the log."""
+    changed = changes.read(record)
+    if changed is None:
         return []
-    todo = derived.following(change)
-    for row, copy in todo.put:
-        unless_newer(table, put_newer(row, copy))
-    for row, copy in todo.delete:
-        unless_newer(table, delete_older(row, copy))
+    copy(shop.table, changed)
+    if todo := counters.counting(changed):
+        decided_again(shop, lambda: count(shop, todo))
+    return [{"change": changed.name, "id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
+
+
+def copy(table: Table, changed: Change) -> None:
+    """Bring the copies of a changed item up to it."""
+    todo = derived.following(changed)
+    for row, item in todo.put:
+        unless_newer(table, put_newer(row, item))
+    for row, item in todo.delete:
+        unless_newer(table, delete_older(row, item))
     for row, entry in todo.append:
         unless_newer(table, put(row, entry))
-    if ended := derived.ended_by(change):
-        left = table.partition(A12b, order_id=change.item.order_id)
+    if ended := derived.ended_by(changed):
+        left = table.partition(A12b, order_id=changed.item.order_id)
         types = {row.type for row in ended}
         table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
-    return [{"change": change.name, "id": change.id, "order_id": getattr(change.item, "order_id", None)}]
 
 
 def unless_newer(table: Table, write: Write[Any]) -> None:
@@ -52,3 +64,20 @@ def unless_newer(table: Table, write: Write[Any]) -> None:
         table.write(write)
     except Changed:
         return
+
+
+def count(shop: Shop, todo: counters.Counting) -> None:
+    """Bring the totals up to what an item counts for: one BatchGet, one transaction with the mark that it is counted.
+
+    Raises Changed where another item was counted in the same totals meanwhile.
+    """
+    keys = [COUNTED.key(source=todo.source), *(row.key_of(part) for row, part in todo.parts.values())]
+    found = shop.table.batch_get(keys, consistent=True)
+    mark = next((item for item in found if isinstance(item, Counted)), None)
+    totals = {counters.place(BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
+    writes = [
+        put(row, after) if before is None else change(row, before, after)
+        for row, before, after in counters.counted(todo, mark, totals, shop.now())
+    ]
+    if writes:
+        shop.table.write(*writes)

@@ -90,8 +90,8 @@ class OrdersStack(Stack):
 
     def the_streams_readers(self) -> Sequence[Function]:
         copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)
-        copies.may("dynamodb:PutItem", "dynamodb:DeleteItem", on=self.table.arn)
-        copies.may("dynamodb:Query", "dynamodb:BatchWriteItem", on=self.table.arn)
+        copies.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
+        copies.may("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.of_copies(), batch_size=50)
 
         publishing = env.Relay(bus_name=self.bus.name, failures_bucket=self.failures.name)

@@ -17,6 +17,7 @@ from functions.api import (
     discounts,
     docs,
     guard,
+    insight,
     invoices,
     notifications,
     openapi,
@@ -46,6 +47,7 @@ NOUNS = (
     returns,
     invoices,
     sales,
+    insight,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

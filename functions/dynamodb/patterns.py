@@ -60,8 +60,9 @@ class Query(Generic[T]):
         if self.consistent and self.index != "main":
             raise TypeError(f"{self.id}: an index is never read consistently")
         for row in self.rows:
-            spelled = {name for half in row.templates(self.index) for name in half.names}
-            spelled -= {"shard"} if self.shards else set()  # the cursor tells items apart by what all shards share
+            partition, sort = row.templates(self.index)
+            shared = set(partition.names) - ({"shard"} if self.shards else set())
+            spelled = shared | set(sort.names)  # the cursor tells items apart by what all shards share
             if missing := set(row.identity) - spelled:
                 raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
 

@@ -16,6 +16,7 @@ from functions.model import states
 from functions.model import table as t
 
 On = Literal["INSERT", "MODIFY", "REMOVE"]
+UNFOLLOWED = ("marker", "counter")
 
 
 class UnknownSchema(Permanent):
@@ -114,7 +115,7 @@ class Change:
 
 def read(record: Record) -> Change | None:
     """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
-    or only attributes copied from elsewhere, which raise no version), and for markers, which nobody follows.
+    or only attributes copied from elsewhere, which raise no version), and for markers and totals, which nobody follows.
 
     Raises NotReadable and UnknownSchema, which no retry heals.
     """
@@ -132,7 +133,7 @@ def _read(record: Record) -> Change | None:
     if image is None:
         raise NotReadable("a record without images")
     row = _row(image)
-    if new == old or row.kind == "marker":
+    if new == old or row.kind in UNFOLLOWED:
         return None
     before = None if old is None else _row(old).read(old)
     after = None if new is None else row.read(new)

@@ -2,7 +2,7 @@
 
 A snapshot is what one primary looks like elsewhere, guarded by that primary's version. A log is one entry per change,
 put if absent under the change's id. What is derived never comes from an image that comes back late: who redrives or
-repairs reads the primary again.
+repairs reads the primary again. (The third kind, totals, is in counters.py.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +14,7 @@ from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change
+from functions.model.counters import COUNTERS
 from functions.model.lives import ACTIVITY_DAYS
 
 S = TypeVar("S")
@@ -123,7 +124,9 @@ ENDED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # stub's own record comes after all of its order's, every time: with it, what lies there again is deleted again.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
-SOURCES: tuple[Row[Any], ...] = tuple(dict.fromkeys([*(s.of for s in SNAPSHOTS), *(log.of for log in LOGS)]))
+SOURCES: tuple[Row[Any], ...] = tuple(
+    dict.fromkeys([*(s.of for s in SNAPSHOTS), *(log.of for log in LOGS), *(counter.of for counter in COUNTERS)])
+)
 """The rows whose changes the copies follow."""
 
 

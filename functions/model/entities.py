@@ -224,7 +224,8 @@ class Order:
     """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for.
 
     `total` is the goods less the discount, and shipping. `tax_rate`: in hundredths of a percent, contained in all
-    prices. `paid`: the money taken for it, `refunded`: what of that is given back, or about to be; `owed`: what is to
+    prices. `paid`: the money taken for it (all of it since
+    `paid_at`), `refunded`: what of that is given back, or about to be; `owed`: what is to
     be besides, and cannot be while the customer's bank disputes the payment it came with. `reached`: the version
     at which it came to its status, and `reached_at` when, where something has changed since: so its state alone tells
     of that change as it was told then.
@@ -248,6 +249,7 @@ class Order:
     owed: int = 0
     shipping_refunded: bool = False
     parcels: int = 0
+    paid_at: Instant | None = None
     delivered_at: Instant | None = None
     reached: int = 1
     reached_at: Instant | None = None
@@ -629,3 +631,49 @@ class Activity:
     @property
     def shard(self) -> str:
         return shard_of(self.change_id)
+
+
+# Totals
+@entity
+class BestSeller:
+    """How many of a product were sold with the orders that were paid for in a month, less what came back in it."""
+
+    product_id: str
+    season: str
+    units: int
+    version: int = 1
+
+    @property
+    def rank(self) -> int | None:
+        """What it is listed by; nothing of which more came back than was sold is."""
+        return self.units if self.units > 0 else None
+
+    @property
+    def shard(self) -> str:
+        return shard_of(self.product_id)
+
+
+@entity
+class Metric:
+    """What was sold in one minute and one currency, less what came back in it: one shard's part of that."""
+
+    shard: str
+    minute: Instant
+    currency: str
+    orders: int
+    units: int
+    revenue: int
+    ttl: int
+    version: int = 1
+
+
+@entity
+class Counted:
+    """What an item is counted with so far: its `amounts` by total. `as_of`: as which version of it."""
+
+    source: str
+    as_of: int
+    amounts: Mapping[str, Mapping[str, int]]
+    created_at: Instant
+    ttl: int
+    version: int = 1

@@ -9,6 +9,9 @@ BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
 ACTIVITY_DAYS = 90
+METRIC_DAYS = 30
+SEASON_OPEN_DAYS = 60
+"""How long after its end a month's totals still change, when an order that was paid for in it is cancelled or cut."""
 NOTIFICATION_DAYS = 180
 """Of a notification, which is the claim of its own mail and so remembers it too."""
 SENDER_SECONDS = 15

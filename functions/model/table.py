@@ -37,6 +37,9 @@ ORDER_SUMMARY  = Row(e.OrderSummary,  "CUSTOMER#{customer_id} / ORDER#{placed_at
 ORDER_LINE     = Row(e.OrderLine,     "ORDER#{order_id} / LINE#{product_id}",                  gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}", gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}", kind="snapshot", by="copies")
 TIMELINE       = Row(e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}",          kind="log",                                                                                                                         by="copies")
 ACTIVITY       = Row(e.Activity,      "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}", kind="log", unique=("change_id",),                                                by="copies")
+BEST_SELLER    = Row(e.BestSeller,    "PRODUCT#{product_id} / SEASON#{season}",                gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}", kind="counter",                                                     by="copies")
+METRIC         = Row(e.Metric,        "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",   kind="counter",                                                                                                                     by="copies")
+COUNTED        = Row(e.Counted,       "COUNTED#{source} / COUNTED",                            kind="marker",                                                                                                                      by="copies")
 # fmt: on
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))

@@ -98,7 +98,9 @@ def orders_by_status(
 def with_paid(order: Order, amount: int, at: Instant) -> Order:
     """An order with so much more paid for it: PAID once nothing is due any more. Raises WrongState."""
     paid = order.paid + amount
-    return replace(moved(order, "pay" if paid == order.total else "pay_part", at), paid=paid)
+    if paid < order.total:
+        return replace(moved(order, "pay_part", at), paid=paid)
+    return replace(moved(order, "pay", at), paid=paid, paid_at=at)
 
 
 # changing -------------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def place_order(
     if discount_code is not None:
         order = discounts.applied(order, discounts.code_of(discount_code), discount)
     if not order.total:
-        order = replace(order, status="PAID")
+        order = replace(order, status="PAID", paid_at=order.placed_at)
     try:
         return Placed(_written(shop, stock.planned(order, products), products, discount), replayed=False)
     except Exists as refusal:

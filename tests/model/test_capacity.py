@@ -24,7 +24,7 @@ from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shi
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
-PRODUCT = SAMPLES[t.PRODUCT]
+PRODUCT, BEST_SELLER, METRIC = SAMPLES[t.PRODUCT], SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC]
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -48,10 +48,15 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
+        yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
+    for shard in range(e.SHARDS):
+        for n in range(6):
+            yield t.METRIC, replace(METRIC, shard=str(shard), minute=moment(n), currency="USD")
     for ids in IDS_BY_SHARD.values():
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
+            yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=10_000_000 + n)
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
@@ -74,6 +79,8 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ACCOUNT, replace(ACCOUNT, account_id=id)
         yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=behind)
         yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
+        yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
+        yield t.METRIC, replace(METRIC, shard=str(n % e.SHARDS), minute=behind if n % 2 else before)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +150,9 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A22b: Ask({"account_id": "a1"}, 1, 1.0),
     p.A22c: Ask({"account_id": "a1"}, 5, 0.5, asked={"limit": 5}),
     p.A22d: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.A23: Ask({"season": "2026-11"}, 5, 2.0, requests=4, asked={"limit": 5}),
+    p.A23b: Ask(MUG, 5, 0.5, asked={"limit": 5}),
+    p.A24: Ask({}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
     p.A25: Ask(ANN, 5, 0.5, asked={"limit": 5}),
     p.A25b: Ask(O1, 5, 0.5, asked={"limit": 5}),
     p.A12c: Ask(O1, 7, 1.0, asked={"limit": 7}),

@@ -15,7 +15,7 @@ from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import change, put, turn
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import KINDS, Change, Kind, NotReadable, UnknownSchema, read
+from functions.model.changes import KINDS, UNFOLLOWED, Change, Kind, NotReadable, UnknownSchema, read
 from functions.model.states import (
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
@@ -149,7 +149,7 @@ def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them(
     assert found.name == "OrderPartlyReturned"
 
 
-@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind != "marker"], ids=lambda row: row.type)
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind not in UNFOLLOWED], ids=lambda row: row.type)
 def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
     named = {(kind.on, kind.expired) for kind in KINDS if kind.row is row}
     table.write(put(row, SAMPLES[row]))
@@ -161,11 +161,12 @@ def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table:
     assert (made.on, removed.on) == ("INSERT", "REMOVE")
 
 
-@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind == "marker"], ids=lambda row: row.type)
-def test_nobody_follows_markers(engine: Engine, table: Table, row: Row[Any]) -> None:
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind in UNFOLLOWED], ids=lambda row: row.type)
+def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
     table.write(put(row, item))
-    table.client.put_item(TableName=table.name, Item=row.write(replace(item, ttl=item.ttl + 1)))
+    changed = {"ttl": item.ttl + 1} if row.expires else {"units": item.units + 1}
+    table.client.put_item(TableName=table.name, Item=row.write(replace(item, **changed)))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
     assert len(records(engine, table.name)) == 3
     assert changes_of(engine, table) == []

@@ -1,0 +1,96 @@
+"""What sells: best sellers of a month, and what was sold minute by minute."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import StringConstraints
+
+from functions.api.context import ANYBODY, SignedIn, shop
+from functions.api.fields import Answer, Id, Listed
+from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
+from functions.api.problems import refuses
+from functions.api.routes import Router
+from functions.model.counters import season_of
+from functions.model.errors import NotAllowed
+from functions.model.patterns import A23, A24, A23b
+from functions.shop import insight
+
+router = Router()
+Season = Annotated[
+    Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None,
+    Query(description="A month (UTC), as 2026-11; this one if not said."),
+]
+
+
+class BestSellerAnswer(Answer):
+    """A product that sells well."""
+
+    product_id: str
+
+
+class UnitsAnswer(Answer):
+    """How many of a product were sold with the orders paid for in a month, less what came back in it."""
+
+    product_id: str
+    season: str
+    units: int
+
+
+class PointAnswer(Answer):
+    """What was sold in one minute in one currency, less what came back in it. `revenue` is in minor units."""
+
+    minute: str
+    currency: str
+    orders: int
+    units: int
+    revenue: int
+
+
+@router.get("/best-sellers")
+def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
+    """The best sellers of a month, best first."""
+    month = season or season_of(shop().instant())
+    return page(
+        Asked(ANYBODY, A23, (month,), cursor),
+        lambda after: insight.best_sellers(shop(), month, limit, after),
+        BestSellerAnswer.of,
+    )
+
+
+@router.get("/insight/best-sellers", openapi_extensions=refuses(NotAllowed))
+def best_sellers_with_units(
+    caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
+) -> Listed[UnitsAnswer]:
+    """The best sellers of a month and how many of each were sold, best first. For staff."""
+    month = season or season_of(shop().instant())
+    return page(
+        Asked(caller, A23, (month,), cursor),
+        lambda after: insight.best_sellers_with_units(shop(), caller, month, limit, after),
+        UnitsAnswer.of,
+    )
+
+
+@router.get("/insight/products/<product_id>", openapi_extensions=refuses(NotAllowed))
+def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
+    """How many of a product were sold, month by month, newest first. For staff."""
+    return page(
+        Asked(caller, A23b, (product_id,), cursor),
+        lambda after: insight.units_of_product(shop(), caller, product_id, limit, after),
+        UnitsAnswer.of,
+    )
+
+
+@router.get("/insight/metrics", openapi_extensions=refuses(NotAllowed))
+def metrics(
+    caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
+) -> Listed[PointAnswer]:
+    """Orders, pieces and revenue minute by minute, oldest first, for 30 days. For staff.
+
+    A minute in which nothing was sold has no point.
+    """
+    low, high = between(since, until)
+    return page(
+        Asked(caller, A24, (low, high), cursor),
+        lambda after: insight.metrics(shop(), caller, low, high, limit, after),
+        PointAnswer.of,
+    )

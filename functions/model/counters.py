@@ -1,0 +1,186 @@
+"""Totals, as data: what each item of a primary is counted with, and where.
+
+A total is the sum of its parts, one for each item that counts: so it can be made anew from the primaries alone. What an
+item is counted with is kept beside the totals (`Counted`) and written with them in one transaction: a change that comes
+again, or late, finds itself counted already, and what an item counts for no more is taken off as it was put on.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.model import amounts
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import Change
+from functions.model.lives import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
+
+S = TypeVar("S")
+Parts = Mapping[str, tuple[Row[Any], Any]]
+"""Totals by their key, each with a part of it alone."""
+Step = tuple[Row[Any], Any, Any]
+"""An item to be written: its row, as it is (None: not there), and as it shall be."""
+
+AMOUNTS: Mapping[Row[Any], tuple[str, ...]] = {
+    t.BEST_SELLER: ("units",),
+    t.METRIC: ("orders", "units", "revenue"),
+}
+"""What adds up in each total."""
+
+
+@dataclass(frozen=True)
+class Counter(Generic[S]):
+    """What each item of a primary adds to totals.
+
+    `source`: the field with the item's id. `parts`: every total it is counted in, each with the item's part alone, for
+    ever the same totals: of what does not count any more the part is 0. `counts_until`: when its totals are final.
+    """
+
+    of: Row[S]
+    source: str
+    parts: Callable[[S], Iterator[Any]]
+    counts_until: Callable[[S], datetime]
+
+
+def season_of(at: Instant) -> str:
+    """The month of a moment: 2026-11."""
+    return at[:7]
+
+
+def sold(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
+    """A paid order counts when it was paid, less what is not sent after all: nothing of it, once it was cancelled."""
+    if order.paid_at is None:
+        return
+    sells = order.status in e.SOLD
+    pieces = {id: line.to_send if sells else 0 for id, line in order.lines.items()}
+    dropped = {id: line.dropped for id, line in order.lines.items()}
+    revenue = order.total - amounts.worth(order, dropped) if sells else 0
+    yield from _at(order.paid_at, order.order_id, order.currency, int(sells), pieces, revenue)
+
+
+def came_back(goods: e.Return) -> Iterator[e.BestSeller | e.Metric]:
+    """What came back is taken off when it did."""
+    pieces = {id: -quantity for id, quantity in goods.quantities.items()}
+    yield from _at(goods.created_at, goods.order_id, goods.currency, 0, pieces, -goods.amount - goods.owed)
+
+
+def _at(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[e.BestSeller | e.Metric]:
+    minute = datetime.fromisoformat(at).replace(second=0, microsecond=0)
+    ends = int((minute + timedelta(days=METRIC_DAYS)).timestamp())
+    yield e.Metric(
+        shard=e.shard_of(id),
+        minute=instant(minute),
+        currency=currency,
+        orders=orders,
+        units=sum(pieces.values()),
+        revenue=revenue,
+        ttl=ends,
+    )
+    for product_id, units in pieces.items():
+        yield e.BestSeller(product_id=product_id, season=season_of(at), units=units)
+
+
+def season_final(at: Instant) -> datetime:
+    """When the month of a moment changes no more."""
+    start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
+
+
+COUNTERS: tuple[Counter[Any], ...] = (
+    Counter(t.ORDER, "order_id", sold, lambda order: season_final(order.paid_at)),
+    Counter(t.RETURN, "return_id", came_back, lambda goods: season_final(goods.created_at)),
+)
+_OF: Mapping[Row[Any], Counter[Any]] = {counter.of: counter for counter in COUNTERS}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What a change makes an item count for, to be remembered until `ttl`."""
+
+    source: str
+    as_of: int
+    at: Instant
+    parts: Parts
+    ttl: int
+
+
+def counting(change: Change) -> Counting | None:
+    """What is to be counted of a change; None where it changes no total, or none that is not final yet."""
+    counter = _OF.get(change.row)
+    if counter is None or change.name == "OrderArchiving":  # what the archive does to an order sells nothing
+        return None
+    before = parts_of(change.row, change.before) if change.before is not None else {}
+    parts = parts_of(change.row, change.item)
+    if parts == before:
+        return None
+    until = counter.counts_until(change.item)
+    if datetime.fromisoformat(change.at) >= until:
+        return None
+    ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
+    return Counting(getattr(change.item, counter.source), change.version, change.at, parts, ttl)
+
+
+def parts_of(row: Row[Any], item: Any) -> Parts:
+    """The parts of totals that an item is."""
+    parts = ((t.BY_TYPE[type(part).__name__], part) for part in _OF[row].parts(item))
+    return {place(into, part): (into, part) for into, part in parts}
+
+
+def place(row: Row[Any], item: Any) -> str:
+    """The key of a total, as one text."""
+    key = row.key_of(item)
+    return f"{key['PK']['S']} / {key['SK']['S']}"
+
+
+def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
+    """What adds up in a total, or in a part of it."""
+    return {name: getattr(total, name) for name in AMOUNTS[row]}
+
+
+def counted(todo: Counting, so_far: e.Counted | None, totals: Mapping[str, Any], now: datetime) -> Iterator[Step]:
+    """The items to be written together so that all of it is counted, once; none where it is counted already.
+
+    `totals`: as they are, by their place. Of a total that has ended nothing is kept.
+    """
+    if so_far is not None and so_far.as_of >= todo.as_of:
+        return
+    before = so_far.amounts if so_far else {}
+    for where, (row, part) in todo.parts.items():
+        was = before.get(where, {})
+        added = {name: amount - was.get(name, 0) for name, amount in amounts_of(row, part).items()}
+        if any(added.values()) and not (row.expires and part.ttl <= now.timestamp()):
+            total = totals.get(where)
+            yield row, total, replace(part, **added) if total is None else _plus(total, added)
+    yield (
+        t.COUNTED,
+        so_far,
+        e.Counted(
+            source=todo.source,
+            as_of=todo.as_of,
+            amounts={where: amounts_of(row, part) for where, (row, part) in todo.parts.items()},
+            created_at=so_far.created_at if so_far else todo.at,
+            ttl=todo.ttl,
+            version=so_far.version + 1 if so_far else 1,
+        ),
+    )
+
+
+def _plus(total: Any, added: Mapping[str, int]) -> Any:
+    sums = {name: getattr(total, name) + amount for name, amount in added.items()}
+    return replace(total, **sums, version=total.version + 1)
+
+
+def folded(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
+    """All totals made anew: what all items of the primaries add up to, by total."""
+    sums: dict[str, dict[str, int]] = {}
+    for row, primaries in items.items():
+        for item in primaries:
+            for where, (into, part) in parts_of(row, item).items():
+                total = sums.setdefault(where, dict.fromkeys(AMOUNTS[into], 0))
+                for name, amount in amounts_of(into, part).items():
+                    total[name] += amount
+    return sums
