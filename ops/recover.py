@@ -11,11 +11,12 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, cast
 
+from functions.copies import count
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.streams import Permanent, Record
 from functions.dynamodb.writes import Write, delete_older, put, put_newer, unchanged
-from functions.model import changes, derived, events
+from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, TimelineEvent
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
@@ -114,7 +115,7 @@ class There(Exception):
 
 
 def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entries]) -> None:
-    """Write the copies of the primary at this key as it is now, and log entries, unless they are there."""
+    """Count the primary at this key, and write its copies as it is now and log entries, unless they are there."""
 
     def attempt() -> None:
         for item in shop.table.batch_get([key], consistent=True):
@@ -130,6 +131,8 @@ def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entri
                 writes += [put(into, one) for into, one in entries(item) if not _has_ended(shop, one)]
             for write in writes:
                 _while_unchanged(shop, row, item, write)
+            if todo := counters.standing(row, item, shop.instant()):
+                count(shop, todo)
 
     decided_again(shop, attempt)
 

@@ -109,19 +109,30 @@ class Counting:
 
 
 def counting(change: Change) -> Counting | None:
-    """What is to be counted of a change; None where it changes no total, or none that is not final yet."""
-    counter = _OF.get(change.row)
-    if counter is None or change.name == "OrderArchiving":  # what the archive does to an order sells nothing
+    """What is to be counted of a change; None where it changes no total, or none that is not final by then."""
+    if change.row not in _OF or (
+        change.before is not None and parts_of(change.row, change.before) == parts_of(change.row, change.item)
+    ):
         return None
-    before = parts_of(change.row, change.before) if change.before is not None else {}
-    parts = parts_of(change.row, change.item)
-    if parts == before:
+    return standing(change.row, change.item, change.at)
+
+
+def standing(row: Row[Any], item: Any, at: Instant) -> Counting | None:
+    """What an item counts for as it is; None where that is nothing, or in no total that is not final at this time."""
+    parts = {} if row not in _OF or _is_archiving(item) else parts_of(row, item)
+    if not parts:
         return None
-    until = counter.counts_until(change.item)
-    if datetime.fromisoformat(change.at) >= until:
+    counter = _OF[row]
+    until = counter.counts_until(item)
+    if datetime.fromisoformat(at) >= until:
         return None
     ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
-    return Counting(getattr(change.item, counter.source), change.version, change.at, parts, ttl)
+    return Counting(getattr(item, counter.source), item.version, Instant(at), parts, ttl)
+
+
+def _is_archiving(item: Any) -> bool:
+    """Whether it is not said any more what an order was before the archive took it; it counts as it did then."""
+    return isinstance(item, e.Order) and item.status == "ARCHIVING"
 
 
 def parts_of(row: Row[Any], item: Any) -> Parts:

@@ -9,11 +9,13 @@ import gzip
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.images import Image
-from functions.model import derived
+from functions.dynamodb.keys import Instant, instant
+from functions.model import counters, derived
 from functions.model.entities import SOLD
 from functions.model.lives import ACTIVITY_DAYS
 from functions.model.states import (
@@ -23,7 +25,7 @@ from functions.model.states import (
     REFUND_TRANSITIONS,
     SHIPMENT_TRANSITIONS,
 )
-from functions.model.table import BY_TYPE
+from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED
 from functions.shop.erasure import SETTLES
 from tests.simulation.book import Book, Happened
 from tests.simulation.faults import DAY, HOUR
@@ -219,6 +221,35 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
         is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
         if not there[change.id] and change.id not in ended and not (was_lost and is_over):
             yield f"{change.name} of order {change.item.order_id} is in no activity"
+
+
+def totals_add_up(world: World, book: Book) -> Iterator[str]:
+    """Every order and return is counted as it is, once, and every total is the sum of that: until it is final, or has
+    ended."""
+    now = datetime.fromtimestamp(world.tasks.now, UTC)
+    marks = {mark.source: mark for mark in map(COUNTED.read, world.table.of_type(COUNTED.type))}
+    for owned in book.orders.values():
+        for item in (owned.order, *owned.all("Return")) if owned.order else ():
+            todo = counters.standing(BY_TYPE[type(item).__name__], item, instant(now))
+            counted = marks[todo.source].amounts if todo and todo.source in marks else None
+            if todo and counted != {at: counters.amounts_of(row, part) for at, (row, part) in todo.parts.items()}:
+                yield f"{type(item).__name__} {todo.source} of version {item.version} is counted with {counted}"
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for mark in marks.values():
+        for place, amounts in mark.amounts.items():
+            sums[place].update(amounts)
+    for place, total, is_final in _totals(world, now):
+        if not is_final and total != sums[place]:
+            yield f"{place} is {total}, and what counts adds up to {sums[place]}"
+
+
+def _totals(world: World, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
+    """Each total there is, and whether it stays as it is."""
+    for row in counters.AMOUNTS:
+        for item in map(row.read, world.table.of_type(row.type)):
+            until = counters.season_final(Instant(f"{item.season}-01T00:00:00.000Z")) if row is BEST_SELLER else None
+            is_final = now >= (until or datetime.fromtimestamp(item.ttl, UTC))
+            yield counters.place(row, item), Counter(counters.amounts_of(row, item)), is_final
 
 
 def a_copy_never_goes_back(world: World, book: Book) -> Iterator[str]:
@@ -522,6 +553,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     snapshots_are_what_their_primaries_say,
     logs_have_no_gaps,
     activity_is_kept,
+    totals_add_up,
     a_copy_never_goes_back,
     every_change_is_told,
     mails_are_sent_once,

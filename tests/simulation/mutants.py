@@ -8,7 +8,7 @@ from functions import archive, copies, erasure, lapse, objects, relay, wiring
 from functions.api import problems
 from functions.dynamodb import writes
 from functions.dynamodb.streams import Batch
-from functions.model import changes, derived, errors
+from functions.model import changes, counters, derived, errors
 from functions.model import table as t
 from functions.notifications import handler as mailing
 from functions.queues import Messages
@@ -101,6 +101,10 @@ MUTANTS = (
            instead(derived, "following", s.without(t.TIMELINE, "OrderShipped")), 2, "logs_have_no_gaps"),
     Mutant("activity anew", "an entry of activity has another id each time",
            instead(copies, "put", s.fresh_activity), 2, "activity_is_kept"),
+    Mutant("counts again", "what is counted already is counted once more when it comes again",
+           instead(counters, "counted", s.counted_anew), 2, "totals_add_up"),
+    Mutant("counts apart", "that an item is counted is written when the rest is done",
+           s.in_two(t.COUNTED), 30, "totals_add_up"),
     Mutant("redrives as it was", "an old image is put into the copies again",
            instead(operators, "redrive", s.put_as_it_was)),
     # streams, queues, events

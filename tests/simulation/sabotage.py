@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from unittest import mock
 
@@ -13,7 +14,7 @@ from functions.dynamodb import writes
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Batch
 from functions.dynamodb.writes import Changed, Write
-from functions.model import changes, derived, entities
+from functions.model import changes, counters, derived, entities
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.states import moved_shipment
@@ -27,6 +28,7 @@ from tests.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _NUMBERS = itertools.count()
+_COUNTED_ONCE = counters.counted
 
 
 # How to plant ---------------------------------------------------------------------------------------------------------
@@ -166,6 +168,13 @@ def without(row: Any, name: str) -> Callable[[Change], derived.Following]:
 
 
 _FOLLOWING = derived.following
+
+
+def counted_anew(
+    todo: counters.Counting, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
+) -> Iterator[counters.Step]:
+    """What counts already counts for nothing."""
+    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of=0, amounts={}), totals, now)
 
 
 def put_as_it_was(shop: Any, publish: Any, record: Any) -> None:
