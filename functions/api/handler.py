@@ -13,6 +13,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from functions import wiring
 from functions.api import (
     accounts,
+    activity,
     customers,
     discounts,
     docs,
@@ -46,6 +47,7 @@ NOUNS = (
     returns,
     invoices,
     sales,
+    activity,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -49,6 +49,7 @@ BODIES: dict[str, Any] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "GET /customers": {"email": "ann@example.com"},
+    "GET /activity": {"day": "2026-11-21"},
     "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
 }
 KEYED = {
@@ -63,6 +64,7 @@ KEYED = {
     "POST /orders/{order_id}/returns",
 }
 FOR_STAFF = {
+    "GET /activity",
     "GET /customers",
     "POST /products",
     "PATCH /products/{product_id}",

@@ -52,6 +52,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
+            yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
@@ -62,6 +63,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
+        yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
         yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
@@ -121,6 +123,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A4: Ask(ANN, 1, 0.5),
     p.A4b: Ask(ANN | {"name": "notifications"}, 1, 1.0),
     p.A5: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
+    p.A5b: Ask({"day": "2026-11-21"}, 5, 2.0, requests=4, asked={"limit": 5}),
     p.A7: Ask(MUG, 1, 1.0),
     p.A7b: Ask({"category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
     p.A11: Ask(MUG, 7, 1.0),
