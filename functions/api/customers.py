@@ -151,6 +151,20 @@ def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswe
     return CustomerAnswer.of(customers.rename(shop(), caller, customer_named(caller, customer_id), profile.name))
 
 
+@router.put("/customers/<customer_id>/email", openapi_extensions=refuses(NotAllowed, EmailTaken, EmailNotVerified))
+def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
+    """Take the e-mail address that the identity provider has verified for the bearer of the token by now.
+
+    For the customer alone: nobody else's token says which address is theirs. The address before is free again at once.
+    Repeatable.
+    """
+    authorization = request.headers.get("authorization") or ""
+    changed = customers.change_email(
+        shop(), caller, customer_named(caller, customer_id), lambda: _verified_email(caller, authorization)
+    )
+    return CustomerAnswer.of(changed)
+
+
 @router.delete("/customers/<customer_id>", status_code=202)
 def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """Forget a customer: unknown at once; addresses go from their orders as these close, and from the archive.

@@ -161,6 +161,17 @@ def delete(row: Row[T], item: T) -> Write[T]:
     return Write("Delete", row, request, _changed(row, image))
 
 
+def delete_held(row: Row[T], key: Mapping[str, Any], holder: str, held_by: str) -> Write[T]:
+    """Delete an item, unread, if its field `holder` says who holds it."""
+    request = {
+        "Key": dict(key),
+        "ConditionExpression": "#holder = :held_by",
+        "ExpressionAttributeNames": {"#holder": holder},
+        "ExpressionAttributeValues": {":held_by": {"S": held_by}},
+    }
+    return Write("Delete", row, request, lambda found: Changed(row, key))
+
+
 def delete_older(row: Row[T], item: T) -> Write[T]:
     """Delete a copy unless the table has it from a later version of its source; fine where there is none."""
     image = row.write(item)

@@ -215,6 +215,20 @@ def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(floor: Shopf
     customers.register(floor.shop, Caller("new"), name["email"], "Somebody new")
 
 
+def test_an_address_that_was_given_up_before_is_found_nowhere_either(floor: Shopfloor) -> None:
+    ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
+    customers.register(floor.shop, ann, own, "Ann")
+    customers.change_email(floor.shop, ann, ann.id, lambda: "ann@new.example")
+    give_up(floor, floor.records())
+    told = " ".join(text for _, text in everything(floor))
+    assert own in told, "what a reader gave up knows the address before too"
+    forget(floor.shop, ann, ann.id)
+    give_up(floor, floor.records())
+    run(floor)
+    told = " ".join(text for _, text in everything(floor))
+    assert not [address for address in (own, "ann@new.example") if address in told]
+
+
 def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: Shopfloor) -> None:
     live(floor, *FEW, OTHER)
     for caller in (OTHER, WAREHOUSE):
