@@ -50,11 +50,12 @@ class Choices(Body):
 
 
 class CustomerAnswer(Answer):
-    """A customer."""
+    """A customer. `company_id`: the company they are in, if any."""
 
     customer_id: str
     name: str
     email: str
+    company_id: str | None
     created_at: str
     updated_at: str
 

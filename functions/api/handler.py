@@ -14,6 +14,7 @@ from functions import wiring
 from functions.api import (
     accounts,
     activity,
+    companies,
     customers,
     discounts,
     docs,
@@ -36,6 +37,7 @@ from functions.api.routes import Routes
 
 NOUNS = (
     customers,
+    companies,
     products,
     discounts,
     orders,

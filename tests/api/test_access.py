@@ -31,6 +31,8 @@ BODIES: dict[str, Any] = {
     "POST /customers": {"name": "Bob"},
     "PATCH /customers/{customer_id}": {"name": "Bob"},
     "PUT /customers/{customer_id}/settings/notifications": {"sms": True},
+    "POST /companies": {"company_id": "initech", "name": "Initech"},
+    "PATCH /companies/{company_id}": {"name": "Acme"},
     "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
     "PATCH /products/{product_id}": {"price": 1},
     "POST /products/{product_id}/receipts": {"quantity": 1},
@@ -66,6 +68,10 @@ KEYED = {
 FOR_STAFF = {
     "GET /activity",
     "GET /customers",
+    "POST /companies",
+    "PATCH /companies/{company_id}",
+    "PUT /companies/{company_id}/members/{customer_id}",
+    "DELETE /companies/{company_id}/members/{customer_id}",
     "POST /products",
     "PATCH /products/{product_id}",
     "POST /products/{product_id}/receipts",
@@ -95,7 +101,7 @@ THEIRS_ALONE = {"PUT /customers/{customer_id}/email"}
 OF_SOMEBODY = {
     key
     for key in ROUTES
-    if key == "GET /shipments" or re.search("{(customer|account|order|invoice)_id}", key)
+    if key == "GET /shipments" or re.search("{(customer|company|account|order|invoice)_id}", key)
 } - FOR_STAFF - FOR_WAREHOUSE - PUBLIC  # fmt: skip
 
 
@@ -128,6 +134,8 @@ def world(api: Api) -> dict[str, str]:
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
     assert api.ask("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
+    assert api.ask("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
+    assert api.ask("PUT", "/companies/acme/members/ann", STAFF).status == 200
     return {
         "code": "SPRING",
         "account_id": credit_of_ann(api),
@@ -137,6 +145,7 @@ def world(api: Api) -> dict[str, str]:
         "shipment_id": shipment.shipment_id,
         "invoice_id": invoice_id,
         "customer_id": ANN.sub,
+        "company_id": "acme",
         "product_id": "mug",
     }
 

@@ -106,7 +106,7 @@ def test_me_is_whoever_asks(api: Api) -> None:
 
 def test_no_answer_shows_how_an_address_is_kept(api: Api) -> None:
     assert set(api.ask("GET", "/customers/me", ANN).said) == {
-        "customer_id", "name", "email", "created_at", "updated_at",
+        "customer_id", "name", "email", "company_id", "created_at", "updated_at",
     }  # fmt: skip
 
 

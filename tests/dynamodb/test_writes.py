@@ -11,6 +11,7 @@ from functions.dynamodb.writes import (
     change,
     delete_held,
     delete_older,
+    present,
     put,
     put_newer,
     put_over,
@@ -107,7 +108,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
     }
 
 
-def test_unchanged_and_absent_write_nothing_and_check() -> None:
+def test_unchanged_present_and_absent_write_nothing_and_check() -> None:
     assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -116,6 +117,11 @@ def test_unchanged_and_absent_write_nothing_and_check() -> None:
             "ExpressionAttributeNames": {"#version": "version"},
             "ExpressionAttributeValues": {":read": {"N": "4"}},
         },
+    )
+    check = present(BOOK, KEY, refused=Refused)
+    assert (check.kind, check.request) == (
+        "ConditionCheck",
+        {"Key": KEY, "ConditionExpression": "attribute_exists(PK)"},
     )
     check = absent(BOOK, KEY, refused=Refused)
     assert (check.kind, check.request) == (

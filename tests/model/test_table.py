@@ -15,13 +15,14 @@ from local.engine import Engine
 from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS: dict[Row[Any], dict[str, str]] = {
-    t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE"},
+    t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE", "gsi1": "COMPANY#acme / CUSTOMER#ann"},
     t.ERASED_CUSTOMER: {
         "main": "CUSTOMER#ann / PROFILE",
         "gsi2": f"ERASURE#ERASING#{e.shard_of('ann')} / {AT}#ann",
     },
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
+    t.COMPANY: {"main": "COMPANY#acme / COMPANY", "gsi1": "COMPANY#acme / COMPANY"},
     t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#/kitchen/ / PRODUCT#mug"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
@@ -106,6 +107,11 @@ def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
 def test_an_erasure_is_found_until_it_is_finished() -> None:
     assert "GSI2PK" in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
     assert "GSI2PK" not in t.ERASED_CUSTOMER.write(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
+
+
+def test_a_customer_without_a_company_and_one_who_was_forgotten_are_in_no_companys_list() -> None:
+    assert "GSI1PK" not in t.CUSTOMER.write(replace(SAMPLES[t.CUSTOMER], company_id=None))
+    assert "GSI1PK" not in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
 
 
 def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
