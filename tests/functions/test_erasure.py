@@ -16,7 +16,7 @@ from functions.archive import restored
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.schedules import NotAll
-from functions.shop import customers, ending, orders, placing, products, shipments
+from functions.shop import companies, customers, ending, orders, placing, products, shipments
 from functions.shop.erasure import SETTLES, forget
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -227,6 +227,19 @@ def test_an_address_that_was_given_up_before_is_found_nowhere_either(floor: Shop
     run(floor)
     told = " ".join(text for _, text in everything(floor))
     assert not [address for address in (own, "ann@new.example") if address in told]
+
+
+def test_who_is_forgotten_is_in_no_company_and_the_others_stay(floor: Shopfloor) -> None:
+    companies.create_company(floor.shop, STAFF, "acme", "Acme")
+    for person in FEW:
+        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        companies.join(floor.shop, STAFF, "acme", person.id)
+    give_up(floor, floor.records())
+    forget(floor.shop, FEW[0], FEW[0].id)
+    run(floor)
+    (left,) = companies.company_with_members(floor.shop, FEW[1], "acme", 10, None).members
+    assert left.customer_id == FEW[1].id
+    assert not [word for word in canaries(FEW[0]).values() if word in found(floor)]
 
 
 def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: Shopfloor) -> None:

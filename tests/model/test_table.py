@@ -1,6 +1,8 @@
 """The key table: what every kind of item is found by. Tables that were deployed are full of these keys: they stay."""
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args
@@ -8,7 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from functions.dynamodb.keys import ATTRIBUTES, Row, crowded
+from functions.dynamodb.patterns import Query
 from functions.model import entities as e
+from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import OrderStatus
 from local.engine import Engine
@@ -121,6 +125,32 @@ def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
 def test_a_shard_is_for_ever_and_all_are_used() -> None:
     assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
     assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARDS)}
+
+
+SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
+    (t.ORDER, lambda id: order(order_id=id)),
+    (t.ACTIVITY, lambda id: replace(SAMPLES[t.ACTIVITY], change_id=id)),
+    (t.ERASED_CUSTOMER, lambda id: replace(SAMPLES[t.ERASED_CUSTOMER], customer_id=id)),
+]
+
+
+@pytest.mark.parametrize(("row", "item"), SHARDED, ids=lambda given: getattr(given, "type", ""))
+def test_f27_what_takes_few_values_is_spread_evenly_over_all_its_shards(
+    row: Row[Any], item: Callable[[str], Any]
+) -> None:
+    ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
+    spread = Counter(row.write(item(id))["GSI2PK"]["S"] for id in ids)
+    assert len(spread) == e.SHARDS
+    assert min(spread.values()) > 0.8 * 2000 / e.SHARDS
+
+
+def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
+    queues = [row for row in t.ROWS if "gsi2" in row.indexes]
+    assert {row for row, _ in SHARDED} == set(queues), "each is shown to spread"
+    assert all("shard" in row.templates("gsi2")[0].names for row in queues)
+    asking = [one for one in p.PATTERNS if isinstance(one, Query) and one.index == "gsi2"]
+    assert {row for one in asking for row in one.rows} == set(queues)
+    assert {one.shards for one in asking} == {e.SHARDS}
 
 
 def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table: Callable[[], str]) -> None:
