@@ -50,11 +50,12 @@ class Choices(Body):
 
 
 class CustomerAnswer(Answer):
-    """A customer."""
+    """A customer. `company_id`: the company they are in, if any."""
 
     customer_id: str
     name: str
     email: str
+    company_id: str | None
     created_at: str
     updated_at: str
 
@@ -149,6 +150,20 @@ def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
 def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
     """Change a customer's name."""
     return CustomerAnswer.of(customers.rename(shop(), caller, customer_named(caller, customer_id), profile.name))
+
+
+@router.put("/customers/<customer_id>/email", openapi_extensions=refuses(NotAllowed, EmailTaken, EmailNotVerified))
+def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
+    """Take the e-mail address that the identity provider has verified for the bearer of the token by now.
+
+    For the customer alone: nobody else's token says which address is theirs. The address before is free again at once.
+    Repeatable.
+    """
+    authorization = request.headers.get("authorization") or ""
+    changed = customers.change_email(
+        shop(), caller, customer_named(caller, customer_id), lambda: _verified_email(caller, authorization)
+    )
+    return CustomerAnswer.of(changed)
 
 
 @router.delete("/customers/<customer_id>", status_code=202)

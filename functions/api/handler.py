@@ -13,6 +13,8 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from functions import wiring
 from functions.api import (
     accounts,
+    activity,
+    companies,
     customers,
     discounts,
     docs,
@@ -36,6 +38,7 @@ from functions.api.routes import Routes
 
 NOUNS = (
     customers,
+    companies,
     products,
     discounts,
     orders,
@@ -48,6 +51,7 @@ NOUNS = (
     invoices,
     sales,
     insight,
+    activity,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

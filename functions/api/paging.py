@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, TypeVar
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -20,6 +20,7 @@ from functions.shop.shop import Caller
 
 T = TypeVar("T")
 A = TypeVar("A")
+DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d))?", re.ASCII)
 
 
@@ -32,6 +33,16 @@ def _instant(text: str) -> str:
         raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
 
 
+def _day(text: str) -> str:
+    """A day that there is, as it begins every moment of it."""
+    try:
+        date.fromisoformat(text if DAY.fullmatch(text) else "")
+    except ValueError:
+        raise ValueError("is no day (2026-11-21)") from None
+    return text
+
+
+Day = Annotated[str, AfterValidator(_day), Query(description="Which day (UTC), such as 2026-11-21.")]
 Moment = Annotated[str, AfterValidator(_instant)]
 Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
 Cursor = Annotated[

@@ -148,6 +148,7 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     errors.NotRegistered:    Kind(409, "not-registered", "You are no customer yet"),
     errors.AlreadyExists:    Kind(409, "already-exists", "It exists already", ("what",)),
     errors.EmailTaken:       Kind(409, "email-taken", "Another customer has this e-mail address"),
+    errors.InAnotherCompany: Kind(409, "in-another-company", "They are in another company", ("company_id",)),
     errors.UnknownProducts:  Kind(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
     errors.MixedCurrencies:  Kind(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
     errors.OutOfStock:       Kind(409, "out-of-stock", "There is not enough in stock", ("short",)),

@@ -143,6 +143,12 @@ def unchanged(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Wri
     return Write("ConditionCheck", row, request, refused or _changed(row, image))
 
 
+def present(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
+    """Write nothing, but let the transaction hold only if there is such an item, whatever its version."""
+    request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
+    return Write("ConditionCheck", row, request, refused)
+
+
 def absent(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
     """Write nothing, but let the transaction hold only if there is no such item."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
@@ -159,6 +165,17 @@ def delete(row: Row[T], item: T) -> Write[T]:
         "ExpressionAttributeValues": {":read": image["version"]},
     }
     return Write("Delete", row, request, _changed(row, image))
+
+
+def delete_held(row: Row[T], key: Mapping[str, Any], holder: str, held_by: str) -> Write[T]:
+    """Delete an item, unread, if its field `holder` says who holds it."""
+    request = {
+        "Key": dict(key),
+        "ConditionExpression": "#holder = :held_by",
+        "ExpressionAttributeNames": {"#holder": holder},
+        "ExpressionAttributeValues": {":held_by": {"S": held_by}},
+    }
+    return Write("Delete", row, request, lambda found: Changed(row, key))
 
 
 def delete_older(row: Row[T], item: T) -> Write[T]:

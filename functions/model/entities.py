@@ -50,7 +50,7 @@ ROOT = "/"
 # Who and what
 @entity
 class Customer:
-    """A person who buys. `customer_id` is the identity provider's `sub`."""
+    """A person who buys. `customer_id` is the identity provider's `sub`. `company_id`: whom they buy for, if any."""
 
     customer_id: str
     name: str
@@ -58,6 +58,7 @@ class Customer:
     email_hash: str
     created_at: Instant
     updated_at: Instant
+    company_id: str | None = None
     version: int = 1
 
 
@@ -81,6 +82,17 @@ class ErasedCustomer:
     @property
     def shard(self) -> str:
         return shard_of(self.customer_id)
+
+
+@entity
+class Company:
+    """What several customers buy for. Its name is no person's."""
+
+    company_id: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
 
 
 @entity

@@ -8,6 +8,7 @@ ShopError
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)
 │   ├── EmailTaken
+│   ├── InAnotherCompany(company_id)      a customer is in one at most
 │   ├── UnknownProducts(product_ids)
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
@@ -66,6 +67,14 @@ class AlreadyExists(Refused):
 class EmailTaken(Refused):
     def __init__(self) -> None:
         super().__init__("another customer has this e-mail address")
+
+
+class InAnotherCompany(Refused):
+    """`company_id`: which."""
+
+    def __init__(self, company_id: str) -> None:
+        super().__init__("a customer is in one company at most, and this one is in another")
+        self.company_id = company_id
 
 
 class UnknownProducts(Refused):

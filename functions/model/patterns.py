@@ -7,6 +7,7 @@ from functions.model import entities as e
 from functions.model import table as t
 
 OrderOrStub = e.Order | e.ArchivedOrder
+CompanyOrMember = e.Company | e.Customer
 MaybeErased = e.Customer | e.ErasedCustomer
 
 # fmt: off
@@ -14,8 +15,11 @@ A1   = Get[e.Customer](      id="A1",   question="customer by id",              
 A2   = Get[e.EmailClaim](    id="A2",   question="customer by e-mail: whose claim (then A1)",                  rows=(t.EMAIL_CLAIM,))
 A3   = Query[Any](           id="A3",   question="customer page: profile, settings and newest orders",         rows=(t.SETTINGS, t.CUSTOMER, t.ERASED_CUSTOMER, t.ORDER_SUMMARY))
 A4   = Query[e.Settings](    id="A4",   question="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
-A5   = Query[e.Activity](    id="A5",   question="a customer's activity in a range of time, newest first",        rows=(t.ACTIVITY,), consistent=True)
 A4b  = Get[e.Settings](      id="A4b",  question="one group of settings of a customer",                        rows=(t.SETTINGS,))
+A5   = Query[e.Activity](    id="A5",   question="a customer's activity in a range of time, newest first",        rows=(t.ACTIVITY,), consistent=True)
+A5b  = Query[e.Activity](    id="A5b",  question="activity across customers on a day, newest first",           rows=(t.ACTIVITY,), index="gsi2", shards=e.SHARDS)
+A6   = Query[CompanyOrMember](id="A6",  question="a company and all its members",                              rows=(t.COMPANY, t.CUSTOMER), index="gsi1", newest_first=False)
+A6b  = Get[e.Company](       id="A6b",  question="company by id",                                              rows=(t.COMPANY,))
 A7   = Get[e.Product](       id="A7",   question="product by id",                                              rows=(t.PRODUCT,))
 A7b  = Query[e.Product](     id="A7b",  question="products in a category",                                     rows=(t.PRODUCT,), index="gsi1", newest_first=False)
 A11  = Query[e.Stock](       id="A11",  question="stock of a product, all parts",                              rows=(t.STOCK,), newest_first=False, consistent=True)

@@ -11,10 +11,11 @@ from functions.dynamodb.keys import ATTRIBUTES, RESERVED, Row, crowded
 from functions.model import entities as e
 
 # fmt: off
-CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE")
+CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE",                      gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}")
 ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        by="api, erasure")
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
+COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # before its members
 PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")

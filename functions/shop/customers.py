@@ -1,12 +1,13 @@
-"""Customers: register, rename, settings, and the page that shows all of a customer in one query."""
+"""Customers: register, rename, change the e-mail address, settings, and the page that shows all of a customer."""
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.writes import change, put
+from functions.dynamodb.writes import Changed, Write, change, delete_held, put
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
-from functions.model.errors import AlreadyExists, EmailTaken, NotFound, NotRegistered, WrongState
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.patterns import A1, A2, A3, A4, A4b
 from functions.model.table import CUSTOMER, EMAIL_CLAIM, SETTINGS
 from functions.shop.shop import Caller, Shop, decided_again
@@ -62,6 +63,38 @@ def rename(shop: Shop, caller: Caller, customer_id: str, name: str) -> Customer:
     return decided_again(shop, attempt)
 
 
+def change_email(shop: Shop, caller: Caller, customer_id: str, verified: Callable[[], str]) -> Customer:
+    """Have a customer's mails go to another address, which becomes theirs alone as the one before becomes free.
+
+    `verified` says which: the address of whoever asks, so it is for nobody else, staff included. It is asked after the
+    profile was read: of two changes at once, the one that knows the later address stays. Repeatable: an address that
+    they have is not written again. Raises NotFound, for another's as for none; NotAllowed, EmailTaken.
+    """
+
+    def attempt() -> Customer:
+        before = customer(shop, caller, customer_id)
+        if caller.id != customer_id:
+            raise NotAllowed("an e-mail address is verified, and changed, by whose it is")
+        email = verified()
+        if email == before.email:
+            return before
+        now, hashed = shop.instant(), email_hash(shop, email)
+        after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
+        # The profile first: who asks twice at once finds that it changed, not that the address is taken, by themself.
+        writes: list[Write[Any]] = [change(CUSTOMER, before, after)]
+        if hashed != before.email_hash:
+            claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
+            claimed = EMAIL_CLAIM.key(email_hash=before.email_hash)
+            writes += [
+                put(EMAIL_CLAIM, claim, refused=lambda found: EmailTaken()),
+                delete_held(EMAIL_CLAIM, claimed, "customer_id", customer_id),
+            ]
+        shop.table.write(*writes)
+        return after
+
+    return decided_again(shop, attempt)
+
+
 def customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
     """A1. Raises NotFound, for another's as for none."""
     found = shop.table.get(A1, customer_id=customer_id) if caller.sees(customer_id) else None
@@ -73,10 +106,18 @@ def customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 def customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
     """A2: the claim says whose it is, both reads consistent. For staff. Raises NotFound."""
     caller.must_be("staff")
-    claim = shop.table.get(A2, email_hash=email_hash(shop, email))
-    if claim is None:
-        raise NotFound("customer")
-    return customer(shop, caller, claim.customer_id)
+    hashed = email_hash(shop, email)
+
+    def attempt() -> Customer:
+        claim = shop.table.get(A2, email_hash=hashed)
+        if claim is None:
+            raise NotFound("customer")
+        found = customer(shop, caller, claim.customer_id)
+        if found.email_hash != hashed:  # they took another address between the two reads
+            raise Changed(EMAIL_CLAIM, EMAIL_CLAIM.key_of(claim))
+        return found
+
+    return decided_again(shop, attempt)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,11 @@ class Caller:
 
     def sees(self, customer_id: str) -> bool:
         """Whether what belongs to this customer is theirs to see. Another's answers like what does not exist."""
-        return self.id == customer_id or "staff" in self.groups
+        return self.id == customer_id or self.is_staff
+
+    @property
+    def is_staff(self) -> bool:
+        return "staff" in self.groups
 
     def must_be(self, *groups: str) -> None:
         """Raises NotAllowed unless the caller is in one of these groups."""

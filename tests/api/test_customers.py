@@ -7,7 +7,7 @@ import pytest
 from functions.dynamodb.writes import put
 from functions.model.entities import OrderSummary
 from functions.model.table import ORDER_SUMMARY
-from tests.api.asking import ANN, BOB, STAFF, Api, Token, signed_up
+from tests.api.asking import ANN, BOB, STAFF, Api, Token, signed_up, verify
 
 
 def summarise(api: Api, count: int, customer_id: str = ANN.sub) -> list[str]:
@@ -106,7 +106,7 @@ def test_me_is_whoever_asks(api: Api) -> None:
 
 def test_no_answer_shows_how_an_address_is_kept(api: Api) -> None:
     assert set(api.ask("GET", "/customers/me", ANN).said) == {
-        "customer_id", "name", "email", "created_at", "updated_at",
+        "customer_id", "name", "email", "company_id", "created_at", "updated_at",
     }  # fmt: skip
 
 
@@ -125,6 +125,66 @@ def test_a_name_is_one_line_of_text(api: Api, name: Any) -> None:
 @pytest.mark.parametrize("name", ["Ünï Çödé", "李小龍", "O'Neil-Smith", "x" * 200, "👩‍🚀", "<b>&amp;"])
 def test_a_name_may_be_any_name(api: Api, name: str) -> None:
     assert api.ask("PATCH", "/customers/me", ANN, {"name": name}).said["name"] == name
+
+
+# another address ------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def carol(bare: Api) -> Token:
+    """A customer."""
+    carol = signed_up("carol@example.com", verified=True)
+    assert bare.ask("POST", "/customers", carol, {"name": "Carol"}).status == 201
+    return carol
+
+
+def test_a_customer_takes_the_address_that_is_verified_by_now(bare: Api, carol: Token) -> None:
+    verify(carol, "carol@new.example")
+    changed = bare.ask("PUT", "/customers/me/email", carol)
+    assert (changed.status, changed.said["email"], changed.said["name"]) == (200, "carol@new.example", "Carol")
+    assert bare.ask("GET", f"/customers/{carol.sub}", carol).said == changed.said
+    assert bare.ask("GET", "/customers", STAFF, email="carol@new.example").said == changed.said
+    assert bare.ask("GET", "/customers", STAFF, email="carol@example.com").problem == "not-found"
+    before = bare.contents()
+    assert bare.ask("PUT", f"/customers/{carol.sub}/email", carol).said == changed.said
+    assert bare.contents() == before, "again, and nothing is written"
+
+
+def test_f9_an_address_that_another_customer_has_is_not_taken(bare: Api, carol: Token) -> None:
+    bare.register(ANN)
+    verify(carol, "ANN@example.com")
+    before = bare.contents()
+    refused = bare.ask("PUT", "/customers/me/email", carol)
+    assert (refused.status, refused.problem) == (409, "email-taken")
+    assert "ann" not in refused.text.lower()
+    assert bare.contents() == before
+
+
+def test_an_address_that_is_not_verified_yet_changes_nothing(bare: Api, carol: Token) -> None:
+    verify(carol, "carol@new.example", verified=False)
+    before = bare.contents()
+    refused = bare.ask("PUT", "/customers/me/email", carol)
+    assert (refused.status, refused.problem) == (403, "email-not-verified")
+    assert bare.contents() == before
+
+
+def test_an_address_is_not_changed_by_saying_one(bare: Api, carol: Token) -> None:
+    refused = bare.ask("PUT", "/customers/me/email", carol, {"email": "ann@example.com"})
+    assert refused.wrong == {"email": "is not known here"}
+
+
+def test_an_address_is_its_owners_to_change(bare: Api, carol: Token) -> None:
+    bare.register(ANN)
+    before = bare.contents()
+    for path in (f"/customers/{carol.sub}/email", "/customers/nobody/email"):
+        assert bare.ask("PUT", path, ANN).problem == "not-found"
+    assert bare.ask("PUT", "/customers/ann/email", STAFF).problem == "not-allowed"
+    assert bare.ask("PUT", "/customers/me/email", ANN).problem == "unauthenticated", "the token is revoked"
+    assert bare.contents() == before
+
+
+def test_who_is_no_customer_has_no_address_to_change(bare: Api) -> None:
+    dave = signed_up("dave@example.com", verified=True)
+    assert bare.ask("PUT", "/customers/me/email", dave).problem == "not-found"
+    assert bare.contents() == []
 
 
 # settings -------------------------------------------------------------------------------------------------------------

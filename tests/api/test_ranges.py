@@ -13,7 +13,7 @@ from functions.model import table as t
 from tests.api.asking import ANN, BOB, STAFF, Answered, Api, Token
 from tests.model.samples import SAMPLES, order
 
-SALE, INVOICE = SAMPLES[t.ORDER_LINE], SAMPLES[t.INVOICE]
+SALE, INVOICE, ACTIVITY = SAMPLES[t.ORDER_LINE], SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]
 OTHER_STAFF = Token("staff-2", ("staff",))
 FAT = "x" * 60_000
 MEGABYTE = 1 << 20
@@ -23,7 +23,8 @@ MEGABYTE = 1 << 20
 class Dated:
     """A list by date: who asks for it where, what lies in it, and by which of its fields that is told apart.
 
-    `beside`: the same question by others, or about another. `item`: of a number and a moment.
+    `beside`: the same question by others, or about another. `item`: of a number and a moment. `fat`: a field of its
+    items that can be long.
     """
 
     path: str
@@ -33,6 +34,7 @@ class Dated:
     id: str
     beside: tuple[tuple[str, Token], ...]
     query: tuple[tuple[str, str], ...] = ()
+    fat: str = "name"
 
     def put(self, api: Api, *moments: str, **fat: str) -> None:
         """So many items, numbered, each at its moment."""
@@ -65,6 +67,15 @@ def number_of(id: str) -> int:
 
 
 LISTS = {
+    "A5 activity of a customer": Dated(
+        "/customers/me/activity",
+        ANN,
+        t.ACTIVITY,
+        lambda number, at: replace(ACTIVITY, change_id=f"c{number:05}", order_id=f"o{number:05}", at=at),
+        "order_id",
+        (("/customers/me/activity", BOB), ("/customers/ann/activity", STAFF)),
+        fat="event",
+    ),
     "A16 orders by status": Dated(
         "/orders",
         STAFF,
@@ -179,7 +190,7 @@ def test_a_range_that_ends_before_it_begins_is_malformed(api: Api, dated: Dated)
 def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: Api, name: str) -> None:
     dated = FAT_LISTS[name]
     minutes = [f"2028-02-29T23:{minute:02}:59.999Z" for minute in range(60)]
-    dated.put(api, "2028-02-28T23:59:59.999Z", *minutes, "2028-03-01T00:00:00.000Z", name=FAT)
+    dated.put(api, "2028-02-28T23:59:59.999Z", *minutes, "2028-03-01T00:00:00.000Z", **{dated.fat: FAT})
     pages = list(dated.pages(api, limit=100, from_="2028-02-29", to="2028-03-01"))
     assert [number for page in pages for number in page] == list(range(60, 0, -1))
     assert 60 * len(FAT) > 3 * MEGABYTE

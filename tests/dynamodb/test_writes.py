@@ -9,7 +9,9 @@ from functions.dynamodb.writes import (
     absent,
     adjust,
     change,
+    delete_held,
     delete_older,
+    present,
     put,
     put_newer,
     put_over,
@@ -106,7 +108,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
     }
 
 
-def test_unchanged_and_absent_write_nothing_and_check() -> None:
+def test_unchanged_present_and_absent_write_nothing_and_check() -> None:
     assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -116,11 +118,27 @@ def test_unchanged_and_absent_write_nothing_and_check() -> None:
             "ExpressionAttributeValues": {":read": {"N": "4"}},
         },
     )
+    check = present(BOOK, KEY, refused=Refused)
+    assert (check.kind, check.request) == (
+        "ConditionCheck",
+        {"Key": KEY, "ConditionExpression": "attribute_exists(PK)"},
+    )
     check = absent(BOOK, KEY, refused=Refused)
     assert (check.kind, check.request) == (
         "ConditionCheck",
         {"Key": KEY, "ConditionExpression": "attribute_not_exists(PK)"},
     )
+
+
+def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:
+    write = delete_held(BOOK, KEY, "title", "Emma")
+    assert write.kind == "Delete"
+    assert write.request == {
+        "Key": KEY,
+        "ConditionExpression": "#holder = :held_by",
+        "ExpressionAttributeNames": {"#holder": "title"},
+        "ExpressionAttributeValues": {":held_by": {"S": "Emma"}},
+    }
 
 
 def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
@@ -143,9 +161,10 @@ def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
         change(BOOK, book(), book(version=2)),
         turn(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2)),
         unchanged(BOOK, book()),
+        delete_held(BOOK, KEY, "title", "Emma"),
         delete_older(BOOK, book()),
     ],
-    ids=["put", "put_newer", "put_over", "change", "turn", "unchanged", "delete_older"],
+    ids=["put", "put_newer", "put_over", "change", "turn", "unchanged", "delete_held", "delete_older"],
 )
 def test_a_refusal_that_nobody_named_says_that_the_item_changed(write: Any) -> None:
     refusal = write.refused(None)

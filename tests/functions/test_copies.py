@@ -13,6 +13,7 @@ from functions import copies, environment
 from functions.model import changes
 from functions.model.table import BY_TYPE
 from functions.shop import ending, returns, shipments
+from functions.shop.activity import activity_of_customer, activity_of_day
 from functions.shop.sales import bought_by_customer, sales_of_product
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
@@ -116,6 +117,22 @@ def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(floor: 
     ]
     assert [image["items"]["N"] for image in made["OrderSummary"]] == ["3"]
     assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
+
+
+def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.settle(times=2)
+    ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle(times=2)
+    mine = activity_of_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items
+    assert [(entry.event, entry.order_id) for entry in mine] == [
+        ("OrderCancelled", order_id),
+        ("OrderPlaced", order_id),
+    ]
+    days = sorted({entry.day for entry in mine}, reverse=True)
+    everybodys = [entry for day in days for entry in activity_of_day(floor.shop, STAFF, day, 10, None).items]
+    assert everybodys == list(mine)
 
 
 def test_lines_count_as_sales_only_once_the_order_is_paid(floor: Shopfloor) -> None:

@@ -16,7 +16,7 @@ from functions.archive import restored
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.schedules import NotAll
-from functions.shop import customers, ending, orders, placing, products, shipments
+from functions.shop import companies, customers, ending, orders, placing, products, shipments
 from functions.shop.erasure import SETTLES, forget
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -213,6 +213,33 @@ def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(floor: Shopf
     with pytest.raises(WrongState):
         customers.register(floor.shop, ann, name["email"], name["name"])
     customers.register(floor.shop, Caller("new"), name["email"], "Somebody new")
+
+
+def test_an_address_that_was_given_up_before_is_found_nowhere_either(floor: Shopfloor) -> None:
+    ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
+    customers.register(floor.shop, ann, own, "Ann")
+    customers.change_email(floor.shop, ann, ann.id, lambda: "ann@new.example")
+    give_up(floor, floor.records())
+    told = " ".join(text for _, text in everything(floor))
+    assert own in told, "what a reader gave up knows the address before too"
+    forget(floor.shop, ann, ann.id)
+    give_up(floor, floor.records())
+    run(floor)
+    told = " ".join(text for _, text in everything(floor))
+    assert not [address for address in (own, "ann@new.example") if address in told]
+
+
+def test_who_is_forgotten_is_in_no_company_and_the_others_stay(floor: Shopfloor) -> None:
+    companies.create_company(floor.shop, STAFF, "acme", "Acme")
+    for person in FEW:
+        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        companies.join(floor.shop, STAFF, "acme", person.id)
+    give_up(floor, floor.records())
+    forget(floor.shop, FEW[0], FEW[0].id)
+    run(floor)
+    (left,) = companies.company_with_members(floor.shop, FEW[1], "acme", 10, None).members
+    assert left.customer_id == FEW[1].id
+    assert not [word for word in canaries(FEW[0]).values() if word in found(floor)]
 
 
 def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: Shopfloor) -> None:

@@ -68,6 +68,15 @@ def test_a_customer_who_wants_no_mail_gets_none(floor: Shopfloor, order_id: str)
     assert known(floor, order_id) == [("OrderCancelled", "SENT")]
 
 
+def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(floor: Shopfloor, order_id: str) -> None:
+    waiting = messages(floor)
+    customers.change_email(floor.shop, ANN, ANN.id, lambda: "ann@new.example")
+    assert handle(*waiting) == []
+    ending.cancel_order(floor.shop, ANN, order_id)
+    assert handle(*messages(floor)) == []
+    assert [mail.destinations["ToAddresses"] for mail in floor.mails()] == [["ann@new.example"]] * 2
+
+
 def test_a_choice_about_other_channels_leaves_mails_alone(floor: Shopfloor, order_id: str) -> None:
     customers.choose(floor.shop, ANN, ANN.id, "notifications", {"sms": True})
     handle(*messages(floor))

@@ -13,7 +13,7 @@ import pytest
 from functions import relay, wiring
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.model.entities import Address
-from functions.shop import customers, ending, placing, products
+from functions.shop import companies, customers, ending, placing, products
 from functions.shop.shop import Caller
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
@@ -44,8 +44,12 @@ def place(floor: Shopfloor, key: str) -> str:
 
 
 def live(floor: Shopfloor) -> None:
-    """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse."""
-    customers.register(floor.shop, CANARY, EMAIL, NAME)
+    """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse; another
+    address, and a company."""
+    customers.register(floor.shop, CANARY, f"first-{EMAIL}", NAME)
+    customers.change_email(floor.shop, CANARY, CANARY.id, lambda: EMAIL)
+    companies.create_company(floor.shop, STAFF, "acme", "Acme")
+    companies.join(floor.shop, STAFF, "acme", CANARY.id)
     customers.choose(floor.shop, CANARY, CANARY.id, "notifications", {"sms": True})
     products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(floor.shop, STAFF, "first", "mug", 10)

@@ -79,7 +79,13 @@ def shipment(**changed: Any) -> e.Shipment:
 
 SAMPLES: dict[Row[Any], Any] = {
     t.CUSTOMER: e.Customer(
-        customer_id="ann", name="Ann Ash", email="ann@example.com", email_hash="h1", created_at=AT, updated_at=AT
+        customer_id="ann",
+        name="Ann Ash",
+        email="ann@example.com",
+        email_hash="h1",
+        created_at=AT,
+        updated_at=AT,
+        company_id="acme",
     ),
     t.ERASED_CUSTOMER: e.ErasedCustomer(
         customer_id="ann", status="ERASING", erased_at=AT, created_at=AT, updated_at=AT, version=4
@@ -88,6 +94,7 @@ SAMPLES: dict[Row[Any], Any] = {
         customer_id="ann", name="notifications", choices={"email": True}, created_at=AT, updated_at=AT
     ),
     t.EMAIL_CLAIM: e.EmailClaim(email_hash="h1", customer_id="ann", created_at=AT),
+    t.COMPANY: e.Company(company_id="acme", name="Acme & Daughters", created_at=AT, updated_at=AT),
     t.PRODUCT: e.Product(
         product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT
     ),

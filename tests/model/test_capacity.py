@@ -25,6 +25,7 @@ SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], S
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
 PRODUCT, BEST_SELLER, METRIC = SAMPLES[t.PRODUCT], SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC]
+CUSTOMER = SAMPLES[t.CUSTOMER]
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -36,6 +37,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     """What the patterns shall find: a little more of each than a page takes."""
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
     for n in range(1, 7):
+        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
         yield t.ORDER_LINE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
@@ -57,16 +59,19 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
             yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
             yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=10_000_000 + n)
+            yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
     """Neighbours of what is asked for, without end, in every partition and index that a pattern reads."""
     for n in count():
         before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
+        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
         yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
+        yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
         yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
@@ -128,6 +133,9 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A4: Ask(ANN, 1, 0.5),
     p.A4b: Ask(ANN | {"name": "notifications"}, 1, 1.0),
     p.A5: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
+    p.A5b: Ask({"day": "2026-11-21"}, 5, 2.0, requests=4, asked={"limit": 5}),
+    p.A6: Ask({"company_id": "acme"}, 5, 0.5, asked={"limit": 5}),
+    p.A6b: Ask({"company_id": "acme"}, 1, 1.0),
     p.A7: Ask(MUG, 1, 1.0),
     p.A7b: Ask({"category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
     p.A11: Ask(MUG, 7, 1.0),
@@ -199,6 +207,13 @@ def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds
     found = worlds[10_000].query(p.A3, customer_id="ann", limit=5).items
     assert [type(item).__name__ for item in found] == ["Settings", "Customer", *["OrderSummary"] * 3]
     assert [item.order_id for item in found[2:]] == ["s6", "s5", "s4"]
+
+
+def test_a_company_comes_before_its_members(worlds: dict[int, Table]) -> None:
+    found = list(worlds[10].every(p.A6, company_id="acme"))
+    assert [type(item).__name__ for item in found] == ["Company", *["Customer"] * (len(found) - 1)]
+    members = [item.customer_id for item in found if isinstance(item, e.Customer)]
+    assert members[:7] == ["ann", *(f"m{n}" for n in range(1, 7))]
 
 
 def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> None:

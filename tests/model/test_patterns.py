@@ -48,11 +48,13 @@ def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPat
     assert imported()["PATTERNS"]
 
 
-@pytest.mark.parametrize("missing", ["total", "type", "placed_at"])
-def test_a_list_that_its_index_does_not_hold_is_refused(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+@pytest.mark.parametrize(("missing", "first"), [("total", "A16"), ("type", "A5b"), ("placed_at", "A16")])
+def test_a_list_that_its_index_does_not_hold_is_refused(
+    monkeypatch: pytest.MonkeyPatch, missing: str, first: str
+) -> None:
     held = t.PROJECTED["GSI2"]
     assert held is not None
     less = {**t.PROJECTED, "GSI2": tuple(name for name in held if name != missing)}
     monkeypatch.setattr(t, "PROJECTED", less)
-    with pytest.raises(TypeError, match=rf"A16 cannot show \['{missing}'\]"):
+    with pytest.raises(TypeError, match=rf"{first} cannot show \['{missing}'\]"):
         imported()

@@ -1,6 +1,8 @@
 """The key table: what every kind of item is found by. Tables that were deployed are full of these keys: they stay."""
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args
@@ -8,20 +10,23 @@ from typing import Any, get_args
 import pytest
 
 from functions.dynamodb.keys import ATTRIBUTES, Row, crowded
+from functions.dynamodb.patterns import Query
 from functions.model import entities as e
+from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import OrderStatus
 from local.engine import Engine
 from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS: dict[Row[Any], dict[str, str]] = {
-    t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE"},
+    t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE", "gsi1": "COMPANY#acme / CUSTOMER#ann"},
     t.ERASED_CUSTOMER: {
         "main": "CUSTOMER#ann / PROFILE",
         "gsi2": f"ERASURE#ERASING#{e.shard_of('ann')} / {AT}#ann",
     },
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
+    t.COMPANY: {"main": "COMPANY#acme / COMPANY", "gsi1": "COMPANY#acme / COMPANY"},
     t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#/kitchen/ / PRODUCT#mug"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
@@ -114,6 +119,11 @@ def test_an_erasure_is_found_until_it_is_finished() -> None:
     assert "GSI2PK" not in t.ERASED_CUSTOMER.write(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
 
 
+def test_a_customer_without_a_company_and_one_who_was_forgotten_are_in_no_companys_list() -> None:
+    assert "GSI1PK" not in t.CUSTOMER.write(replace(SAMPLES[t.CUSTOMER], company_id=None))
+    assert "GSI1PK" not in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
+
+
 def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
     assert "GSI1PK" not in t.ACCOUNT.write(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
 
@@ -121,6 +131,32 @@ def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
 def test_a_shard_is_for_ever_and_all_are_used() -> None:
     assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
     assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARDS)}
+
+
+SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
+    (t.ORDER, lambda id: order(order_id=id)),
+    (t.ACTIVITY, lambda id: replace(SAMPLES[t.ACTIVITY], change_id=id)),
+    (t.ERASED_CUSTOMER, lambda id: replace(SAMPLES[t.ERASED_CUSTOMER], customer_id=id)),
+]
+
+
+@pytest.mark.parametrize(("row", "item"), SHARDED, ids=lambda given: getattr(given, "type", ""))
+def test_f27_what_takes_few_values_is_spread_evenly_over_all_its_shards(
+    row: Row[Any], item: Callable[[str], Any]
+) -> None:
+    ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
+    spread = Counter(row.write(item(id))["GSI2PK"]["S"] for id in ids)
+    assert len(spread) == e.SHARDS
+    assert min(spread.values()) > 0.8 * 2000 / e.SHARDS
+
+
+def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
+    queues = [row for row in t.ROWS if "gsi2" in row.indexes]
+    assert {row for row, _ in SHARDED} == set(queues), "each is shown to spread"
+    assert all("shard" in row.templates("gsi2")[0].names for row in queues)
+    asking = [one for one in p.PATTERNS if isinstance(one, Query) and one.index == "gsi2"]
+    assert {row for one in asking for row in one.rows} == set(queues)
+    assert {one.shards for one in asking} == {e.SHARDS}
 
 
 def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table: Callable[[], str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from functions import erasure, lapse, wiring
 from functions.model.entities import ArchivedOrder
-from functions.shop import ending, orders, products, refunds, shipments
+from functions.shop import activity, companies, customers, ending, orders, products, refunds, shipments
 from functions.shop.erasure import forget
 from local.clock import expire_until
 from stacks.stage import STAGES
@@ -150,6 +150,11 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     shop = floor.shop
     floor.open_shop(available=10)
     products.products_in_category(shop, "/", 20, None)
+    companies.create_company(shop, STAFF, "acme", "Acme")
+    companies.join(shop, STAFF, "acme", ANN.id)
+    companies.company_with_members(shop, ANN, "acme", 20, None)
+    customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
+    activity.activity_of_day(shop, STAFF, "2026-11-21", 20, None)
     sold, cancelled = floor.place("sold", mug=2, pot=1), floor.place("cancelled")
     floor.place("lapsed")
     floor.settle()

@@ -1,0 +1,111 @@
+"""Companies, and the customers who buy for them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import ConfigDict
+
+from functions.api.context import SignedIn, customer_named, shop
+from functions.api.fields import Answer, Body, Id, Name
+from functions.api.paging import Asked, Cursor
+from functions.api.problems import refuses
+from functions.api.routes import Router
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
+from functions.model.patterns import A6
+from functions.shop import companies
+
+router = Router()
+PageLimit = Annotated[int, Query(ge=1, le=100, description="How many at most, the company itself included.")]
+
+
+class CompanyName(Body):
+    """What a company is called."""
+
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Acme & Daughters"}]})
+
+
+class NewCompany(Body):
+    """A company, under an id that staff gives it."""
+
+    company_id: Id
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"company_id": "acme", "name": "Acme & Daughters"}]})
+
+
+class CompanyAnswer(Answer):
+    """A company."""
+
+    company_id: str
+    name: str
+    created_at: str
+    updated_at: str
+
+
+class Member(Answer):
+    """A customer who buys for a company. `email`: shown to staff alone."""
+
+    customer_id: str
+    name: str
+    email: str | None
+
+
+class Membership(Answer):
+    """Which company a customer is in, if any."""
+
+    customer_id: str
+    company_id: str | None
+
+
+class CompanyPage(Answer):
+    """A company with its members, by their ids. Where there is more than one page, the company is on the first."""
+
+    company: CompanyAnswer | None
+    members: Sequence[Member]
+    cursor: str | None
+
+
+@router.post("/companies", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]:
+    """Make a company, without members yet. For staff."""
+    company = companies.create_company(shop(), caller, new.company_id, new.name)
+    where = {"Location": f"/companies/{company.company_id}"}
+    return Response(201, "application/json", CompanyAnswer.of(company), headers=where)
+
+
+@router.patch("/companies/<company_id>", openapi_extensions=refuses(NotAllowed))
+def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> CompanyAnswer:
+    """Change a company's name. For staff."""
+    return CompanyAnswer.of(companies.rename_company(shop(), caller, company_id, change.name))
+
+
+@router.get("/companies/<company_id>")
+def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
+    """A company with its members, by their ids. For its members and staff.
+
+    Who joined or left shows a moment later.
+    """
+    asked = Asked(caller, A6, (company_id,), cursor)
+    found = companies.company_with_members(shop(), caller, company_id, limit, asked.after)
+    return CompanyPage(
+        company=None if found.company is None else CompanyAnswer.of(found.company),
+        members=[
+            Member(customer_id=one.customer_id, name=one.name, email=one.email if caller.is_staff else None)
+            for one in found.members
+        ],
+        cursor=asked.sealed(found.after),
+    )
+
+
+@router.put("/companies/<company_id>/members/<customer_id>", openapi_extensions=refuses(NotAllowed, InAnotherCompany))
+def join(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
+    """Make a customer a member of a company; they can be in one at most. Repeatable. For staff."""
+    return Membership.of(companies.join(shop(), caller, company_id, customer_named(caller, customer_id)))
+
+
+@router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=refuses(NotAllowed))
+def leave(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
+    """Take a customer out of a company. Who is not in it stays where they are. Repeatable. For staff."""
+    return Membership.of(companies.leave(shop(), caller, company_id, customer_named(caller, customer_id)))

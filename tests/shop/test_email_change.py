@@ -1,0 +1,294 @@
+"""Another e-mail address: its claim moves with the profile, whoever wants the same one meanwhile."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.patience import Busy
+from functions.model.entities import Customer
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
+from functions.model.patterns import A1, A2
+from functions.shop import customers, erasure
+from functions.shop.shop import Caller, Shop
+from tests.dynamodb.fixtures import Clock
+from tests.dynamodb.wire import Wire, after, lost
+from tests.model.samples import moment
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, at_once, by_threads
+
+EVE = Caller("eve")
+OLD, NEW = "ann@example.com", "ann@new.example"
+
+
+def change(shop: Shop, caller: Caller, email: str) -> Customer:
+    """Somebody takes the address that is verified to be theirs."""
+    return customers.change_email(shop, caller, caller.id, lambda: email)
+
+
+def holder(shop: Shop, email: str) -> str | None:
+    """Whose an address is."""
+    claim = shop.table.get(A2, email_hash=customers.email_hash(shop, email))
+    return None if claim is None else claim.customer_id
+
+
+def claims(shop: Shop) -> dict[str, str]:
+    """Whose each claim is, by the hash of its address."""
+    found = shop.table.client.scan(TableName=shop.table.name, ConsistentRead=True)["Items"]
+    images: list[Any] = [image for image in found if image["type"] == {"S": "EmailClaim"}]
+    return {image["email_hash"]["S"]: image["customer_id"]["S"] for image in images}
+
+
+def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
+    """What the claims must be, as the profiles of these customers say."""
+    found = [shop.table.get(A1, customer_id=id) for id in ids]
+    return {profile.email_hash: profile.customer_id for profile in found if profile}
+
+
+def fail() -> str:
+    pytest.fail("nobody asks which address of theirs is verified")
+
+
+# one after the other --------------------------------------------------------------------------------------------------
+def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: Clock, wire: Wire) -> None:
+    before = customers.customer(shop, ANN, "ann")
+    clock.sleep(60)
+    wire.clear()
+    changed = change(shop, ANN, NEW)
+    assert wire.operations == ["GetItem", "TransactWriteItems"]
+    hashed = customers.email_hash(shop, NEW)
+    assert changed == replace(before, email=NEW, email_hash=hashed, version=2, updated_at=moment(1))
+    assert customers.customer(shop, ANN, "ann") == changed
+    assert (holder(shop, NEW), holder(shop, OLD)) == ("ann", None)
+    assert customers.customer_by_email(shop, STAFF, NEW) == changed
+    with pytest.raises(NotFound):
+        customers.customer_by_email(shop, STAFF, OLD)
+
+
+def test_the_address_before_is_free_for_anybody_and_for_who_had_it(shop: Shop) -> None:
+    change(shop, ANN, NEW)
+    change(shop, ANN, OLD)
+    change(shop, ANN, NEW)
+    customers.register(shop, EVE, OLD, "Eve")
+    with pytest.raises(EmailTaken):
+        change(shop, ANN, OLD)
+    assert (holder(shop, OLD), holder(shop, NEW)) == ("eve", "ann")
+
+
+def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: Wire) -> None:
+    assert change(shop, ANN, OLD) == customers.customer(shop, ANN, "ann")
+    changed = change(shop, ANN, NEW)
+    wire.clear()
+    assert change(shop, ANN, NEW) == changed
+    assert wire.operations == ["GetItem"]
+
+
+@pytest.mark.parametrize("spelling", [" ANN@example.com\t", "Ann@Example.COM", "\uff41nn@example.com"], ids=ascii)
+def test_their_own_address_spelled_otherwise_is_written_and_claimed_by_nobody_anew(
+    shop: Shop, wire: Wire, spelling: str
+) -> None:
+    before = claims(shop)
+    wire.clear()
+    assert change(shop, ANN, spelling).email == spelling
+    assert wire.operations == ["GetItem", "UpdateItem"]
+    assert claims(shop) == before
+
+
+@pytest.mark.parametrize("spelling", ["bob@example.com", " BOB@example.com", "Bob@Example.COM"])
+def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: Shop, spelling: str) -> None:
+    before = customers.customer(shop, ANN, "ann"), claims(shop)
+    with pytest.raises(EmailTaken):
+        change(shop, ANN, spelling)
+    assert (customers.customer(shop, ANN, "ann"), claims(shop)) == before
+
+
+@pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
+def test_anothers_address_is_changed_by_nobody_and_their_profile_answers_like_none(shop: Shop, caller: Caller) -> None:
+    for id in ("ann", "nobody"):
+        with pytest.raises(NotFound):
+            customers.change_email(shop, caller, id, fail)
+
+
+def test_staff_change_no_address_either_since_it_is_another_who_has_verified_it(shop: Shop) -> None:
+    with pytest.raises(NotAllowed):
+        customers.change_email(shop, STAFF, "ann", fail)
+    with pytest.raises(NotFound):
+        customers.change_email(shop, STAFF, "nobody", fail)
+    customers.register(shop, STAFF, "staff@example.com", "Stella")
+    assert change(shop, STAFF, "stella@example.com").email == "stella@example.com"
+
+
+def test_who_is_no_customer_has_no_address_to_change(shop: Shop) -> None:
+    with pytest.raises(NotFound):
+        customers.change_email(shop, EVE, "eve", fail)
+
+
+# two at once ----------------------------------------------------------------------------------------------------------
+def test_f9_two_who_change_to_one_address_do_not_both_get_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: change(rival, BOB, NEW)))
+    with pytest.raises(EmailTaken):
+        change(shop, ANN, NEW)
+    assert (holder(shop, NEW), holder(shop, OLD), holder(shop, "bob@example.com")) == ("bob", "ann", None)
+    assert customers.customer(shop, ANN, "ann").email == OLD
+
+
+def test_f9_who_registers_and_who_changes_to_one_address_do_not_both_get_it(
+    shop: Shop, rival: Shop, wire: Wire
+) -> None:
+    wire.next("TransactWriteItems", after(lambda: customers.register(rival, EVE, NEW, "Eve")))
+    with pytest.raises(EmailTaken):
+        change(shop, ANN, NEW)
+    assert (holder(shop, NEW), holder(shop, OLD)) == ("eve", "ann")
+    wire.next("TransactWriteItems", after(lambda: change(rival, ANN, "ann@third.example")))
+    with pytest.raises(EmailTaken):
+        customers.register(shop, Caller("eva"), "ann@third.example", "Eva")
+    assert holder(shop, "ann@third.example") == "ann"
+
+
+def test_two_who_want_each_others_address_keep_their_own(shop: Shop) -> None:
+    outcomes = at_once(lambda: change(shop, ANN, "bob@example.com"), lambda: change(shop, BOB, OLD))
+    assert [type(outcome) for outcome in outcomes] == [EmailTaken, EmailTaken]
+    assert (holder(shop, OLD), holder(shop, "bob@example.com")) == ("ann", "bob")
+
+
+def test_who_asks_twice_at_once_is_not_told_that_the_address_is_taken(shop: Shop, rival: Shop, wire: Wire) -> None:
+    theirs: list[Customer] = []
+    wire.next("TransactWriteItems", after(lambda: theirs.append(change(rival, ANN, NEW))))
+    assert change(shop, ANN, NEW) == theirs[0]
+    assert claims(shop) == by_profiles(shop, "ann", "bob")
+
+
+def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(shop: Shop, rival: Shop, wire: Wire) -> None:
+    """The provider says another address by the time the first of two requests gets to write what it was told."""
+    says = [NEW]
+
+    def provider() -> str:
+        return says[-1]
+
+    def overtake() -> None:
+        says.append("ann@third.example")
+        customers.change_email(rival, ANN, "ann", provider)
+
+    wire.next("TransactWriteItems", after(overtake))
+    assert customers.change_email(shop, ANN, "ann", provider).email == "ann@third.example"
+    assert claims(shop) == by_profiles(shop, "ann", "bob")
+    assert (holder(shop, NEW), holder(shop, "ann@third.example")) == (None, "ann")
+
+
+def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: customers.rename(rival, ANN, "ann", "Ann Oak")))
+    changed = change(shop, ANN, NEW)
+    assert (changed.name, changed.email, changed.version) == ("Ann Oak", NEW, 3)
+    wire.next("UpdateItem", after(lambda: change(rival, ANN, OLD)))
+    renamed = customers.rename(shop, ANN, "ann", "Ann Elm")
+    assert (renamed.name, renamed.email, renamed.version) == ("Ann Elm", OLD, 5)
+    assert claims(shop) == by_profiles(shop, "ann", "bob")
+
+
+def test_who_is_forgotten_while_their_address_changes_stays_forgotten(shop: Shop, rival: Shop, wire: Wire) -> None:
+    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, ANN, "ann")))
+    with pytest.raises(NotFound):
+        change(shop, ANN, NEW)
+    assert claims(shop) == by_profiles(shop, "bob")
+    with pytest.raises(WrongState):
+        customers.register(shop, ANN, NEW, "Ann")
+
+
+@pytest.mark.parametrize("at", ["GetItem", "Query", "TransactWriteItems"])
+def test_whose_address_changes_while_they_are_forgotten_leaves_neither_claim(
+    shop: Shop, rival: Shop, wire: Wire, at: str
+) -> None:
+    wire.next(at, after(lambda: change(rival, ANN, NEW)))
+    erasure.forget(shop, ANN, "ann")
+    assert claims(shop) == by_profiles(shop, "bob")
+    customers.register(shop, EVE, NEW, "Eve")
+    customers.register(shop, Caller("eva"), OLD, "Eva")
+
+
+def test_an_erasure_takes_nothing_of_who_has_the_address_by_then(shop: Shop, rival: Shop, wire: Wire) -> None:
+    """Ann's profile was read with the address that she then leaves to Eve."""
+
+    def leave_it_to_eve() -> None:
+        change(rival, ANN, NEW)
+        customers.register(rival, EVE, OLD, "Eve")
+
+    wire.next("TransactWriteItems", after(leave_it_to_eve))
+    erasure.forget(shop, ANN, "ann")
+    assert claims(shop) == by_profiles(shop, "bob", "eve")
+    assert holder(shop, OLD) == "eve"
+
+
+def test_who_looks_an_address_up_while_it_changes_hands_finds_who_has_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+    def hand_over() -> None:
+        change(rival, ANN, NEW)
+        change(rival, BOB, OLD)
+
+    wire.next("GetItem", lambda request: None, after(hand_over))
+    assert customers.customer_by_email(shop, STAFF, OLD).customer_id == "bob"
+    wire.next("GetItem", lambda request: None, after(lambda: change(rival, BOB, "bob@new.example")))
+    with pytest.raises(NotFound):
+        customers.customer_by_email(shop, STAFF, OLD)
+
+
+def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: Wire) -> None:
+    patient = replace(shop, table=replace(shop.table, client=patient_wire.client))
+    patient_wire.next("TransactWriteItems", lost)
+    assert change(patient, ANN, NEW).version == 2
+    assert customers.customer(shop, ANN, "ann").version == 2
+    assert claims(shop) == by_profiles(shop, "ann", "bob")
+
+
+# many at once ---------------------------------------------------------------------------------------------------------
+def test_eight_who_want_one_address_and_one_gets_it(shop: Shop) -> None:
+    people = [Caller(f"p{number}") for number in range(8)]
+    for one in people:
+        customers.register(shop, one, f"{one.id}@example.com", one.id)
+
+    def try_it(one: Caller) -> bool:
+        try:
+            return change(shop, one, "wanted@example.com").email == "wanted@example.com"
+        except EmailTaken:
+            return False
+
+    assert sum(by_threads(8, try_it, people)) == 1
+    assert claims(shop) == by_profiles(shop, "ann", "bob", *(one.id for one in people))
+
+
+def test_whatever_many_do_at_once_every_claim_is_of_who_has_the_address(shop: Shop) -> None:
+    """Six people register, change among five addresses, and are forgotten."""
+    people = [Caller(f"p{number}") for number in range(6)]
+    acts: list[Callable[[Caller, str], object]] = [
+        lambda one, email: customers.register(shop, one, email, one.id),
+        lambda one, email: change(shop, one, email),
+        lambda one, email: change(shop, one, email),
+        lambda one, email: change(shop, one, email),
+        lambda one, email: erasure.forget(shop, one, one.id),
+    ]
+
+    def act(number: int) -> bool:
+        one, email = people[number % 6], f"{number * 7 % 5}@example.com"
+        try:
+            acts[number * 11 // 6 % (5 if number > 70 else 4)](one, email)
+        except (AlreadyExists, EmailTaken, NotFound, WrongState):
+            return False
+        return True
+
+    done = by_threads(6, act, range(120))
+    assert sum(done) > 20
+    held = claims(shop)
+    assert held == by_profiles(shop, "ann", "bob", *(one.id for one in people))
+    assert len(set(held.values())) == len(held)
+
+
+def test_a_claim_that_is_not_theirs_is_never_deleted(shop: Shop) -> None:
+    """Such a table no command makes; in one, nothing is written."""
+    key: Any = {"PK": {"S": f"EMAIL#{customers.email_hash(shop, OLD)}"}, "SK": {"S": "EMAIL"}}
+    shop.table.client.update_item(
+        TableName=shop.table.name,
+        Key=key,
+        UpdateExpression="SET customer_id = :bob",
+        ExpressionAttributeValues={":bob": {"S": "bob"}},
+    )
+    with pytest.raises(Busy):
+        change(shop, ANN, NEW)
+    assert (holder(shop, OLD), holder(shop, NEW)) == ("bob", None)
