@@ -17,6 +17,9 @@ from stacks.stage import Stage
 # Not ANY: a browser's preflight (OPTIONS) carries no token, and is answered by the API itself where no route takes it.
 GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PUBLIC = {
+    "GET /categories": "Everybody may look at what the shop sells.",
+    "GET /categories/children": "Everybody may look at what the shop sells.",
+    "GET /categories/descendants": "Everybody may look at what the shop sells.",
     "GET /docs": "Documentation is for those who have no token yet.",
     "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
     "GET /openapi.json": "Documentation is for those who have no token yet.",

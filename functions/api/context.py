@@ -16,6 +16,9 @@ from functions.shop.shop import Caller, Shop
 
 PUBLIC = frozenset(
     {
+        "GET /categories",
+        "GET /categories/children",
+        "GET /categories/descendants",
         "GET /docs",
         "GET /invoices/{invoice_id}/print",
         "GET /openapi.json",

@@ -13,6 +13,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from functions import wiring
 from functions.api import (
     accounts,
+    categories,
     customers,
     discounts,
     docs,
@@ -36,6 +37,7 @@ from functions.api.routes import Routes
 NOUNS = (
     customers,
     products,
+    categories,
     discounts,
     orders,
     accounts,

@@ -149,6 +149,12 @@ def absent(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write
     return Write("ConditionCheck", row, request, refused)
 
 
+def present(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
+    """Write nothing, but let the transaction hold only if there is such an item."""
+    request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
+    return Write("ConditionCheck", row, request, refused)
+
+
 def delete(row: Row[T], item: T) -> Write[T]:
     """Delete an item that is still as it was read."""
     image = row.write(item)

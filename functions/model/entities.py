@@ -45,6 +45,13 @@ def spread(id: str, over: int) -> int:
 
 ROOT = "/"
 """The category at the top. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
+MAIN = "main"
+"""The catalogue that is meant where none is named. Each has a tree of categories of its own."""
+
+
+def above(path: str) -> tuple[str, ...]:
+    """The paths above a category's, from the root on; none above the root."""
+    return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
 
 # Who and what
@@ -107,8 +114,8 @@ class Settings:
 
 @entity
 class Product:
-    """Something for sale, in one category. `parts`: how many items its stock is split over, more than one where it
-    sells very fast.
+    """Something for sale, in one category of one catalogue. `parts`: how many items its stock is split over, more than
+    one where it sells very fast.
 
     `backorder`: it may be ordered though there is none; what is available, in its one part, is then below zero until
     more comes in.
@@ -123,7 +130,25 @@ class Product:
     parts: int = 1
     backorder: bool = False
     category: str = ROOT
+    catalog: str = MAIN
     version: int = 1
+
+
+@entity
+class Category:
+    """A category of a catalogue, by its path. The root is there without an item, but may have one, for its name."""
+
+    catalog: str
+    path: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+    @property
+    def parent(self) -> str | None:
+        """The path of the category that it is in; None of the root."""
+        return above(self.path)[-1] if self.path != ROOT else None
 
 
 @entity

@@ -9,6 +9,7 @@ ShopError
 │   ├── AlreadyExists(what)
 │   ├── EmailTaken
 │   ├── UnknownProducts(product_ids)
+│   ├── UnknownCategory(path)             there is none to put another into
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
 │   ├── PriceChanged(changed)             since the client saw it
@@ -72,6 +73,12 @@ class UnknownProducts(Refused):
     def __init__(self, product_ids: tuple[str, ...]) -> None:
         super().__init__(f"unknown products: {', '.join(product_ids)}")
         self.product_ids = product_ids
+
+
+class UnknownCategory(Refused):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no category {path}: make that first")
+        self.path = path
 
 
 class MixedCurrencies(Refused):

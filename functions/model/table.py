@@ -15,7 +15,8 @@ CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE")
 ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        by="api, erasure")
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
-PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
+PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
+CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
 REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          by="api, lapse")

@@ -34,6 +34,8 @@ BODIES: dict[str, Any] = {
     "POST /products": {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"},
     "PATCH /products/{product_id}": {"price": 1},
     "POST /products/{product_id}/receipts": {"quantity": 1},
+    "POST /categories": {"path": "/mugs/large/", "name": "Large mugs"},
+    "PATCH /categories": {"name": "All mugs"},
     "POST /discounts": {"code": "SUMMER", "percent": 10},
     "POST /gift-cards": {"amount": 100, "currency": "EUR"},
     "POST /gift-cards/balance": {"code": "AAAAA-BBBBB-CCCCC-DDDDD"},
@@ -49,6 +51,8 @@ BODIES: dict[str, Any] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "GET /customers": {"email": "ann@example.com"},
+    "GET /categories": {"path_": "/mugs/"},
+    "PATCH /categories": {"path_": "/mugs/"},
     "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
 }
 KEYED = {
@@ -68,6 +72,8 @@ FOR_STAFF = {
     "PATCH /products/{product_id}",
     "POST /products/{product_id}/receipts",
     "GET /products/{product_id}/sales",
+    "POST /categories",
+    "PATCH /categories",
     "POST /discounts",
     "GET /discounts/{code}",
     "POST /discounts/{code}/end",
@@ -124,6 +130,7 @@ def world(api: Api) -> dict[str, str]:
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
     assert api.ask("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
+    assert api.ask("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
         "code": "SPRING",
         "account_id": credit_of_ann(api),

@@ -10,6 +10,7 @@ from functions.dynamodb.writes import (
     adjust,
     change,
     delete_older,
+    present,
     put,
     put_newer,
     put_over,
@@ -106,7 +107,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
     }
 
 
-def test_unchanged_and_absent_write_nothing_and_check() -> None:
+def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
     assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -116,11 +117,11 @@ def test_unchanged_and_absent_write_nothing_and_check() -> None:
             "ExpressionAttributeValues": {":read": {"N": "4"}},
         },
     )
-    check = absent(BOOK, KEY, refused=Refused)
-    assert (check.kind, check.request) == (
-        "ConditionCheck",
-        {"Key": KEY, "ConditionExpression": "attribute_not_exists(PK)"},
-    )
+    for check, condition in (
+        (absent(BOOK, KEY, refused=Refused), "attribute_not_exists(PK)"),
+        (present(BOOK, KEY, refused=Refused), "attribute_exists(PK)"),
+    ):
+        assert (check.kind, check.request) == ("ConditionCheck", {"Key": KEY, "ConditionExpression": condition})
 
 
 def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:

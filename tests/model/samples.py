@@ -91,6 +91,7 @@ SAMPLES: dict[Row[Any], Any] = {
     t.PRODUCT: e.Product(
         product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT
     ),
+    t.CATEGORY: e.Category(catalog="main", path="/kitchen/mugs/", name="Mugs", created_at=AT, updated_at=AT),
     t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
     t.DISCOUNT: e.Discount(
         code="SPRING",

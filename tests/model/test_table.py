@@ -22,7 +22,8 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     },
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
-    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#/kitchen/ / PRODUCT#mug"},
+    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#main#/kitchen/ / PRODUCT#mug"},
+    t.CATEGORY: {"main": "CATALOG#main / PATH#/kitchen/mugs/", "gsi1": "PARENT#main#/kitchen/ / CHILD#/kitchen/mugs/"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
@@ -106,6 +107,11 @@ def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
 def test_an_erasure_is_found_until_it_is_finished() -> None:
     assert "GSI2PK" in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
     assert "GSI2PK" not in t.ERASED_CUSTOMER.write(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
+
+
+def test_the_root_of_a_catalogue_is_in_no_category() -> None:
+    assert "GSI1PK" not in t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/"))
+    assert t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
 
 
 def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
