@@ -34,9 +34,9 @@ What each costs, with 10 and with 10,000 items around what is asked for, is asse
     )
     yield "## Pages"
     yield """
-A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, signed and bound to who asked and to
-the question. A page may hold less than its limit though more follows: what has expired is passed over, and DynamoDB
-reads 1 MB at most. It goes on as long as there is a cursor.
+A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, hidden, signed, and bound to who
+asked and to the question. A page may hold less than its limit though more follows: what has expired is passed over, and
+DynamoDB reads 1 MB at most. It goes on as long as there is a cursor.
 """
 
 
