@@ -24,6 +24,7 @@ PUBLIC = frozenset(
         "GET /openapi.json",
         "GET /products",
         "GET /products/{product_id}",
+        "GET /products/{product_id}/reviews",
         "GET /products/{product_id}/stock",
         "POST /payments/events",
     }

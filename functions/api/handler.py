@@ -27,6 +27,7 @@ from functions.api import (
     products,
     refunds,
     returns,
+    reviews,
     sales,
     shipments,
     tenders,
@@ -48,6 +49,7 @@ NOUNS = (
     returns,
     invoices,
     sales,
+    reviews,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

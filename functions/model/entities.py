@@ -164,6 +164,22 @@ class Stock:
 
 
 @entity
+class Review:
+    """What a buyer says of a product, one of each. `order_id`: the order it was bought and delivered with. One that is
+    deleted and written anew is another one: `created_at` tells them apart."""
+
+    product_id: str
+    customer_id: str
+    order_id: str
+    stars: int
+    text: str
+    written_at: Instant
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+
+@entity
 class Discount:
     """A code that takes percents off an order's goods. `minimum`: the least the goods must cost, in `currency`.
 

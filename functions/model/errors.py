@@ -10,6 +10,7 @@ ShopError
 │   ├── EmailTaken
 │   ├── UnknownProducts(product_ids)
 │   ├── UnknownCategory(path)             there is none to put another into
+│   ├── NotBought                         of this order the caller has none of that product
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
 │   ├── PriceChanged(changed)             since the client saw it
@@ -79,6 +80,11 @@ class UnknownCategory(Refused):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no category {path}: make that first")
         self.path = path
+
+
+class NotBought(Refused):
+    def __init__(self) -> None:
+        super().__init__("none of this product has been delivered to you with this order")
 
 
 class MixedCurrencies(Refused):

@@ -16,6 +16,7 @@ from functions.api import (
     orders,
     payments,
     products,
+    reviews,
     shipments,
     tenders,
 )
@@ -102,6 +103,7 @@ def test_every_reference_leads_somewhere() -> None:
         products.Receipt,
         categories.NewCategory,
         categories.CategoryChange,
+        reviews.NewReview,
         discounts.NewDiscount,
         orders.NewOrder,
         accounts.NewCredit,

@@ -26,7 +26,7 @@ from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shi
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
-PRODUCT, CATEGORY = SAMPLES[t.PRODUCT], SAMPLES[t.CATEGORY]
+PRODUCT, CATEGORY, REVIEW = SAMPLES[t.PRODUCT], SAMPLES[t.CATEGORY], SAMPLES[t.REVIEW]
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -48,6 +48,8 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
         yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs-{n}/")
         yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs/small/{n}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=f"c{n}", written_at=moment(n))
+        yield t.REVIEW, replace(REVIEW, product_id=f"mug-{n}", written_at=moment(n))
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
@@ -66,6 +68,8 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
         yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
         yield t.CATEGORY, replace(CATEGORY, path=f"/garden/{id}/" if n % 2 else f"/kitchen/mugs{id}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=id, written_at=behind if n % 2 else before)
+        yield t.REVIEW, replace(REVIEW, product_id=id, written_at=behind if n % 2 else before)
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
@@ -132,6 +136,9 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A8: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 1, 1.0),
     p.A8b: Ask({"catalog": "main", "parent": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
     p.A8c: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 6, 0.5, asked={"limit": 20}),
+    p.A9: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A9b: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A9c: Ask(MUG | ANN, 1, 1.0),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),
     p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),

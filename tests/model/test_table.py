@@ -25,6 +25,11 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#main#/kitchen/ / PRODUCT#mug"},
     t.CATEGORY: {"main": "CATALOG#main / PATH#/kitchen/mugs/", "gsi1": "PARENT#main#/kitchen/ / CHILD#/kitchen/mugs/"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
+    t.REVIEW: {
+        "main": "PRODUCT#mug / REVIEW#ann",
+        "gsi1": f"CUSTOMER#ann / REVIEW#{AT}#mug",
+        "gsi3": f"PRODUCT#mug / REVIEW#{AT}#ann",
+    },
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
     t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},
