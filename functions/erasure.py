@@ -1,9 +1,9 @@
 """What the passing of time does to customers who asked to be forgotten, looked at every hour.
 
-Their orders lose the address as they close, in the table and in the archive, and what the failure store keeps of them
-loses name, e-mail and address. An order that is still on its way keeps its address until it has arrived. Each step can
-be done again at any point, and is, until all is done and nothing can come any more. Nobody's erasure is finished while
-something lies in the failure store that cannot be read: it may be theirs.
+What they wrote is deleted. Their orders lose the address as they close, in the table and in the archive, and what the
+failure store keeps of them loses name, e-mail, address and words. An order that is still on its way keeps its address
+until it has arrived. Each step can be done again at any point, and is, until all is done and nothing can come any more.
+Nobody's erasure is finished while something lies in the failure store that cannot be read: it may be theirs.
 """
 
 import hashlib
@@ -17,7 +17,15 @@ from functions.environment import Erasure, current
 from functions.model.entities import ArchivedOrder, ErasedCustomer
 from functions.model.events import PERSONAL
 from functions.schedules import Run
-from functions.shop.erasure import being_erased, finish, found_more, orders_of, rewritten, without_address
+from functions.shop.erasure import (
+    being_erased,
+    finish,
+    found_more,
+    orders_of,
+    rewritten,
+    without_address,
+    without_words,
+)
 from functions.shop.shop import Shop
 
 EMPTY = {"S": ""}
@@ -50,16 +58,17 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     return {"waiting": len(waiting), "finished": finished}
 
 
-Address = Literal["none", "taken", "kept"]
-"""What was found in an order. `kept`: it is needed still, or on its way to the archive."""
+Trace = Literal["none", "taken", "kept"]
+"""What was found of a customer in a place. `kept`: it is needed still, or on its way to the archive."""
 
 
-def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[Address]:
-    """Take what can be taken from a customer's orders. What was found in them."""
-    return {address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id)}
+def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[Trace]:
+    """Delete what a customer wrote, and take what can be taken from their orders. What was found there."""
+    words: Trace = "taken" if without_words(shop, customer.customer_id) else "none"
+    return {words, *(address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id))}
 
 
-def address_in(shop: Shop, bucket: str, order_id: str) -> Address:
+def address_in(shop: Shop, bucket: str, order_id: str) -> Trace:
     """Take the address from an order, wherever it lies."""
     order, taken = without_address(shop, order_id)
     if isinstance(order, ArchivedOrder):

@@ -18,11 +18,15 @@ from stacks.stage import Stage
 GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PUBLIC = {
     "GET /best-sellers": "Everybody may look at what the shop sells.",
+    "GET /categories": "Everybody may look at what the shop sells.",
+    "GET /categories/children": "Everybody may look at what the shop sells.",
+    "GET /categories/descendants": "Everybody may look at what the shop sells.",
     "GET /docs": "Documentation is for those who have no token yet.",
     "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
     "GET /openapi.json": "Documentation is for those who have no token yet.",
     "GET /products": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}/reviews": "Everybody may read what buyers say; not who said it.",
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
     "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
 }

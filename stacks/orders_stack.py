@@ -166,8 +166,8 @@ class OrdersStack(Stack):
 
         erasing = env.Erasure(**self.on_table, archive_bucket=self.archived.name)
         erasure = self.function("erasure", erasing, no_dead_letters=BY_SCHEDULE, timeout_seconds=300)
-        erasure.may("dynamodb:Query", on=looked_at)
-        erasure.may("dynamodb:GetItem", "dynamodb:UpdateItem", on=self.table.arn)
+        erasure.may("dynamodb:Query", on=[*looked_at, self.table.index_arns["GSI1"]])
+        erasure.may("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
         anew = "s3:GetObject", "s3:PutObject"
         erasure.may(*anew, "s3:DeleteObjectVersion", on=self.archived.orders_arn, because="One for each order.")
         erasure.may("s3:ListBucketVersions", on=self.archived.arn)

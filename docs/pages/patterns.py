@@ -19,8 +19,11 @@ def _parts() -> Iterator[str]:
     yield """
 Every question is one `GetItem` or one `Query`; over shards it is one `Query` for each, merged in the order of their
 keys. None is a `Scan`. The key condition is shown as it is sent; `⋯` stands for U+10FFFF, the character that sorts
-behind every other, so that a range ends behind all that goes on from its beginning. A range of times takes `since` in
-and leaves `until` out.
+behind every other, so that a range ends behind all that goes on from its beginning; a blank sorts before every other,
+so that a range begins behind a path itself. A range of times takes `since` in and leaves `until` out.
+
+Items whose keys are known, such as the ancestors of a category (A8d) and the stock of a page of products, are read by
+one `BatchGetItem` for each 100 of them; what that leaves unprocessed is asked for again.
 
 What each costs, with 10 and with 10,000 items around what is asked for, is asserted in
 [tests/model/test_capacity.py](../tests/model/test_capacity.py).
@@ -31,9 +34,9 @@ What each costs, with 10 and with 10,000 items around what is asked for, is asse
     )
     yield "## Pages"
     yield """
-A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, signed and bound to who asked and to
-the question. A page may hold less than its limit though more follows: what has expired is passed over, and DynamoDB
-reads 1 MB at most. It goes on as long as there is a cursor.
+A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, hidden, signed, and bound to who
+asked and to the question. A page may hold less than its limit though more follows: what has expired is passed over, and
+DynamoDB reads 1 MB at most. It goes on as long as there is a cursor.
 """
 
 

@@ -17,11 +17,15 @@ from functions.shop.shop import Caller, Shop
 PUBLIC = frozenset(
     {
         "GET /best-sellers",
+        "GET /categories",
+        "GET /categories/children",
+        "GET /categories/descendants",
         "GET /docs",
         "GET /invoices/{invoice_id}/print",
         "GET /openapi.json",
         "GET /products",
         "GET /products/{product_id}",
+        "GET /products/{product_id}/reviews",
         "GET /products/{product_id}/stock",
         "POST /payments/events",
     }

@@ -39,7 +39,9 @@ def text(most: int, least: int = 1) -> StringConstraints:
 Id = Annotated[str, StringConstraints(pattern=ID)]
 Name = Annotated[str, text(200)]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
-Category = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/){0,8}$")]
+# A path stands in a sort key, which may have 1,024 bytes.
+Category = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
+Catalog = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[

@@ -14,6 +14,7 @@ from functions import wiring
 from functions.api import (
     accounts,
     activity,
+    categories,
     companies,
     customers,
     discounts,
@@ -29,6 +30,7 @@ from functions.api import (
     products,
     refunds,
     returns,
+    reviews,
     sales,
     shipments,
     tenders,
@@ -40,6 +42,7 @@ NOUNS = (
     customers,
     companies,
     products,
+    categories,
     discounts,
     orders,
     accounts,
@@ -52,6 +55,7 @@ NOUNS = (
     sales,
     insight,
     activity,
+    reviews,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

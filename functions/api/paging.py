@@ -46,7 +46,7 @@ Day = Annotated[str, AfterValidator(_day), Query(description="Which day (UTC), s
 Moment = Annotated[str, AfterValidator(_instant)]
 Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
 Cursor = Annotated[
-    Annotated[str, StringConstraints(max_length=1000)] | None,
+    Annotated[str, StringConstraints(max_length=1500)] | None,
     Query(description="The cursor of the page before, for the same question."),
 ]
 Since = Annotated[Moment | None, Query(alias="from", description="From this day or moment on (UTC).")]

@@ -150,6 +150,8 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     errors.EmailTaken:       Kind(409, "email-taken", "Another customer has this e-mail address"),
     errors.InAnotherCompany: Kind(409, "in-another-company", "They are in another company", ("company_id",)),
     errors.UnknownProducts:  Kind(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
+    errors.UnknownCategory:  Kind(409, "unknown-category", "There is no such category to put it into", ("path",)),
+    errors.NotBought:        Kind(409, "not-bought", "Who has bought it, and has it, may say something of it"),
     errors.MixedCurrencies:  Kind(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
     errors.OutOfStock:       Kind(409, "out-of-stock", "There is not enough in stock", ("short",)),
     errors.PriceChanged:     Kind(409, "price-changed", "The price changed since you saw it", ("changed",)),

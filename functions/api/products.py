@@ -7,11 +7,11 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field, model_validator
 
 from functions.api.context import ANYBODY, SignedIn, shop
-from functions.api.fields import Answer, Body, Category, Id, IdempotencyKey, Listed, Name, Price
+from functions.api.fields import Answer, Body, Catalog, Category, Id, IdempotencyKey, Listed, Name, Price
 from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
-from functions.model.entities import ROOT
+from functions.model.entities import MAIN, ROOT
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
 from functions.model.patterns import A7b
@@ -25,7 +25,7 @@ class NewProduct(Body):
     """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast.
 
     `backorder`: it may be ordered when there is none left; such a product's stock is one part. `category`: where it is
-    listed, a path that starts and ends with a slash; the root if not said.
+    listed in its `catalog`, a path that starts and ends with a slash; the root if not said. Nobody need have made it.
     """
 
     product_id: Id
@@ -35,6 +35,7 @@ class NewProduct(Body):
     parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
     backorder: bool = False
     category: Category = ROOT
+    catalog: Catalog = MAIN
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -57,12 +58,13 @@ class ProductChange(Body):
     price: Price | None = None
     backorder: bool | None = None
     category: Category | None = None
+    catalog: Catalog | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.name is None and self.price is None and self.backorder is None and self.category is None:
-            raise ValueError("changes nothing: give name, price, backorder or category")
+        if all(value is None for _, value in self):
+            raise ValueError("changes nothing: give name, price, backorder, category or catalog")
         return self
 
 
@@ -82,6 +84,7 @@ class ProductAnswer(Answer):
     currency: str
     backorder: bool
     category: str
+    catalog: str
     created_at: str
     updated_at: str
     version: int
@@ -125,6 +128,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
         new.parts,
         backorder=new.backorder,
         category=new.category,
+        catalog=new.catalog,
     )
     where = {"Location": f"/products/{product.product_id}"}
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
@@ -132,9 +136,11 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=refuses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name, price or category, or whether it may be ordered when there is none left. For staff."""
+    """Change a product's name, price or place in a catalogue, or whether it may be ordered when there is none left.
+
+    For staff."""
     changed = products.update_product(
-        shop(), caller, product_id, change.name, change.price, change.backorder, change.category
+        shop(), caller, product_id, change.name, change.price, change.backorder, change.category, change.catalog
     )
     return ProductAnswer.of(changed)
 
@@ -142,6 +148,7 @@ def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> P
 @router.get("/products")
 def products_in_category(
     category: Annotated[Category, Query(description="Which; the root if not said.")] = ROOT,
+    catalog: Annotated[Catalog, Query(description="Of which catalogue.")] = MAIN,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ProductInList]:
@@ -150,8 +157,8 @@ def products_in_category(
     Those of the categories below it are in lists of their own. What was changed or sold shows a moment later.
     """
     return page(
-        Asked(ANYBODY, A7b, (category,), cursor),
-        lambda after: products.products_in_category(shop(), category, limit, after),
+        Asked(ANYBODY, A7b, (catalog, category), cursor),
+        lambda after: products.products_in_category(shop(), category, limit, after, catalog),
         ProductInList.offered,
     )
 

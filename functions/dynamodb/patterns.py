@@ -40,7 +40,8 @@ class Query(Generic[T]):
     The partition and the sort key's prefix are the rows' own; what the asker knows of the sort key's first fields
     narrows it, and a range asks for [since, until) of the first field that is not known. `whole`: all of the partition.
     `shards`: how many partitions the rows' `shard` field spreads over; all are always read.
-    `view`: a class of fewer fields, for an index that does not hold all.
+    `below`: the sort key's only field where that is a path: the asker knows its beginning, and wants all that goes on
+    from there. `view`: a class of fewer fields, for an index that does not hold all.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Query(Generic[T]):
     consistent: bool = False
     shards: int = 0
     whole: bool = False
+    below: str = ""
     view: type[T] | None = None
 
     def __post_init__(self) -> None:
@@ -59,6 +61,8 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: its rows are not of one partition of {self.index}")
         if self.consistent and self.index != "main":
             raise TypeError(f"{self.id}: an index is never read consistently")
+        if self.below and any(row.templates(self.index)[1].names != (self.below,) for row in self.rows):
+            raise TypeError(f"{self.id}: the sort key does not end with {self.below} alone")
         for row in self.rows:
             partition, sort = row.templates(self.index)
             shared = set(partition.names) - ({"shard"} if self.shards else set())
@@ -74,7 +78,8 @@ class Query(Generic[T]):
     @property
     def known(self) -> tuple[str, ...]:
         """What the asker must give; the shard is nobody's to know."""
-        return tuple(name for name in self.rows[0].templates(self.index)[0].names if name != "shard")
+        partition = tuple(name for name in self.rows[0].templates(self.index)[0].names if name != "shard")
+        return (*partition, self.below) if self.below else partition
 
     @cached_property
     def viewed(self) -> tuple[str, ...]:
@@ -89,9 +94,11 @@ class Query(Generic[T]):
         if self.whole:
             return "", ""
         starts = sorted(row.templates(self.index)[1].begin(known)[0] for row in self.rows)
-        if len(starts) > 1 and (since or until):
-            raise TypeError(f"{self.id} reads several types: it takes no range")
+        if (len(starts) > 1 or self.below) and (since or until):
+            raise TypeError(f"{self.id} reads several types, or all below a path: it takes no range")
         low, high = starts[0], starts[-1]
+        if self.below:
+            return low + FIRST, high + LAST
         return (low + since) or FIRST, (high + until) if until else high + LAST
 
 

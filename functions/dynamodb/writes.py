@@ -143,15 +143,15 @@ def unchanged(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Wri
     return Write("ConditionCheck", row, request, refused or _changed(row, image))
 
 
-def present(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
-    """Write nothing, but let the transaction hold only if there is such an item, whatever its version."""
-    request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
-    return Write("ConditionCheck", row, request, refused)
-
-
 def absent(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
     """Write nothing, but let the transaction hold only if there is no such item."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
+    return Write("ConditionCheck", row, request, refused)
+
+
+def present(row: Row[T], key: Mapping[str, Any], *, refused: Refusal[T]) -> Write[T]:
+    """Write nothing, but let the transaction hold only if there is such an item."""
+    request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
     return Write("ConditionCheck", row, request, refused)
 
 

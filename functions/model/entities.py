@@ -45,6 +45,13 @@ def spread(id: str, over: int) -> int:
 
 ROOT = "/"
 """The category at the top. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
+MAIN = "main"
+"""The catalogue that is meant where none is named. Each has a tree of categories of its own."""
+
+
+def above(path: str) -> tuple[str, ...]:
+    """The paths above a category's, from the root on; none above the root."""
+    return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
 
 # Who and what
@@ -119,8 +126,8 @@ class Settings:
 
 @entity
 class Product:
-    """Something for sale, in one category. `parts`: how many items its stock is split over, more than one where it
-    sells very fast.
+    """Something for sale, in one category of one catalogue. `parts`: how many items its stock is split over, more than
+    one where it sells very fast.
 
     `backorder`: it may be ordered though there is none; what is available, in its one part, is then below zero until
     more comes in.
@@ -135,7 +142,25 @@ class Product:
     parts: int = 1
     backorder: bool = False
     category: str = ROOT
+    catalog: str = MAIN
     version: int = 1
+
+
+@entity
+class Category:
+    """A category of a catalogue, by its path. The root is there without an item, but may have one, for its name."""
+
+    catalog: str
+    path: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+    @property
+    def parent(self) -> str | None:
+        """The path of the category that it is in; None of the root."""
+        return above(self.path)[-1] if self.path != ROOT else None
 
 
 @entity
@@ -147,6 +172,22 @@ class Stock:
     available: int
     received: int
     created_at: Instant
+    version: int = 1
+
+
+@entity
+class Review:
+    """What a buyer says of a product, one of each. `order_id`: the order it was bought and delivered with. One that is
+    deleted and written anew is another one: `created_at` tells them apart."""
+
+    product_id: str
+    customer_id: str
+    order_id: str
+    stars: int
+    text: str
+    written_at: Instant
+    created_at: Instant
+    updated_at: Instant
     version: int = 1
 
 

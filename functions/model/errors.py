@@ -10,6 +10,8 @@ ShopError
 │   ├── EmailTaken
 │   ├── InAnotherCompany(company_id)      a customer is in one at most
 │   ├── UnknownProducts(product_ids)
+│   ├── UnknownCategory(path)             there is none to put another into
+│   ├── NotBought                         of this order the caller has none of that product
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
 │   ├── PriceChanged(changed)             since the client saw it
@@ -81,6 +83,17 @@ class UnknownProducts(Refused):
     def __init__(self, product_ids: tuple[str, ...]) -> None:
         super().__init__(f"unknown products: {', '.join(product_ids)}")
         self.product_ids = product_ids
+
+
+class UnknownCategory(Refused):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no category {path}: make that first")
+        self.path = path
+
+
+class NotBought(Refused):
+    def __init__(self) -> None:
+        super().__init__("none of this product has been delivered to you with this order")
 
 
 class MixedCurrencies(Refused):

@@ -17,7 +17,7 @@ from functions.model import table as t
 from functions.model.changes import KINDS, Change, NotReadable, UnknownSchema
 
 SOURCE = "orderstream"
-PERSONAL = {"name", "email", "address", "email_hash"}
+PERSONAL = {"name", "email", "address", "email_hash", "text"}
 
 
 @entity

@@ -16,8 +16,10 @@ ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",     
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
 COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # before its members
-PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
+PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
+CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
+REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
 REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          by="api, lapse")
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            since="placed_at", by="api, reactions")

@@ -5,7 +5,7 @@ from typing import Any
 
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import Write, adjust, change, put
-from functions.model.entities import ROOT, Product, Stock
+from functions.model.entities import MAIN, ROOT, Product, Stock
 from functions.model.errors import AlreadyExists, Invalid, NotFound
 from functions.model.money import Currency
 from functions.model.patterns import A7, A11, A7b
@@ -34,8 +34,12 @@ def create_product(
     *,
     backorder: bool = False,
     category: str = ROOT,
+    catalog: str = MAIN,
 ) -> Product:
-    """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed."""
+    """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed.
+
+    It may name a category that nobody has made: it is listed there all the same, and the category may come later.
+    """
     caller.must_be("staff")
     now = shop.instant()
     product = Product(
@@ -46,6 +50,7 @@ def create_product(
         parts=parts,
         backorder=backorder,
         category=category,
+        catalog=catalog,
         created_at=now,
         updated_at=now,
     )
@@ -71,6 +76,7 @@ def update_product(
     price: int | None = None,
     backorder: bool | None = None,
     category: str | None = None,
+    catalog: str | None = None,
 ) -> Product:
     """What is None stays. For staff. Repeatable. Raises NotFound, Invalid, NotAllowed.
 
@@ -86,6 +92,7 @@ def update_product(
             price=before.price if price is None else price,
             backorder=before.backorder if backorder is None else backorder,
             category=before.category if category is None else category,
+            catalog=before.catalog if catalog is None else catalog,
         )
         _must_have_one_debt(wanted)
         if wanted == before:
@@ -131,12 +138,14 @@ def product(shop: Shop, product_id: str) -> Product:
     return found
 
 
-def products_in_category(shop: Shop, category: str, limit: int, after: str | None) -> Page[Offered]:
+def products_in_category(
+    shop: Shop, category: str, limit: int, after: str | None, catalog: str = MAIN
+) -> Page[Offered]:
     """A7b: what is for sale in just this category, by product id, and how many there are. Anybody may see it.
 
     What was made, moved or sold this moment may not show yet: neither the index nor the stock is read consistently.
     """
-    found = shop.table.query(A7b, category=category, limit=limit, after=after)
+    found = shop.table.query(A7b, catalog=catalog, category=category, limit=limit, after=after)
     held = held_of(shop, {product.product_id: product for product in found.items}, consistent=False)
     return Page(tuple(Offered(product, sum(held[product.product_id].values())) for product in found.items), found.after)
 

@@ -36,6 +36,17 @@ def test_a_cursor_whose_position_or_signature_was_touched_is_refused(after: str,
         unseal(SECRET, base64.urlsafe_b64encode(raw).decode().rstrip("="), "ann", "orders")
 
 
+@given(st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=8, max_size=100))
+def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
+    """Whoever asks for a public list must not learn from its cursor whose item a page ended with."""
+    cursor = seal(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "mug")
+    raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    assert customer_id.encode() not in raw
+    assert b"REVIEW" not in raw
+    other = seal(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "pot")
+    assert cursor[-10:] != other[-10:], "the same position is hidden in another way for another question"
+
+
 def test_a_cursor_of_another_secret_is_refused() -> None:
     with pytest.raises(InvalidCursor):
         unseal(b"another", seal(SECRET, "ORDER#1", "ann"), "ann")

@@ -140,6 +140,24 @@ def test_a_range_over_several_types_is_refused() -> None:
         query.bounds({}, since=moment(0))
 
 
+def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
+    row = Row(Visit, "HOURS#{book_id} / AT#{hour}")
+    query = Query[Visit](id="X", question="", rows=(row,), below="hour")
+    assert query.known == ("book_id", "hour")
+    low, high = query.bounds({"book_id": "b1", "hour": "/a/"})
+    itself, longer, inside, last = "AT#/a/", "AT#/a-b/", "AT#/a/!/", "AT#/a/~/~/"
+    assert longer < itself < low < inside < last < high < "AT#/a0/"
+    with pytest.raises(TypeError, match="takes no range"):
+        query.bounds({"book_id": "b1", "hour": "/a/"}, since="x")
+
+
+@pytest.mark.parametrize("below", ["hour", "visit_id", "book_id"])
+def test_all_below_what_is_not_alone_in_a_sort_key_is_refused(below: str) -> None:
+    row = Row(Visit, "HOURS#{book_id} / AT#{hour}#{visit_id}")
+    with pytest.raises(TypeError, match=f"does not end with {below} alone"):
+        Query[Visit](id="X", question="", rows=(row,), below=below)
+
+
 def test_what_the_asker_knows_cannot_forge_a_key() -> None:
     with pytest.raises(BadKey):
         LOANS.bounds({"at": "2026#"})

@@ -108,7 +108,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
     }
 
 
-def test_unchanged_present_and_absent_write_nothing_and_check() -> None:
+def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
     assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -118,16 +118,11 @@ def test_unchanged_present_and_absent_write_nothing_and_check() -> None:
             "ExpressionAttributeValues": {":read": {"N": "4"}},
         },
     )
-    check = present(BOOK, KEY, refused=Refused)
-    assert (check.kind, check.request) == (
-        "ConditionCheck",
-        {"Key": KEY, "ConditionExpression": "attribute_exists(PK)"},
-    )
-    check = absent(BOOK, KEY, refused=Refused)
-    assert (check.kind, check.request) == (
-        "ConditionCheck",
-        {"Key": KEY, "ConditionExpression": "attribute_not_exists(PK)"},
-    )
+    for check, condition in (
+        (absent(BOOK, KEY, refused=Refused), "attribute_not_exists(PK)"),
+        (present(BOOK, KEY, refused=Refused), "attribute_exists(PK)"),
+    ):
+        assert (check.kind, check.request) == ("ConditionCheck", {"Key": KEY, "ConditionExpression": condition})
 
 
 def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:

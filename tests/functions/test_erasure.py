@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -13,10 +14,12 @@ import pytest
 
 from functions import erasure, wiring
 from functions.archive import restored
+from functions.dynamodb.writes import put
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
+from functions.model.table import REVIEW
 from functions.schedules import NotAll
-from functions.shop import companies, customers, ending, orders, placing, products, shipments
+from functions.shop import companies, customers, ending, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLES, forget
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -69,8 +72,9 @@ def pay(floor: Shopfloor, order_id: str) -> None:
 
 
 def live(floor: Shopfloor, *people: Caller) -> dict[Caller, dict[str, str]]:
-    """Each has an order in the archive, one that was cancelled, one that arrived and one that is with the warehouse; a
-    record of theirs was put aside, and a batch with another was given up. The orders of each, by how far they are."""
+    """Each has an order in the archive, of which they said something with their name in it, one that was cancelled, one
+    that arrived and one that is with the warehouse; a record of theirs was put aside, and a batch with another was
+    given up. The orders of each, by how far they are."""
     products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(floor.shop, STAFF, "first", "mug", 100)
     for person in people:
@@ -83,6 +87,9 @@ def live(floor: Shopfloor, *people: Caller) -> dict[Caller, dict[str, str]]:
     for each in those.values():
         floor.ship(each["archived"])
         floor.deliver(each["archived"])
+    floor.settle()
+    for person, each in those.items():
+        reviews.write_review(floor.shop, person, "mug", each["archived"], 5, f"{canaries(person)['name']} likes it.")
     floor.settle()
     give_up(floor, floor.seen)
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
@@ -270,10 +277,39 @@ def test_an_order_that_is_listed_late_loses_its_address_too(floor: Shopfloor) ->
     assert order.address is None
 
 
+def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(floor: Shopfloor) -> None:
+    """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
+    ann, other = PEOPLE[0], OTHER
+    those = live(floor, ann, other)
+    word = canaries(ann)["name"]
+    said = [one for one in floor.seen if one["dynamodb"].get("NewImage", {}).get("text")]
+    assert {place.partition(" ")[0] for place in found(floor)[word]} >= {"table", "failures"}
+    forget(floor.shop, ann, ann.id)
+    run(floor)
+    late = reviews.reviews_by_customer(floor.shop, other, other.id, 10, None).items[0]
+    floor.shop.table.write(put(REVIEW, replace(late, customer_id=ann.id, text=f"{word} likes it.")))
+    give_up(floor, said)
+    assert {place.partition(" ")[0] for place in found(floor)[word]} >= {"table", "failures"}
+    run(floor)
+    left = {place for place in found(floor)[word] if "ORDER#" not in place}
+    assert left == set(), "what is with the warehouse keeps its address, and nothing else its words"
+    assert reviews.reviews_by_customer(floor.shop, STAFF, ann.id, 10, None).items == ()
+    assert len(reviews.reviews_of_product(floor.shop, "mug", 10, None).items) == 1, "the other's"
+    floor.ship(those[ann]["packed"])
+    floor.deliver(those[ann]["packed"])
+    floor.settle()
+    run(floor)
+    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.shop.table.write(put(REVIEW, replace(late, customer_id=ann.id)))
+    assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    floor.ahead += SETTLES + timedelta(hours=1)
+    assert run(floor) == {"waiting": 1, "finished": 1}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     ("service", "operation"),
-    [("s3", "PutObject"), ("s3", "DeleteObject"), ("dynamodb", "UpdateItem")],
+    [("s3", "PutObject"), ("s3", "DeleteObject"), ("dynamodb", "UpdateItem"), ("dynamodb", "DeleteItem")],
 )
 def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
     floor: Shopfloor, service: str, operation: str, when: Literal["before", "after"]
@@ -352,7 +388,7 @@ def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, m
         forget(floor.shop, person, person.id)
     walk = erasure.erase
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.Address]:
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.Trace]:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
         return walk(shop, archive_bucket, customer)

@@ -98,7 +98,18 @@ SAMPLES: dict[Row[Any], Any] = {
     t.PRODUCT: e.Product(
         product_id="mug", name="Mug", price=1250, currency="EUR", category="/kitchen/", created_at=AT, updated_at=AT
     ),
+    t.CATEGORY: e.Category(catalog="main", path="/kitchen/mugs/", name="Mugs", created_at=AT, updated_at=AT),
     t.STOCK: e.Stock(product_id="mug", part=7, available=5, received=9, created_at=AT),
+    t.REVIEW: e.Review(
+        product_id="mug",
+        customer_id="ann",
+        order_id="o1",
+        stars=5,
+        text="Keeps warm.",
+        written_at=AT,
+        created_at=AT,
+        updated_at=AT,
+    ),
     t.DISCOUNT: e.Discount(
         code="SPRING",
         percent=20,

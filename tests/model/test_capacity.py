@@ -16,6 +16,8 @@ from functions.dynamodb.store import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
+from functions.shop.categories import ancestors_of
+from functions.shop.shop import Shop
 from local.engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.wire import Wire
@@ -24,8 +26,8 @@ from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shi
 SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
-PRODUCT, BEST_SELLER, METRIC = SAMPLES[t.PRODUCT], SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC]
-CUSTOMER = SAMPLES[t.CUSTOMER]
+BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
+PRODUCT, CATEGORY, REVIEW = SAMPLES[t.PRODUCT], SAMPLES[t.CATEGORY], SAMPLES[t.REVIEW]
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -46,6 +48,10 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
         yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
         yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs-{n}/")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs/small/{n}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=f"c{n}", written_at=moment(n))
+        yield t.REVIEW, replace(REVIEW, product_id=f"mug-{n}", written_at=moment(n))
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
@@ -54,6 +60,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     for shard in range(e.SHARDS):
         for n in range(6):
             yield t.METRIC, replace(METRIC, shard=str(shard), minute=moment(n), currency="USD")
+    yield t.CATEGORY, replace(CATEGORY, path="/kitchen/")
     for ids in IDS_BY_SHARD.values():
         for n, id in enumerate(ids):
             yield t.ORDER, order(order_id=id, placed_at=moment(n))
@@ -69,6 +76,9 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
         yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/garden/{id}/" if n % 2 else f"/kitchen/mugs{id}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=id, written_at=behind if n % 2 else before)
+        yield t.REVIEW, replace(REVIEW, product_id=id, written_at=behind if n % 2 else before)
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
@@ -137,7 +147,13 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A6: Ask({"company_id": "acme"}, 5, 0.5, asked={"limit": 5}),
     p.A6b: Ask({"company_id": "acme"}, 1, 1.0),
     p.A7: Ask(MUG, 1, 1.0),
-    p.A7b: Ask({"category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
+    p.A7b: Ask({"catalog": "main", "category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
+    p.A8: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 1, 1.0),
+    p.A8b: Ask({"catalog": "main", "parent": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
+    p.A8c: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 6, 0.5, asked={"limit": 20}),
+    p.A9: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A9b: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.A9c: Ask(MUG | ANN, 1, 1.0),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),
     p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),
@@ -195,6 +211,16 @@ def test_a_pattern_is_one_request_a_shard_and_costs_the_same_whatever_lies_aroun
     assert not [item for item in found if "x0" in str(item)], "the neighbours are not asked for"
     assert wire.operations == ["GetItem" if isinstance(pattern, Get) else "Query"] * ask.requests
     assert wire.units == ask.units
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_at_half_a_unit_each(
+    worlds: dict[int, Table], wire: Wire, size: int
+) -> None:
+    shop = Shop(table=replace(worlds[size], client=wire.client), new_id=str)
+    found = ancestors_of(shop, "/kitchen/mugs/small/1/")
+    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], "nobody made the one between"
+    assert (wire.operations, wire.units) == (["BatchGetItem"], 0.5 * 4)
 
 
 def test_no_pattern_scans_and_every_one_is_measured() -> None:

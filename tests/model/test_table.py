@@ -27,8 +27,14 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.SETTINGS: {"main": "CUSTOMER#ann / SETTINGS#notifications"},
     t.EMAIL_CLAIM: {"main": "EMAIL#h1 / EMAIL"},
     t.COMPANY: {"main": "COMPANY#acme / COMPANY", "gsi1": "COMPANY#acme / COMPANY"},
-    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#/kitchen/ / PRODUCT#mug"},
+    t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#main#/kitchen/ / PRODUCT#mug"},
+    t.CATEGORY: {"main": "CATALOG#main / PATH#/kitchen/mugs/", "gsi1": "PARENT#main#/kitchen/ / CHILD#/kitchen/mugs/"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
+    t.REVIEW: {
+        "main": "PRODUCT#mug / REVIEW#ann",
+        "gsi1": f"CUSTOMER#ann / REVIEW#{AT}#mug",
+        "gsi3": f"PRODUCT#mug / REVIEW#{AT}#ann",
+    },
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
     t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},
@@ -122,6 +128,11 @@ def test_an_erasure_is_found_until_it_is_finished() -> None:
 def test_a_customer_without_a_company_and_one_who_was_forgotten_are_in_no_companys_list() -> None:
     assert "GSI1PK" not in t.CUSTOMER.write(replace(SAMPLES[t.CUSTOMER], company_id=None))
     assert "GSI1PK" not in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
+
+
+def test_the_root_of_a_catalogue_is_in_no_category() -> None:
+    assert "GSI1PK" not in t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/"))
+    assert t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
 
 
 def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:

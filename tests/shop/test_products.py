@@ -53,7 +53,14 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"name": "Red mug"}, {"price": 999}, {"backorder": True}, {"category": "/mugs/"}, {"name": "M", "price": 1}],
+    [
+        {"name": "Red mug"},
+        {"price": 999},
+        {"backorder": True},
+        {"category": "/mugs/"},
+        {"catalog": "b2b"},
+        {"name": "M", "price": 1},
+    ],
 )
 def test_what_is_not_given_stays(shop: Shop, clock: Clock, changes: dict[str, Any]) -> None:
     before = products.product(shop, "mug")

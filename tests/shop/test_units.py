@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import Order, spread
-from functions.shop import customers, discounts, ending, products, shipments
+from functions.shop import categories, customers, discounts, ending, products, reviews, shipments
 from functions.shop.invoices import issue_invoice
 from functions.shop.placing import Placed, Wanted, order_id_of, place_order
 from functions.shop.shop import Caller, Shop
@@ -184,6 +184,29 @@ def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_
     assert changed == {"GetItem": 1, "UpdateItem": 1 + 1}
     moved = spent(wire, lambda: products.update_product(shop, STAFF, "jug", category="/jugs/"))[1]
     assert moved == {"GetItem": 1, "UpdateItem": 1 + 2}
+
+
+def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(shop: Shop, wire: Wire) -> None:
+    def make(path: str) -> Any:
+        return categories.create_category(shop, STAFF, path, "Name")
+
+    assert spent(wire, lambda: make("/a/")) == (["PutItem"], {"PutItem": 1 + 1})
+    assert spent(wire, lambda: make("/a/b/")) == (["TransactWriteItems"], {"TransactWriteItems": (2 + 1) + 2})
+    renamed = spent(wire, lambda: categories.rename_category(shop, STAFF, "/a/", "Other"))[1]
+    assert renamed == {"GetItem": 1, "UpdateItem": 1 + 1}
+
+
+def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(shop: Shop, wire: Wire) -> None:
+    order = bring_to(shop, placed(shop), "DELIVERED")
+
+    def write(stars: int) -> Any:
+        return reviews.write_review(shop, ANN, "mug", order.order_id, stars, "Keeps warm.")
+
+    assert spent(wire, lambda: write(5))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1 + 1}
+    assert spent(wire, lambda: write(4))[1] == {"BatchGetItem": 3, "UpdateItem": 1 + 1 + 1}
+    assert spent(wire, lambda: write(4))[1] == {"BatchGetItem": 3}
+    gone = spent(wire, lambda: reviews.delete_review(shop, ANN, "mug", "ann"))[1]
+    assert gone == {"GetItem": 1, "DeleteItem": 1 + 1 + 1}
 
 
 def test_what_is_done_already_costs_reading_only(shop: Shop, wire: Wire) -> None:

@@ -1,0 +1,98 @@
+"""Reviews: what buyers say of products."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from functions.api.context import ANYBODY, SignedIn, customer_named, shop
+from functions.api.fields import Answer, Body, Id, Listed
+from functions.api.paging import Asked, Cursor, Limit, page
+from functions.api.problems import refuses
+from functions.api.routes import Router
+from functions.model.errors import NotBought, NotRegistered, WrongState
+from functions.model.patterns import A9, A9b
+from functions.shop import reviews
+
+router = Router()
+# Words may go over several lines.
+Words = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=4000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
+]
+
+
+class NewReview(Body):
+    """What a buyer says of a product. `order_id`: the order that it came with."""
+
+    order_id: Id
+    stars: Annotated[int, Field(ge=1, le=5)]
+    text: Words = ""
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"order_id": "puew472mvqwwyp7umsfzvnbsye", "stars": 5, "text": "Keeps my tea warm."}]
+        }
+    )
+
+
+class ReviewOfProduct(Answer):
+    """What somebody who has it says of a product."""
+
+    stars: int
+    text: str
+    written_at: str
+    updated_at: str
+
+
+class ReviewAnswer(ReviewOfProduct):
+    """What a customer says of a product, and the order that it came with."""
+
+    product_id: str
+    order_id: str
+    version: int
+
+
+class Deleted(Answer):
+    """Of this product the customer says nothing any more."""
+
+    product_id: str
+    customer_id: str
+
+
+@router.put("/products/<product_id>/reviews/me", openapi_extensions=refuses(NotRegistered, NotBought, WrongState))
+def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewAnswer:
+    """Say something of a product that was delivered to you, instead of what you said before.
+
+    The order must be your own, and still be there; to say something else later it need not be.
+    """
+    written = reviews.write_review(shop(), caller, product_id, review.order_id, review.stars, review.text)
+    return ReviewAnswer.of(written)
+
+
+@router.delete("/products/<product_id>/reviews/<customer_id>")
+def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
+    """Take back what you said of a product. For staff: what anybody said. Repeatable."""
+    customer_id = customer_named(caller, customer_id)
+    reviews.delete_review(shop(), caller, product_id, customer_id)
+    return Deleted(product_id=product_id, customer_id=customer_id)
+
+
+@router.get("/products/<product_id>/reviews")
+def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReviewOfProduct]:
+    """What buyers say of a product, newest first. Who said it is not shown."""
+    return page(
+        Asked(ANYBODY, A9, (product_id,), cursor),
+        lambda after: reviews.reviews_of_product(shop(), product_id, limit, after),
+        ReviewOfProduct.of,
+    )
+
+
+@router.get("/customers/<customer_id>/reviews")
+def reviews_by_customer(
+    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[ReviewAnswer]:
+    """What a customer says of products, newest first."""
+    customer_id = customer_named(caller, customer_id)
+    return page(
+        Asked(caller, A9b, (customer_id,), cursor),
+        lambda after: reviews.reviews_by_customer(shop(), caller, customer_id, limit, after),
+        ReviewAnswer.of,
+    )

@@ -1,0 +1,100 @@
+"""Reviews: what buyers say of a product, one each, once they have it."""
+
+from dataclasses import replace
+
+from functions.dynamodb.store import Page
+from functions.dynamodb.writes import change, delete, put
+from functions.model.entities import ArchivedOrder, Customer, Order, Review
+from functions.model.errors import NotBought, NotFound, NotRegistered
+from functions.model.patterns import A9, A9b, A9c
+from functions.model.table import CUSTOMER, ORDER, REVIEW
+from functions.shop.orders import opened
+from functions.shop.shop import Caller, Shop, decided_again
+
+
+def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
+    """What the caller says of a product that was delivered to them with this order, instead of what they said before.
+
+    One BatchGet and one write. Who sent it back had it all the same. What was shown to have been bought once stays so,
+    though its order be archived since. Repeatable. Raises NotRegistered, NotFound for another's order as for none,
+    NotBought, WrongState for an order in the archive.
+    """
+
+    def attempt() -> Review:
+        found = shop.table.batch_get(
+            [
+                CUSTOMER.key(customer_id=caller.id),
+                ORDER.key(order_id=order_id),
+                REVIEW.key(product_id=product_id, customer_id=caller.id),
+            ],
+            consistent=True,
+        )
+        if not any(isinstance(item, Customer) for item in found):  # nor may who was forgotten leave words behind
+            raise NotRegistered
+        before = next((item for item in found if isinstance(item, Review)), None)
+        if before is None or before.order_id != order_id:
+            order = next((item for item in found if isinstance(item, Order | ArchivedOrder)), None)
+            _must_have(caller, order, product_id)
+        now = shop.instant()
+        if before is None:
+            made = Review(
+                product_id=product_id,
+                customer_id=caller.id,
+                order_id=order_id,
+                stars=stars,
+                text=text,
+                written_at=now,
+                created_at=now,
+                updated_at=now,
+            )
+            shop.table.write(put(REVIEW, made))
+            return made
+        wanted = replace(before, order_id=order_id, stars=stars, text=text)
+        if wanted == before:
+            return before
+        after = replace(wanted, updated_at=now, version=before.version + 1)
+        shop.table.write(change(REVIEW, before, after))
+        return after
+
+    return decided_again(shop, attempt)
+
+
+def _must_have(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
+    """Only one's own order counts, whatever else staff may see. Raises NotFound, NotBought, WrongState."""
+    if order is None or order.customer_id != caller.id:
+        raise NotFound("order")
+    line = opened(order, "review").lines.get(product_id)
+    if line is None or not line.delivered:
+        raise NotBought
+
+
+def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
+    """For who wrote it, and staff. Repeatable. Raises NotFound for another's as for none."""
+    if not caller.sees(customer_id):
+        raise NotFound("review")
+    deleted(shop, product_id, customer_id)
+
+
+def deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
+    """Whether there was a review to be deleted. Repeatable."""
+
+    def attempt() -> bool:
+        found = shop.table.get(A9c, product_id=product_id, customer_id=customer_id)
+        if found is not None:
+            shop.table.write(delete(REVIEW, found))
+        return found is not None
+
+    return decided_again(shop, attempt)
+
+
+def reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> Page[Review]:
+    """A9, newest first. Anybody may see what they say, not who said it. What was written this moment may not show yet;
+    one that is changed stays where it is."""
+    return shop.table.query(A9, product_id=product_id, limit=limit, after=after)
+
+
+def reviews_by_customer(shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None) -> Page[Review]:
+    """A9b, newest first. Raises NotFound for another's."""
+    if not caller.sees(customer_id):
+        raise NotFound("customer")
+    return shop.table.query(A9b, customer_id=customer_id, limit=limit, after=after)
