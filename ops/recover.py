@@ -8,7 +8,7 @@ everybody who has seen it knows it again. All of it is safe to repeat, and safe 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 from functions.copies import count
@@ -22,7 +22,7 @@ from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, 
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
 from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
-from functions.model.table import BY_TYPE, EXPIRY, ORDER, TIMELINE
+from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
 from functions.shop.shop import Shop, decided_again
 
@@ -66,6 +66,8 @@ def redrive(shop: Shop, publish: Publish, record: Record) -> None:
     change = changes.read(record)
     if change is None:
         return
+    if change.after is None and (todo := counters.counting(change)):
+        decided_again(shop, lambda: count(shop, todo))
     if change.row in derived.SOURCES:
         entries = derived.following(change).append
         _bring_up(shop, record["dynamodb"]["Keys"], lambda _: entries)
@@ -84,7 +86,9 @@ def recover_copies(shop: Shop) -> Recovered:
         if change.row in derived.SOURCES:
             _bring_up(shop, {"PK": image["PK"], "SK": image["SK"]}, lambda item: _entries_by_state(shop, item))
 
-    return _each_primary(shop, bring_up)
+    recovered = _each_primary(shop, bring_up)
+    _count_what_is_gone(shop)
+    return recovered
 
 
 def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
@@ -108,6 +112,16 @@ def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
 
 # copies ---------------------------------------------------------------------------------------------------------------
 Entries = Iterable[tuple[Row[Any], Any]]
+
+
+def _count_what_is_gone(shop: Shop) -> None:
+    """Take off the totals what counts in them and is no more."""
+    for image in _everything(shop):
+        if image.get("type", {}).get("S") != COUNTED.type:
+            continue
+        found = counters.missed(COUNTED.read(image), shop.instant())
+        if found is not None and not shop.table.batch_get([found[0]], consistent=True):
+            decided_again(shop, partial(count, shop, found[1]))
 
 
 class There(Exception):
@@ -274,8 +288,7 @@ def _record(image: Image) -> Record:
 def _each_primary(shop: Shop, act: Callable[[Image, Change], None]) -> Recovered:
     """Scan the table and do something with each primary and the change by which it became what it is."""
     recovered = Recovered()
-    pages = shop.table.client.get_paginator("scan").paginate(TableName=shop.table.name, ConsistentRead=True)
-    for image in (image for page in pages for image in page["Items"]):
+    for image in _everything(shop):
         row = BY_TYPE.get(image.get("type", {}).get("S", ""))
         if row is not None and row.kind != "primary":
             continue
@@ -287,3 +300,9 @@ def _each_primary(shop: Shop, act: Callable[[Image, Change], None]) -> Recovered
             recovered.unreadable.append((image["PK"]["S"], image["SK"]["S"]))
         recovered.primaries += 1
     return recovered
+
+
+def _everything(shop: Shop) -> Iterator[Image]:
+    pages = shop.table.client.get_paginator("scan").paginate(TableName=shop.table.name, ConsistentRead=True)
+    for page in pages:
+        yield from page["Items"]

@@ -26,6 +26,7 @@ PUBLIC = {
     "GET /openapi.json": "Documentation is for those who have no token yet.",
     "GET /products": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}/rating": "Everybody may look at what the shop sells.",
     "GET /products/{product_id}/reviews": "Everybody may read what buyers say; not who said it.",
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
     "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",

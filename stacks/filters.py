@@ -10,6 +10,7 @@ from typing import Any
 
 from functions.model import derived
 from functions.model.changes import KINDS
+from functions.model.counters import COUNTERS
 from functions.model.events import EVENTS
 
 MOST_PATTERNS, MOST_CHARACTERS = 5, 4096
@@ -17,10 +18,13 @@ BY_TTL = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
 def of_copies() -> list[str]:
-    """What copies are made of: new and changed primaries. A copy of a copy could go round for ever."""
+    """What copies are made of: new and changed primaries, and what counted and is gone. A copy of a copy could go round
+    for ever."""
     if looping := [row.type for row in derived.SOURCES if row.kind != "primary"]:
         raise ValueError(f"copies are derived from {looping}, which are no primaries")
-    return _checked([_pattern(["INSERT", "MODIFY"], [row.type for row in derived.SOURCES])])
+    can_go = [counter.of.type for counter in COUNTERS if counter.gone]
+    written = _pattern(["INSERT", "MODIFY"], [row.type for row in derived.SOURCES])
+    return _checked([written, _pattern(["REMOVE"], can_go)])
 
 
 def of_relay() -> list[str]:

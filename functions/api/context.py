@@ -25,6 +25,7 @@ PUBLIC = frozenset(
         "GET /openapi.json",
         "GET /products",
         "GET /products/{product_id}",
+        "GET /products/{product_id}/rating",
         "GET /products/{product_id}/reviews",
         "GET /products/{product_id}/stock",
         "POST /payments/events",

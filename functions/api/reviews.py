@@ -1,6 +1,6 @@
 """Reviews: what buyers say of products."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StringConstraints
 
@@ -9,6 +9,7 @@ from functions.api.fields import Answer, Body, Id, Listed
 from functions.api.paging import Asked, Cursor, Limit, page
 from functions.api.problems import refuses
 from functions.api.routes import Router
+from functions.model.entities import Rating
 from functions.model.errors import NotBought, NotRegistered, WrongState
 from functions.model.patterns import A9, A9b
 from functions.shop import reviews
@@ -50,6 +51,19 @@ class ReviewAnswer(ReviewOfProduct):
     version: int
 
 
+class RatingAnswer(Answer):
+    """What buyers think of a product. `average`: of their stars (1 to 5), in hundredths; null where nobody has said."""
+
+    product_id: str
+    reviews: int
+    average: int | None
+
+    @classmethod
+    def of(cls, item: Rating) -> Self:
+        average = (200 * item.stars + item.reviews) // (2 * item.reviews) if item.reviews else None
+        return cls(product_id=item.product_id, reviews=item.reviews, average=average)
+
+
 class Deleted(Answer):
     """Of this product the customer says nothing any more."""
 
@@ -83,6 +97,12 @@ def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None)
         lambda after: reviews.reviews_of_product(shop(), product_id, limit, after),
         ReviewOfProduct.of,
     )
+
+
+@router.get("/products/<product_id>/rating")
+def rating_of_product(product_id: Id) -> RatingAnswer:
+    """What buyers think of a product, all together. A review shows in it a moment later."""
+    return RatingAnswer.of(reviews.rating_of_product(shop(), product_id))
 
 
 @router.get("/customers/<customer_id>/reviews")

@@ -7,7 +7,7 @@ again, or late, finds itself counted already, and what an item counts for no mor
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from functions.dynamodb.keys import Instant, Row, instant
@@ -24,6 +24,7 @@ Step = tuple[Row[Any], Any, Any]
 """An item to be written: its row, as it is (None: not there), and as it shall be."""
 
 AMOUNTS: Mapping[Row[Any], tuple[str, ...]] = {
+    t.RATING: ("reviews", "stars"),
     t.BEST_SELLER: ("units",),
     t.METRIC: ("orders", "units", "revenue"),
 }
@@ -34,14 +35,17 @@ AMOUNTS: Mapping[Row[Any], tuple[str, ...]] = {
 class Counter(Generic[S]):
     """What each item of a primary adds to totals.
 
-    `source`: the field with the item's id. `parts`: every total it is counted in, each with the item's part alone, for
-    ever the same totals: of what does not count any more the part is 0. `counts_until`: when its totals are final.
+    `source`: the item's id. `parts`: every total it is counted in, each with the item's part alone, for ever the same
+    totals: of what does not count any more the part is 0. `counts_until`: when its totals are final; None: never.
+    `gone`: an item may be deleted, and then counts for nothing: this makes one of its id, as far as its key and its
+    totals go.
     """
 
     of: Row[S]
-    source: str
+    source: Callable[[S], str]
     parts: Callable[[S], Iterator[Any]]
-    counts_until: Callable[[S], datetime]
+    counts_until: Callable[[S], datetime] | None = None
+    gone: Callable[[str], S] | None = None
 
 
 def season_of(at: Instant) -> str:
@@ -90,31 +94,58 @@ def season_final(at: Instant) -> datetime:
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
 
 
+def reviewed(review: e.Review) -> Iterator[e.Rating]:
+    yield e.Rating(product_id=review.product_id, reviews=1, stars=review.stars)
+
+
+def review_of(source: str) -> e.Review:
+    """The review with this id, but for what it says."""
+    product_id, customer_id = source.split(":")
+    never = instant(datetime.fromtimestamp(0, UTC))
+    return e.Review(
+        product_id=product_id,
+        customer_id=customer_id,
+        order_id="",
+        stars=0,
+        text="",
+        written_at=never,
+        created_at=never,
+        updated_at=never,
+    )
+
+
 COUNTERS: tuple[Counter[Any], ...] = (
-    Counter(t.ORDER, "order_id", sold, lambda order: season_final(order.paid_at)),
-    Counter(t.RETURN, "return_id", came_back, lambda goods: season_final(goods.created_at)),
+    Counter(t.ORDER, lambda order: order.order_id, sold, lambda order: season_final(order.paid_at)),
+    Counter(t.RETURN, lambda goods: goods.return_id, came_back, lambda goods: season_final(goods.created_at)),
+    Counter(t.REVIEW, lambda review: f"{review.product_id}:{review.customer_id}", reviewed, gone=review_of),
 )
 _OF: Mapping[Row[Any], Counter[Any]] = {counter.of: counter for counter in COUNTERS}
 
 
 @dataclass(frozen=True)
 class Counting:
-    """What a change makes an item count for, to be remembered until `ttl`."""
+    """What an item counts for from some version on, to be remembered until `ttl`. `gone`: it is no more."""
 
     source: str
-    as_of: int
+    of: str
+    as_of: str
     at: Instant
     parts: Parts
-    ttl: int
+    gone: bool = False
+    ttl: int | None = None
 
 
 def counting(change: Change) -> Counting | None:
     """What is to be counted of a change; None where it changes no total, or none that is not final by then."""
-    if change.row not in _OF or (
-        change.before is not None and parts_of(change.row, change.before) == parts_of(change.row, change.item)
-    ):
+    if change.row not in _OF:
         return None
-    return standing(change.row, change.item, change.at)
+    if change.after is None:
+        item, counter = change.before, _OF[change.row]
+        as_of = _as_of(change.row, item, item.version + 1)  # a version that it never had
+        return gone(counter, counter.source(item), as_of, change.at) if counter.gone else None
+    if change.before is not None and parts_of(change.row, change.before) == parts_of(change.row, change.after):
+        return None
+    return standing(change.row, change.after, change.at)
 
 
 def standing(row: Row[Any], item: Any, at: Instant) -> Counting | None:
@@ -122,12 +153,38 @@ def standing(row: Row[Any], item: Any, at: Instant) -> Counting | None:
     parts = {} if row not in _OF or _is_archiving(item) else parts_of(row, item)
     if not parts:
         return None
-    counter = _OF[row]
-    until = counter.counts_until(item)
-    if datetime.fromisoformat(at) >= until:
+    counter, ttl = _OF[row], None
+    if counter.counts_until is not None:
+        until = counter.counts_until(item)
+        if datetime.fromisoformat(at) >= until:
+            return None
+        ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
+    return Counting(counter.source(item), row.type, _as_of(row, item, item.version), at, parts, ttl=ttl)
+
+
+def gone(counter: Counter[Any], source: str, as_of: str, at: Instant) -> Counting:
+    """An item that was deleted counts for nothing."""
+    assert counter.gone is not None, "its items stay"
+    parts = {
+        where: (into, replace(part, **dict.fromkeys(AMOUNTS[into], 0)))
+        for where, (into, part) in parts_of(counter.of, counter.gone(source)).items()
+    }
+    return Counting(source, counter.of.type, as_of, at, parts, gone=True)
+
+
+def missed(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], Counting] | None:
+    """Of a mark whose item may be gone without anybody having heard of it: the item's key, and what is to be counted
+    if nothing lies there. None where that cannot be."""
+    counter = _OF[t.BY_TYPE[mark.of]]
+    if mark.gone or counter.gone is None:
         return None
-    ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
-    return Counting(getattr(item, counter.source), item.version, Instant(at), parts, ttl)
+    later = f"{mark.as_of}+"  # than what is counted, and before whatever will be
+    return counter.of.key_of(counter.gone(mark.source)), gone(counter, mark.source, later, at)
+
+
+def _as_of(row: Row[Any], item: Any, version: int) -> str:
+    """Text that sorts by life and version: an item that is made anew begins with version 1 again."""
+    return f"{getattr(item, row.since)}#{version:010}"
 
 
 def _is_archiving(item: Any) -> bool:
@@ -171,9 +228,11 @@ def counted(todo: Counting, so_far: e.Counted | None, totals: Mapping[str, Any],
         so_far,
         e.Counted(
             source=todo.source,
+            of=todo.of,
             as_of=todo.as_of,
             amounts={where: amounts_of(row, part) for where, (row, part) in todo.parts.items()},
             created_at=so_far.created_at if so_far else todo.at,
+            gone=todo.gone,
             ttl=todo.ttl,
             version=so_far.version + 1 if so_far else 1,
         ),

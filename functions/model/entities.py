@@ -688,6 +688,16 @@ class Activity:
 
 # Totals
 @entity
+class Rating:
+    """What buyers think of a product: how many of them reviewed it, and all their stars."""
+
+    product_id: str
+    reviews: int
+    stars: int
+    version: int = 1
+
+
+@entity
 class BestSeller:
     """How many of a product were sold with the orders that were paid for in a month, less what came back in it."""
 
@@ -722,11 +732,14 @@ class Metric:
 
 @entity
 class Counted:
-    """What an item is counted with so far: its `amounts` by total. `as_of`: as which version of it."""
+    """What an item of type `of` is counted with so far: its `amounts` by total. `as_of`: since when there is such an
+    item, and its version. `gone`: it is no more."""
 
     source: str
-    as_of: int
+    of: str
+    as_of: str
     amounts: Mapping[str, Mapping[str, int]]
     created_at: Instant
-    ttl: int
+    gone: bool = False
+    ttl: int | None = None
     version: int = 1

@@ -28,6 +28,7 @@ A8c  = Query[e.Category](    id="A8c",  question="all categories below a path", 
 A9   = Query[e.Review](      id="A9",   question="reviews of a product, newest first",                         rows=(t.REVIEW,), index="gsi3")
 A9b  = Query[e.Review](      id="A9b",  question="reviews by a customer, newest first",                        rows=(t.REVIEW,), index="gsi1")
 A9c  = Get[e.Review](        id="A9c",  question="what a customer says of a product",                          rows=(t.REVIEW,))
+A9d  = Get[e.Rating](        id="A9d",  question="what buyers think of a product: its rating",                  rows=(t.RATING,))
 A11  = Query[e.Stock](       id="A11",  question="stock of a product, all parts",                              rows=(t.STOCK,), newest_first=False, consistent=True)
 A12  = Get[OrderOrStub](     id="A12",  question="order by id",                                                rows=(t.ORDER, t.ARCHIVED_ORDER))
 A12b = Query[Any](           id="A12b", question="order with all it owns",                                     rows=(t.ORDER, t.ARCHIVED_ORDER, t.EXPIRY, t.INVOICE, t.ORDER_LINE, t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.TIMELINE), whole=True, newest_first=False, consistent=True)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from functions.dynamodb.store import Page
 from functions.dynamodb.writes import change, delete, put
-from functions.model.entities import ArchivedOrder, Customer, Order, Review
+from functions.model.entities import ArchivedOrder, Customer, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered
-from functions.model.patterns import A9, A9b, A9c
+from functions.model.patterns import A9, A9b, A9c, A9d
 from functions.model.table import CUSTOMER, ORDER, REVIEW
 from functions.shop.orders import opened
 from functions.shop.shop import Caller, Shop, decided_again
@@ -91,6 +91,11 @@ def reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | Non
     """A9, newest first. Anybody may see what they say, not who said it. What was written this moment may not show yet;
     one that is changed stays where it is."""
     return shop.table.query(A9, product_id=product_id, limit=limit, after=after)
+
+
+def rating_of_product(shop: Shop, product_id: str) -> Rating:
+    """A9d, a moment behind the reviews. Anybody may see it."""
+    return shop.table.get(A9d, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 
 
 def reviews_by_customer(shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None) -> Page[Review]:

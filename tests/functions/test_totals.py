@@ -1,18 +1,22 @@
 """Totals as the copies' reader keeps them on a real stream's records: every order counts once, whatever comes again."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from functions import copies
+from functions.dynamodb.writes import put
 from functions.model import counters
 from functions.model.entities import BestSeller, Counted, Metric
 from functions.model.lives import METRIC_DAYS
-from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED, METRIC, ORDER, RETURN
-from functions.shop import ending, products, returns, shipments
+from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED, METRIC, ORDER, RETURN, REVIEW
+from functions.shop import ending, products, returns, reviews, shipments
 from functions.shop.placing import MOST_PRODUCTS
+from ops.recover import recover_copies, redrive
 from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
+from tests.model.samples import SAMPLES
 from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
 
 Record = dict[str, Any]
@@ -36,7 +40,7 @@ def metric(floor: Shopfloor) -> tuple[int, int, int]:
 
 def is_what_the_primaries_add_up_to(floor: Shopfloor) -> bool:
     there = items(floor)
-    primaries = {row: [item for item in there if isinstance(item, row.entity)] for row in (ORDER, RETURN)}
+    primaries = {row: [item for item in there if isinstance(item, row.entity)] for row in (ORDER, RETURN, REVIEW)}
     totals = {
         counters.place(row, item): counters.amounts_of(row, item)
         for row in counters.AMOUNTS
@@ -157,6 +161,89 @@ def test_a_month_is_final_sixty_days_after_its_end(opened: Shopfloor) -> None:
     assert units(opened) == {"mug": 3}
 
 
+# ratings --------------------------------------------------------------------------------------------------------------
+def bought(floor: Shopfloor) -> str:
+    order_id = paid(floor, mug=1)
+    floor.settle()
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle()
+    return order_id
+
+
+def rating(floor: Shopfloor) -> tuple[int, int]:
+    found = reviews.rating_of_product(floor.shop, "mug")
+    assert is_what_the_primaries_add_up_to(floor)
+    return found.reviews, found.stars
+
+
+def test_a_rating_follows_what_is_written_changed_taken_back_and_written_anew(opened: Shopfloor) -> None:
+    order_id = bought(opened)
+    assert rating(opened) == (0, 0)
+    for stars in (2, 5):
+        reviews.write_review(opened.shop, ANN, "mug", order_id, stars, "Well.")
+        opened.settle(times=2)
+        assert rating(opened) == (1, stars)
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    opened.settle(times=2)
+    assert rating(opened) == (0, 0)
+    opened.wait(days=0.001)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "After all.")
+    opened.settle(times=2)
+    assert rating(opened) == (1, 4)
+    handle(*opened.seen)
+    assert rating(opened) == (1, 4), "the old review's end comes again and does not end the new one"
+
+
+def test_what_another_says_counts_beside_it(opened: Shopfloor) -> None:
+    order_id = bought(opened)
+    other = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
+    opened.shop.table.write(put(REVIEW, other))
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.settle(("copies",))
+    assert rating(opened) == (2, 5)
+
+
+def test_a_review_whose_end_nobody_heard_of_is_taken_off_by_state(opened: Shopfloor) -> None:
+    order_id = bought(opened)
+    kept = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
+    opened.shop.table.write(put(REVIEW, kept))
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.settle(("copies",))
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    ends = opened.records()  # lost
+    recover_copies(opened.shop)
+    assert rating(opened) == (1, 1)
+    recover_copies(opened.shop)
+    handle(*ends)
+    assert rating(opened) == (1, 1)
+    opened.wait(days=0.001)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 3, "")
+    opened.settle(("copies",))
+    assert rating(opened) == (2, 4)
+
+
+def test_the_end_of_a_review_that_was_kept_is_redriven(opened: Shopfloor) -> None:
+    order_id = bought(opened)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.settle(("copies",))
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    for record in opened.records():
+        redrive(opened.shop, lambda _: None, record)
+    assert rating(opened) == (0, 0)
+
+
+def test_orders_whose_payment_nobody_heard_of_are_counted_by_state(opened: Shopfloor) -> None:
+    paid(opened, "one", mug=2)
+    opened.records()  # lost
+    paid(opened, "two", mug=1)
+    opened.settle(("copies",))
+    recover_copies(opened.shop)
+    recover_copies(opened.shop)
+    assert units(opened) == {"mug": 3}
+    assert is_what_the_primaries_add_up_to(opened)
+
+
 # once -----------------------------------------------------------------------------------------------------------------
 def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: Shopfloor) -> None:
     cancelled = paid(opened, "one", mug=3)
@@ -250,7 +337,7 @@ def test_the_largest_order_is_counted_in_one_transaction(opened: Shopfloor) -> N
     for number in range(MOST_PRODUCTS):
         products.create_product(opened.shop, STAFF, f"p{number}", "One", 100, "EUR", 1)
         products.receive_stock(opened.shop, STAFF, f"first p{number}", f"p{number}", 5)
-    paid(opened, **{f"p{number}": 1 for number in range(MOST_PRODUCTS)})
+    paid(opened, "all", **{f"p{number}": 1 for number in range(MOST_PRODUCTS)})
     opened.settle(("copies",))
     assert len(units(opened)) == MOST_PRODUCTS
     assert metric(opened) == (1, MOST_PRODUCTS, 100 * MOST_PRODUCTS)
@@ -260,5 +347,6 @@ def test_what_an_item_was_counted_with_is_remembered_longer_than_its_records_can
     paid(opened, mug=2)
     opened.settle(("copies",))
     (mark,) = [item for item in items(opened) if isinstance(item, Counted)]
+    assert mark.ttl is not None
     assert mark.ttl > counters.season_final(mark.created_at).timestamp() + 58 * 86_400
     assert (COUNTED.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")

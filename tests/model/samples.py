@@ -206,9 +206,15 @@ SAMPLES: dict[Row[Any], Any] = {
     t.ACTIVITY: e.Activity(
         customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1
     ),
+    t.RATING: e.Rating(product_id="mug", reviews=2, stars=9),
     t.BEST_SELLER: e.BestSeller(product_id="mug", season=AT[:7], units=3),
     t.METRIC: e.Metric(shard="0", minute=AT, currency="EUR", orders=1, units=3, revenue=3490, ttl=TTL),
     t.COUNTED: e.Counted(
-        source="o1", as_of=2, amounts={"PRODUCT#mug / SEASON#2026-11": {"units": 2}}, created_at=AT, ttl=TTL
+        source="o1",
+        of="Order",
+        as_of=f"{AT}#0000000002",
+        amounts={"PRODUCT#mug / SEASON#2026-11": {"units": 2}},
+        created_at=AT,
+        ttl=TTL,
     ),
 }

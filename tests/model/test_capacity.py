@@ -154,6 +154,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A9: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
     p.A9b: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
     p.A9c: Ask(MUG | ANN, 1, 1.0),
+    p.A9d: Ask(MUG, 1, 1.0),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),
     p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),

@@ -16,6 +16,7 @@ from functions.dynamodb.writes import change, put, turn
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import KINDS, UNFOLLOWED, Change, Kind, NotReadable, UnknownSchema, read
+from functions.model.counters import AMOUNTS
 from functions.model.states import (
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
@@ -165,8 +166,8 @@ def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table:
 def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
     table.write(put(row, item))
-    changed = {"ttl": item.ttl + 1} if row.expires else {"units": item.units + 1}
-    table.client.put_item(TableName=table.name, Item=row.write(replace(item, **changed)))
+    number = "ttl" if row.expires else AMOUNTS[row][0]
+    table.client.put_item(TableName=table.name, Item=row.write(replace(item, **{number: getattr(item, number) + 1})))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
     assert len(records(engine, table.name)) == 3
     assert changes_of(engine, table) == []

@@ -66,6 +66,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
         "main": f"CUSTOMER#ann / ACTIVITY#{AT}#c1",
         "gsi2": f"ACTIVITY#2026-11-21#{e.shard_of('c1')} / {AT}#c1",
     },
+    t.RATING: {"main": "PRODUCT#mug / RATING"},
     t.BEST_SELLER: {
         "main": "PRODUCT#mug / SEASON#2026-11",
         "gsi3": f"SEASON#2026-11#{e.shard_of('mug')} / UNITS#0000000003#mug",

@@ -174,7 +174,7 @@ def counted_anew(
     todo: counters.Counting, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[counters.Step]:
     """What counts already counts for nothing."""
-    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of=0, amounts={}), totals, now)
+    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
 
 
 def put_as_it_was(shop: Any, publish: Any, record: Any) -> None:
