@@ -36,13 +36,30 @@ from tests.simulation.money import (
     payments_give_back_what_they_brought,
     refunds_are_settled,
 )
-from tests.simulation.services import email_of
-from tests.simulation.traffic import BACKORDERED, PRODUCTS, personal_words
+from tests.simulation.traffic import BACKORDERED, COMPANIES, PRODUCTS, personal_words
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 Invariant = Callable[["World", Book], Iterator[str]]
+
+
+# customers ------------------------------------------------------------------------------------------------------------
+def customers_add_up(world: World, book: Book) -> Iterator[str]:
+    """Each address is claimed by the customer whose profile has it, and nothing else is claimed. Who is in a company is
+    in one that there is, and who was forgotten is in none."""
+    had, claimed = (
+        {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
+        for kind in ("Customer", "EmailClaim")
+    )
+    yield from (f"{customer_id} has an address and no claim on it" for customer_id, _ in sorted(had - claimed))
+    yield from (f"{customer_id} claims an address and has it not" for customer_id, _ in sorted(claimed - had))
+    for image in world.table.items():
+        if "GSI1PK" not in image or not image["GSI1PK"]["S"].startswith("COMPANY#"):
+            continue
+        company, kind = image["GSI1PK"]["S"].removeprefix("COMPANY#"), image["type"]["S"]
+        if company not in COMPANIES or kind not in ("Company", "Customer") or image["company_id"]["S"] != company:
+            yield f"{image['PK']['S']}, a {kind}, is found in {company}"
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
@@ -304,7 +321,7 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
         customer = change.item.customer_id
         if customer is None:
             continue
-        if any(mail.to != email_of(customer) for mail in sent):
+        if any(mail.to not in _addresses_of(world, customer, mail.at) for mail in sent):
             yield f"a mail on {change.name} to {customer} went to {[mail.to for mail in sent]}"
         if len({mail.subject for mail in sent}) > 1:
             yield f"mails on one {change.name} differ"
@@ -322,6 +339,20 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     yield from (
         f"a mail on {effect}, which never happened" for effect in mails if not _was_guessed(world, book, effect)
     )
+
+
+def _addresses_of(world: World, customer_id: str, at: float) -> set[str]:
+    """The addresses that a customer's profile had while whoever sent a mail then can have looked."""
+    looked = at - world.template.functions["notifications"].timeout_seconds
+    found: set[str] = set()
+    for written, image in world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"]:
+        if written > at:
+            break
+        if written <= looked:
+            found.clear()
+        if image and "email" in image:
+            found.add(image["email"]["S"])
+    return found
 
 
 def _was_guessed(world: World, book: Book, effect: str) -> bool:
@@ -540,6 +571,7 @@ class Steps:
 
 
 INVARIANTS: tuple[Invariant, ...] = (
+    customers_add_up,
     no_order_is_lost,
     stock_adds_up,
     money_is_kept,

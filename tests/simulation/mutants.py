@@ -13,7 +13,20 @@ from functions.model import table as t
 from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import discounts, disputes, ending, invoices, payments, placing, returns, settling, shipments, stock
+from functions.shop import (
+    customers,
+    discounts,
+    disputes,
+    ending,
+    invoices,
+    payments,
+    placing,
+    returns,
+    settling,
+    shipments,
+    stock,
+)
+from functions.shop import erasure as forgetting
 from tests.simulation import operators
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
@@ -40,6 +53,12 @@ def _but(kind: type[Exception]) -> Mapping[type[Exception], problems.Kind]:
 
 # fmt: off
 MUTANTS = (
+    # customers
+    Mutant("keeps the address before", "a claim stays where a customer has another address",
+           instead(customers, "delete_held", s.keep_what_they_hold), 6, "customers_add_up"),
+    Mutant("claims apart", "an address is claimed when the profile has it", s.in_two(t.EMAIL_CLAIM)),
+    Mutant("stays in the company", "who was forgotten is in their company's list",
+           instead(forgetting, "turn", s.leaving_index_keys)),
     # orders and stock
     Mutant("a key is a new order", "the order's id is not made of the key",
            instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()), 2, "no_order_is_lost"),
@@ -88,7 +107,7 @@ MUTANTS = (
     Mutant("one of each", "a shipment is asked for with one piece of each product",
            instead(shipments, "_requested", s.one_of_each), 2, "parcels_hold_what_was_ordered"),
     Mutant("stops unasked", "an order is cancelled under the warehouse's hands",
-           instead(ending, "cancel_order", s.stop_unasked), 6, "parcels_are_sent_once"),
+           instead(ending, "cancel_order", s.stop_unasked), 5, "parcels_are_sent_once", since=16),
     Mutant("sent is delivered", "a shipment that is sent counts as delivered",
            s.together(instead(shipments, "moved_shipment", s.sent_is_delivered),
                       instead(shipments, "replace", s.counted_as_delivered)), 2, "states_move_as_allowed"),
@@ -126,6 +145,8 @@ MUTANTS = (
            instead(wiring, "parking", s.park_ids), 2, "poison_is_parked"),
     # mails
     Mutant("claims nothing", "a mail is sent by whoever comes", instead(mailing, "claim", s.claim_nothing)),
+    Mutant("address before", "a mail goes to the first address that its customer had",
+           instead(mailing, "letter", s.send_to_the_address_before)),
     Mutant("wrong address", "a mail goes to another's address",
            instead(mailing, "_send", s.send_to_another), 2, "mails_are_sent_once"),
     # the archive

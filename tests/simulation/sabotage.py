@@ -21,7 +21,7 @@ from functions.model.states import moved_shipment
 from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import disputes, ending, payments, refunds, settling, shipments, stock
+from functions.shop import disputes, ending, notifications, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
 from ops.recover import redrive
 from tests.simulation import template
@@ -208,6 +208,32 @@ def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
 
 
 _SEND = mailing._send
+
+
+def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> Any:
+    about = _LETTER(shop, customer_id, order_id)
+    if about:
+        first = _FIRST.setdefault((shop.table.name, customer_id), about.customer.email)
+        about = replace(about, customer=replace(about.customer, email=first))
+    return about
+
+
+_LETTER, _FIRST = notifications.letter, dict[tuple[str, str], str]()
+
+
+# Customers ------------------------------------------------------------------------------------------------------------
+def leaving_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
+    write = _TURN(before_row, before, row, item)
+    old = before_row.write(before)
+    kept = {name: old[name] for name in ("GSI1PK", "GSI1SK", "company_id") if name in old}
+    return replace(write, request={**write.request, "Item": {**write.request["Item"], **kept}})
+
+
+_TURN = writes.turn
+
+
+def keep_what_they_hold(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
+    return writes.present(row, key, refused=lambda found: Changed(row, key))
 
 
 # The archive ----------------------------------------------------------------------------------------------------------

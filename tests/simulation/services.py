@@ -264,16 +264,21 @@ def email_of(name: str) -> str:
 
 
 class Cognito(JsonService):
-    """Knows everybody whose token is their name, and has verified their address."""
+    """Knows everybody whose token is their name, and has verified their address, which may be another by now:
+    `addresses`."""
 
     THROTTLED = "TooManyRequestsException"
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        self._addresses = addresses
 
     def about(self, operation: str, request: Request) -> str:
         return str(request.asked["AccessToken"])
 
     def answer(self, operation: str, request: Request) -> Answer:
         name = request.asked["AccessToken"]
-        attributes = {"sub": name, "email": email_of(name), "email_verified": "true"}
+        email = self._addresses.get(name) or email_of(name)
+        attributes = {"sub": name, "email": email, "email_verified": "true"}
         listed = [{"Name": key, "Value": value} for key, value in attributes.items()]
         return _json({"Username": name, "UserAttributes": listed})
 

@@ -19,6 +19,9 @@ PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug
 BACKORDERED = "rug"
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """Percent, how often it may be redeemed, parts of that."""
+COMPANIES = ("acme", "initech")
+SHARED = "house@example.com"
+"""An address that several people have, one after the other at the shop."""
 ORDERS = (5, 8)
 """At least, and at most."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
@@ -71,12 +74,14 @@ class Told:
 
 @dataclass
 class Traffic:
-    """Makes the commands of a seed. `cards`: the gift cards, `credit`: the accounts of store credit. `leaving`: who
-    wants to be forgotten."""
+    """Makes the commands of a seed. `addresses`: what the identity provider has verified of whom, once that is another
+    than at first. `cards`: the gift cards, `credit`: the accounts of store credit. `leaving`: who wants to be
+    forgotten."""
 
     chance: Chance
     people: People
     provider: Provider
+    addresses: dict[str, str]
     told: Told = field(default_factory=Told)
     cards: list[dict[str, Any]] = field(default_factory=list)
     credit: list[dict[str, Any]] = field(default_factory=list)
@@ -84,7 +89,7 @@ class Traffic:
 
     # before anything goes wrong ---------------------------------------------------------------------------------------
     def open_shop(self) -> None:
-        """Products, stock, customers, discount codes and gift cards."""
+        """Products, stock, customers, discount codes, gift cards and companies."""
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
@@ -96,12 +101,18 @@ class Traffic:
             self._expect(201, STAFF, "POST", "/discounts", body)
         for number in range(2):
             self._issue("/gift-cards", 2500 * (1 + number), f"card-{number}")
+        for id in COMPANIES:
+            self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
 
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[Command]:
         """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
         made = [self._order(number) for number in range(self.chance.whole(*ORDERS, "orders"))]
         made += [self._other(number) for number in range(self.chance.whole(2, 6, "others"))]
+        if self.chance.happens(0.4, "addresses"):
+            made += [self._moving(number) for number in range(self.chance.whole(1, 4, "addresses"))]
+        if self.chance.happens(0.4, "members"):
+            made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
         if self.chance.happens(0.3, "somebody leaves"):
             made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
@@ -315,6 +326,42 @@ class Traffic:
             "transfer": lambda: self._transfer(name, customer),
         }  # fmt: skip
         return Command(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
+
+    def _moving(self, number: int) -> Command:
+        """Somebody has another address, their own or one that others want too, and mostly tells the shop, or twice."""
+        name = f"moving {number}"
+        customer = self.chance.one_of(CUSTOMERS, name)
+        own = f"{personal_words(customer.sub)[1]}{number}.example.com"
+        email = SHARED if self.chance.happens(0.4, name, "shared") else own
+
+        def tell() -> None:
+            said = self.people.ask(customer, "PUT", f"/customers/{customer.sub}/email")
+            gone = (404,) if customer.sub in self.leaving else ()
+            self._note_strange(said, (200, 409, *gone), "changing an address")
+
+        def move() -> None:
+            self.addresses[customer.sub] = email
+            if self.chance.happens(0.3, name, "tells twice"):
+                self.people.begin(customer.sub, tell)
+            tell()
+
+        return Command(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
+
+    def _membership(self, number: int) -> Command:
+        """Staff makes somebody a member of a company, or not any more."""
+        name = f"membership {number}"
+        customer = self.chance.one_of(CUSTOMERS, name)
+        company = self.chance.one_of(COMPANIES, name, "company")
+        method = self.chance.one_of(("PUT", "PUT", "DELETE"), name, "what")
+
+        def change() -> None:
+            said = self.people.ask(STAFF, method, f"/companies/{company}/members/{customer.sub}")
+            gone = (404,) if customer.sub in self.leaving else ()
+            self._note_strange(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
+            said = self.people.ask(customer, "GET", f"/companies/{company}")
+            self._note_strange(said, (200, 404), "looking at a company")
+
+        return Command(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.ask(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)

@@ -83,6 +83,7 @@ class World:
         self.queues = self._queues()
         self.bus = Bus(self.template.rules, self.queues, tasks, chance, faults)
         self.ses = Ses(tasks)
+        self.addresses: dict[str, str] = {}
         self.wire = Wire(tasks, faults, chance, self._services())
         self.workers = [
             Worker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
@@ -108,7 +109,7 @@ class World:
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = Warehouse(self.people, self.queues[foreign], faults)
-        self.traffic = Traffic(chance, self.people, self.provider)
+        self.traffic = Traffic(chance, self.people, self.provider, self.addresses)
         self.operator = Operator(self)
         self.violations: list[str] = []
         self.set_out: list[str] = []
@@ -150,7 +151,7 @@ class World:
             "events": EventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
             "secretsmanager": Secrets(secrets),
-            "cognito-idp": Cognito(),
+            "cognito-idp": Cognito(self.addresses),
         }
 
     def _reader(self, function: str) -> Reader:
