@@ -17,6 +17,7 @@ from functions.api import (
     customers,
     discounts,
     docs,
+    follows,
     guard,
     invoices,
     notifications,
@@ -50,6 +51,7 @@ NOUNS = (
     invoices,
     sales,
     reviews,
+    follows,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

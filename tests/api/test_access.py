@@ -73,6 +73,7 @@ FOR_STAFF = {
     "PATCH /products/{product_id}",
     "POST /products/{product_id}/receipts",
     "GET /products/{product_id}/sales",
+    "GET /products/{product_id}/followers",
     "POST /categories",
     "PATCH /categories",
     "POST /discounts",
