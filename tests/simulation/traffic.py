@@ -102,6 +102,7 @@ class Traffic:
         """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
         made = [self._order(number) for number in range(self.chance.whole(*ORDERS, "orders"))]
         made += [self._other(number) for number in range(self.chance.whole(2, 6, "others"))]
+        made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
         if self.chance.happens(0.3, "somebody leaves"):
             made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
@@ -315,6 +316,34 @@ class Traffic:
             "transfer": lambda: self._transfer(name, customer),
         }  # fmt: skip
         return Command(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
+
+    def _opinion(self, number: int) -> Command:
+        """Somebody follows a product, says something of what they ordered, and takes some of it back."""
+        name = f"opinion {number}"
+        customer = self.chance.one_of(CUSTOMERS, name)
+        product = self.chance.one_of(list(PRODUCTS), name, "product")
+
+        def speak() -> None:
+            self._expect(200, customer, "PUT", f"/products/{product}/followers/me")
+            if self.chance.happens(0.4, name, "no more"):
+                self._expect(200, customer, "DELETE", f"/products/{product}/followers/me")
+            self.people.tasks.pause(4 * HOUR * self.chance.number(name, "waits"))
+            for order_id, order in list(self.told.orders.items()):
+                if order["customer_id"] == customer.sub:
+                    self._review(name, customer, order["body"]["lines"][0]["product_id"], order_id)
+
+        told = f"{name}: {customer.sub} follows {product} and says something of what was ordered"
+        return Command(told, self._at(name), speak)
+
+    def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
+        """What somebody says has their name in it. They may not have it yet."""
+        path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
+        for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
+            stars = self.chance.whole(1, 5, name, order_id, again)
+            body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
+            self._note_strange(self.people.ask(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+        if self.chance.happens(0.2, name, order_id, "takes it back"):
+            self._expect(200, customer, "DELETE", path)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.ask(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
