@@ -402,6 +402,17 @@ def _something_keeps(world: World, book: Book, customer_id: str) -> bool:
     return world.tasks.now - max(since) < SETTLES.total_seconds() + 2 * DAY
 
 
+def reviews_are_by_buyers(world: World, book: Book) -> Iterator[str]:
+    """Whoever says something of a product has it from the order that they name, which is their own."""
+    for image in world.table.items():
+        if image["type"]["S"] == "Review":
+            review = BY_TYPE["Review"].read(image)
+            owned = book.orders.get(review.order_id)
+            line = owned.order.lines.get(review.product_id) if owned and owned.order else None
+            if owned is None or owned.order.customer_id != review.customer_id or line is None or not line.delivered:
+                yield f"{review.customer_id} says something of {review.product_id} that they did not get"
+
+
 def who_was_forgotten_is_nowhere(world: World, book: Book) -> Iterator[str]:
     """Once an erasure is done, nothing personal of the customer is in table, archive or failure store, but on invoices.
 
@@ -529,6 +540,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     activity_that_ended_is_archived,
     nothing_waits_for_ever,
     poison_is_parked,
+    reviews_are_by_buyers,
     who_was_forgotten_is_nowhere,
     every_answer_makes_sense,
     states_move_as_allowed,

@@ -13,7 +13,19 @@ from functions.model import table as t
 from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import discounts, disputes, ending, invoices, payments, placing, returns, settling, shipments, stock
+from functions.shop import (
+    discounts,
+    disputes,
+    ending,
+    invoices,
+    payments,
+    placing,
+    returns,
+    reviews,
+    settling,
+    shipments,
+    stock,
+)
 from tests.simulation import operators
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
@@ -137,6 +149,10 @@ MUTANTS = (
     # who was forgotten
     Mutant("forgets not all", "an erasure leaves what is in the archive",
            instead(erasure, "_rewrite", lambda *_: None), 3, "who_was_forgotten_is_nowhere"),
+    Mutant("words stay", "what a customer wrote is not deleted",
+           instead(erasure, "without_traces", lambda *_: False), 12, "who_was_forgotten_is_nowhere"),
+    Mutant("praise before delivery", "who says something of a product need not have it",
+           instead(reviews, "_must_have", lambda *_: None), 4, "reviews_are_by_buyers"),
     Mutant("forgets not what failed", "an erasure leaves what is in the failure store",
            instead(erasure, "clean_failures", lambda *_: None)),
     # the API
