@@ -1,9 +1,9 @@
 """What the passing of time does to customers who asked to be forgotten, looked at every hour.
 
-What they wrote is deleted. Their orders lose the address as they close, in the table and in the archive, and what the
-failure store keeps of them loses name, e-mail, address and words. An order that is still on its way keeps its address
-until it has arrived. Each step can be done again at any point, and is, until all is done and nothing can come any more.
-Nobody's erasure is finished while something lies in the failure store that cannot be read: it may be theirs.
+What they wrote and follow is deleted. Their orders lose the address as they close, in the table and in the archive, and
+what the failure store keeps of them loses name, e-mail, address and words. An order that is still on its way keeps its
+address until it has arrived. Each step can be done again at any point, and is, until all is done and nothing can come
+any more. Nobody's erasure is finished while something lies in the failure store that cannot be read: it may be theirs.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from functions.shop.erasure import (
     orders_of,
     rewritten,
     without_address,
-    without_words,
+    without_traces,
 )
 from functions.shop.shop import Shop
 
@@ -63,9 +63,9 @@ Trace = Literal["none", "taken", "kept"]
 
 
 def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[Trace]:
-    """Delete what a customer wrote, and take what can be taken from their orders. What was found there."""
-    words: Trace = "taken" if without_words(shop, customer.customer_id) else "none"
-    return {words, *(address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id))}
+    """Delete what a customer wrote and follows, and take what can be taken from their orders. What was found there."""
+    traces: Trace = "taken" if without_traces(shop, customer.customer_id) else "none"
+    return {traces, *(address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id))}
 
 
 def address_in(shop: Shop, bucket: str, order_id: str) -> Trace:

@@ -19,6 +19,7 @@ from functions.api import (
     customers,
     discounts,
     docs,
+    follows,
     guard,
     insight,
     invoices,
@@ -56,6 +57,7 @@ NOUNS = (
     insight,
     activity,
     reviews,
+    follows,
     notifications,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -192,6 +192,16 @@ class Review:
 
 
 @entity
+class Follow:
+    """A customer wants to hear of a product."""
+
+    customer_id: str
+    product_id: str
+    created_at: Instant
+    version: int = 1
+
+
+@entity
 class Discount:
     """A code that takes percents off an order's goods. `minimum`: the least the goods must cost, in `currency`.
 

@@ -20,6 +20,7 @@ PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",         
 CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
+FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
 REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          by="api, lapse")
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            since="placed_at", by="api, reactions")

@@ -1,9 +1,10 @@
 """Forgetting a customer: one write makes them unknown, what is left of them elsewhere goes afterwards.
 
 1. The profile becomes an ErasedCustomer, which nobody can be addressed by; e-mail claim and settings go in the same
-transaction. 2. What the customer wrote goes. Addresses leave their orders as these close: an order that is on its way
-still needs one. The orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its way any more
-is it all done: what is taken from an order is in the stream record of that, and a reader may give that up days later.
+transaction. 2. What the customer wrote and follows goes. Addresses leave their orders as these close: an order that is
+on its way still needs one. The orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its
+way any more is it all done: what is taken from an order is in the stream record of that, and a reader may give that up
+days later.
 
 Invoices keep the name and address they were issued with: the law wants them kept. Ids stay, and lead nowhere.
 """
@@ -16,10 +17,10 @@ from functions.dynamodb.keys import instant
 from functions.dynamodb.writes import change, delete, turn
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound
-from functions.model.patterns import A2, A4, A12, A14, C6, R3, A9b
+from functions.model.patterns import A2, A4, A10, A12, A14, C6, R3, A9b
 from functions.model.states import CLOSED, moved
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EMAIL_CLAIM, ERASED_CUSTOMER, ORDER, SETTINGS
-from functions.shop.reviews import deleted
+from functions.shop import follows, reviews
 from functions.shop.shop import Caller, Shop, decided_again
 
 SETTLES = timedelta(days=14)
@@ -68,11 +69,13 @@ def orders_of(shop: Shop, customer_id: str) -> Iterator[str]:
     return (summary.order_id for summary in shop.table.every(A14, customer_id=customer_id))
 
 
-def without_words(shop: Shop, customer_id: str) -> bool:
-    """Delete what a customer wrote. Whether there was anything. Repeatable."""
+def without_traces(shop: Shop, customer_id: str) -> bool:
+    """Delete what a customer wrote and what they follow. Whether there was anything. Repeatable."""
     found = False
     for review in shop.table.every(A9b, customer_id=customer_id):
-        found |= deleted(shop, review.product_id, customer_id)
+        found |= reviews.deleted(shop, review.product_id, customer_id)
+    for follow in shop.table.every(A10, customer_id=customer_id):
+        found |= follows.deleted(shop, follow.product_id, customer_id)
     return found
 
 

@@ -84,6 +84,7 @@ FOR_STAFF = {
     "GET /insight/best-sellers",
     "GET /insight/products/{product_id}",
     "GET /insight/metrics",
+    "GET /products/{product_id}/followers",
     "POST /categories",
     "PATCH /categories",
     "POST /discounts",

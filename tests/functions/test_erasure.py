@@ -17,9 +17,9 @@ from functions.archive import restored
 from functions.dynamodb.writes import put
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
-from functions.model.table import REVIEW
+from functions.model.table import FOLLOW, REVIEW
 from functions.schedules import NotAll
-from functions.shop import companies, customers, ending, orders, placing, products, reviews, shipments
+from functions.shop import companies, customers, ending, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLES, forget
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -302,6 +302,28 @@ def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_l
     floor.ahead += SETTLES + timedelta(hours=1)
     floor.shop.table.write(put(REVIEW, replace(late, customer_id=ann.id)))
     assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    floor.ahead += SETTLES + timedelta(hours=1)
+    assert run(floor) == {"waiting": 1, "finished": 1}
+
+
+def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(floor: Shopfloor) -> None:
+    ann = PEOPLE[0]
+    for person in (ann, OTHER):
+        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+    many = [f"p{number}" for number in range(30)]
+    for product_id in many:
+        products.create_product(floor.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
+        follows.follow(floor.shop, ann, product_id)
+    follows.follow(floor.shop, OTHER, "p0")
+    late = follows.follows_of_customer(floor.shop, ann, ann.id, 1, None).items[0]
+    forget(floor.shop, ann, ann.id)
+    assert run(floor) == {"waiting": 1, "finished": 0}
+    assert follows.follows_of_customer(floor.shop, STAFF, ann.id, 100, None).items == ()
+    floor.shop.table.write(put(FOLLOW, late))  # by who had looked before they were forgotten
+    floor.ahead += SETTLES + timedelta(hours=1)
+    assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    followers = [follows.followers_of_product(floor.shop, STAFF, id, 100, None).items for id in many]
+    assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     floor.ahead += SETTLES + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 1}
 

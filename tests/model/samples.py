@@ -110,6 +110,7 @@ SAMPLES: dict[Row[Any], Any] = {
         created_at=AT,
         updated_at=AT,
     ),
+    t.FOLLOW: e.Follow(customer_id="ann", product_id="mug", created_at=AT),
     t.DISCOUNT: e.Discount(
         code="SPRING",
         percent=20,

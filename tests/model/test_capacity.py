@@ -27,7 +27,7 @@ SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], S
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
 BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
-PRODUCT, CATEGORY, REVIEW = SAMPLES[t.PRODUCT], SAMPLES[t.CATEGORY], SAMPLES[t.REVIEW]
+PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
     str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
@@ -52,6 +52,8 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs/small/{n}/")
         yield t.REVIEW, replace(REVIEW, customer_id=f"c{n}", written_at=moment(n))
         yield t.REVIEW, replace(REVIEW, product_id=f"mug-{n}", written_at=moment(n))
+        yield t.FOLLOW, replace(FOLLOW, customer_id=f"c{n}")
+        yield t.FOLLOW, replace(FOLLOW, product_id=f"mug-{n}")
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
@@ -79,6 +81,8 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.CATEGORY, replace(CATEGORY, path=f"/garden/{id}/" if n % 2 else f"/kitchen/mugs{id}/")
         yield t.REVIEW, replace(REVIEW, customer_id=id, written_at=behind if n % 2 else before)
         yield t.REVIEW, replace(REVIEW, product_id=id, written_at=behind if n % 2 else before)
+        yield t.FOLLOW, replace(FOLLOW, customer_id=id)
+        yield t.FOLLOW, replace(FOLLOW, product_id=id)
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
@@ -155,6 +159,9 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A9b: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
     p.A9c: Ask(MUG | ANN, 1, 1.0),
     p.A9d: Ask(MUG, 1, 1.0),
+    p.A10: Ask(ANN, 7, 0.5, asked={"limit": 7}),
+    p.A10b: Ask(MUG, 7, 0.5, asked={"limit": 7}),
+    p.A10c: Ask(MUG | ANN, 1, 1.0),
     p.A11: Ask(MUG, 7, 1.0),
     p.A12: Ask(O1, 1, 1.0),
     p.A12b: Ask(O1, 8, 1.0, asked={"limit": 8}),

@@ -41,7 +41,7 @@ def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
         imported()
 
 
-@pytest.mark.parametrize("sort", ["FOLLOWS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
+@pytest.mark.parametrize("sort", ["FAVOURS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
 def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
     pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))

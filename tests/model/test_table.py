@@ -35,6 +35,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
         "gsi1": f"CUSTOMER#ann / REVIEW#{AT}#mug",
         "gsi3": f"PRODUCT#mug / REVIEW#{AT}#ann",
     },
+    t.FOLLOW: {"main": "CUSTOMER#ann / FOLLOWS#mug", "gsi1": "PRODUCT#mug / FOLLOWED_BY#ann"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
     t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import Order, spread
-from functions.shop import categories, customers, discounts, ending, products, reviews, shipments
+from functions.shop import categories, customers, discounts, ending, follows, products, reviews, shipments
 from functions.shop.invoices import issue_invoice
 from functions.shop.placing import Placed, Wanted, order_id_of, place_order
 from functions.shop.shop import Caller, Shop
@@ -207,6 +207,12 @@ def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(
     assert spent(wire, lambda: write(4))[1] == {"BatchGetItem": 3}
     gone = spent(wire, lambda: reviews.delete_review(shop, ANN, "mug", "ann"))[1]
     assert gone == {"GetItem": 1, "DeleteItem": 1 + 1 + 1}
+
+
+def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: Wire) -> None:
+    assert spent(wire, lambda: follows.follow(shop, ANN, "mug"))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1}
+    assert spent(wire, lambda: follows.follow(shop, ANN, "mug"))[1] == {"BatchGetItem": 3}
+    assert spent(wire, lambda: follows.unfollow(shop, ANN, "mug"))[1] == {"BatchGetItem": 2, "DeleteItem": 1 + 1}
 
 
 def test_what_is_done_already_costs_reading_only(shop: Shop, wire: Wire) -> None:

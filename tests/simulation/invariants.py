@@ -25,7 +25,7 @@ from functions.model.states import (
     REFUND_TRANSITIONS,
     SHIPMENT_TRANSITIONS,
 )
-from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED
+from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED, REVIEW
 from functions.shop.erasure import SETTLES
 from tests.simulation.book import Book, Happened
 from tests.simulation.faults import DAY, HOUR
@@ -241,16 +241,24 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
 
 
 def totals_add_up(world: World, book: Book) -> Iterator[str]:
-    """Every order and return is counted as it is, once, and every total is the sum of that: until it is final, or has
-    ended."""
+    """Every order, return and review is counted as it is, once, and every total is the sum of that: until it is final,
+    or has ended."""
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.read, world.table.of_type(COUNTED.type))}
-    for owned in book.orders.values():
-        for item in (owned.order, *owned.all("Return")) if owned.order else ():
-            todo = counters.standing(BY_TYPE[type(item).__name__], item, instant(now))
-            counted = marks[todo.source].amounts if todo and todo.source in marks else None
-            if todo and counted != {at: counters.amounts_of(row, part) for at, (row, part) in todo.parts.items()}:
-                yield f"{type(item).__name__} {todo.source} of version {item.version} is counted with {counted}"
+    items = [item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.all("Return"))]
+    items += map(REVIEW.read, world.table.of_type(REVIEW.type))
+    standing = [counters.standing(BY_TYPE[type(item).__name__], item, instant(now)) for item in items]
+    wanted = {
+        todo.source: {at: counters.amounts_of(row, part) for at, (row, part) in todo.parts.items()}
+        for todo in standing
+        if todo
+    }
+    for source, amounts in wanted.items():
+        if source not in marks or marks[source].amounts != amounts:
+            yield f"{source} is counted with {marks.get(source)}, and should be with {amounts}"
+    for mark in marks.values():
+        if mark.of == REVIEW.type and mark.source not in wanted and not mark.gone:
+            yield f"{mark.source} is no more, and is counted with {mark.amounts}"
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for mark in marks.values():
         for place, amounts in mark.amounts.items():
@@ -464,6 +472,17 @@ def _something_keeps(world: World, book: Book, customer_id: str) -> bool:
     return world.tasks.now - max(since) < SETTLES.total_seconds() + 2 * DAY
 
 
+def reviews_are_by_buyers(world: World, book: Book) -> Iterator[str]:
+    """Whoever says something of a product has it from the order that they name, which is their own."""
+    for image in world.table.items():
+        if image["type"]["S"] == "Review":
+            review = BY_TYPE["Review"].read(image)
+            owned = book.orders.get(review.order_id)
+            line = owned.order.lines.get(review.product_id) if owned and owned.order else None
+            if owned is None or owned.order.customer_id != review.customer_id or line is None or not line.delivered:
+                yield f"{review.customer_id} says something of {review.product_id} that they did not get"
+
+
 def who_was_forgotten_is_nowhere(world: World, book: Book) -> Iterator[str]:
     """Once an erasure is done, nothing personal of the customer is in table, archive or failure store, but on invoices.
 
@@ -593,6 +612,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     activity_that_ended_is_archived,
     nothing_waits_for_ever,
     poison_is_parked,
+    reviews_are_by_buyers,
     who_was_forgotten_is_nowhere,
     every_answer_makes_sense,
     states_move_as_allowed,

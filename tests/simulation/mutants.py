@@ -22,6 +22,7 @@ from functions.shop import (
     payments,
     placing,
     returns,
+    reviews,
     settling,
     shipments,
     stock,
@@ -162,6 +163,10 @@ MUTANTS = (
     # who was forgotten
     Mutant("forgets not all", "an erasure leaves what is in the archive",
            instead(erasure, "_rewrite", lambda *_: None), 3, "who_was_forgotten_is_nowhere"),
+    Mutant("words stay", "what a customer wrote is not deleted",
+           instead(erasure, "without_traces", lambda *_: False), 12, "who_was_forgotten_is_nowhere"),
+    Mutant("praise before delivery", "who says something of a product need not have it",
+           instead(reviews, "_must_have", lambda *_: None), 4, "reviews_are_by_buyers"),
     Mutant("forgets not what failed", "an erasure leaves what is in the failure store",
            instead(erasure, "clean_failures", lambda *_: None)),
     # the API

@@ -113,6 +113,7 @@ class Traffic:
             made += [self._moving(number) for number in range(self.chance.whole(1, 4, "addresses"))]
         if self.chance.happens(0.4, "members"):
             made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
+        made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
         if self.chance.happens(0.3, "somebody leaves"):
             made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
@@ -362,6 +363,34 @@ class Traffic:
             self._note_strange(said, (200, 404), "looking at a company")
 
         return Command(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
+
+    def _opinion(self, number: int) -> Command:
+        """Somebody follows a product, says something of what they ordered, and takes some of it back."""
+        name = f"opinion {number}"
+        customer = self.chance.one_of(CUSTOMERS, name)
+        product = self.chance.one_of(list(PRODUCTS), name, "product")
+
+        def speak() -> None:
+            self._expect(200, customer, "PUT", f"/products/{product}/followers/me")
+            if self.chance.happens(0.4, name, "no more"):
+                self._expect(200, customer, "DELETE", f"/products/{product}/followers/me")
+            self.people.tasks.pause(4 * HOUR * self.chance.number(name, "waits"))
+            for order_id, order in list(self.told.orders.items()):
+                if order["customer_id"] == customer.sub:
+                    self._review(name, customer, order["body"]["lines"][0]["product_id"], order_id)
+
+        told = f"{name}: {customer.sub} follows {product} and says something of what was ordered"
+        return Command(told, self._at(name), speak)
+
+    def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
+        """What somebody says has their name in it. They may not have it yet."""
+        path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
+        for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
+            stars = self.chance.whole(1, 5, name, order_id, again)
+            body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
+            self._note_strange(self.people.ask(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+        if self.chance.happens(0.2, name, order_id, "takes it back"):
+            self._expect(200, customer, "DELETE", path)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.ask(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)

@@ -9,7 +9,18 @@ import pytest
 
 from functions import erasure, lapse, wiring
 from functions.model.entities import ArchivedOrder
-from functions.shop import activity, companies, customers, ending, orders, products, refunds, reviews, shipments
+from functions.shop import (
+    activity,
+    companies,
+    customers,
+    ending,
+    follows,
+    orders,
+    products,
+    refunds,
+    reviews,
+    shipments,
+)
 from functions.shop.erasure import forget
 from local.clock import expire_until
 from stacks.stage import STAGES
@@ -172,6 +183,8 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     floor.settle()
     reviews.write_review(shop, ANN, "mug", sold, 5, "Keeps warm.")
     reviews.reviews_of_product(shop, "mug", 20, None)
+    follows.follow(shop, ANN, "mug")
+    follows.followers_of_product(shop, STAFF, "mug", 20, None)
     expire_until(floor.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
     floor.settle()
     assert isinstance(orders.order_by_id(shop, ANN, sold), ArchivedOrder)
