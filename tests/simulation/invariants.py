@@ -253,9 +253,9 @@ def totals_add_up(world: World, book: Book) -> Iterator[str]:
         for todo in standing
         if todo
     }
-    for source, amounts in wanted.items():
-        if source not in marks or marks[source].amounts != amounts:
-            yield f"{source} is counted with {marks.get(source)}, and should be with {amounts}"
+    for source, its_own in wanted.items():
+        if source not in marks or marks[source].amounts != its_own:
+            yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
     for mark in marks.values():
         if mark.of == REVIEW.type and mark.source not in wanted and not mark.gone:
             yield f"{mark.source} is no more, and is counted with {mark.amounts}"
@@ -272,8 +272,10 @@ def _totals(world: World, now: datetime) -> Iterator[tuple[str, Counter[str], bo
     """Each total there is, and whether it stays as it is."""
     for row in counters.AMOUNTS:
         for item in map(row.read, world.table.of_type(row.type)):
-            until = counters.season_final(Instant(f"{item.season}-01T00:00:00.000Z")) if row is BEST_SELLER else None
-            is_final = now >= (until or datetime.fromtimestamp(item.ttl, UTC))
+            ends = datetime.fromtimestamp(item.ttl, UTC) if row.expires else datetime.max.replace(tzinfo=UTC)
+            if row is BEST_SELLER:
+                ends = counters.season_final(Instant(f"{item.season}-01T00:00:00.000Z"))
+            is_final = now >= ends
             yield counters.place(row, item), Counter(counters.amounts_of(row, item)), is_final
 
 
