@@ -74,6 +74,8 @@ def count(shop: Shop, todo: counters.Counting) -> None:
     keys = [COUNTED.key(source=todo.source), *(row.key_of(part) for row, part in todo.parts.values())]
     found = shop.table.batch_get(keys, consistent=True)
     mark = next((item for item in found if isinstance(item, Counted)), None)
+    if elsewhere := counters.elsewhere(todo, mark):
+        found += shop.table.batch_get(elsewhere, consistent=True)
     totals = {counters.place(BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
     writes = [
         put(row, after) if before is None else change(row, before, after)

@@ -204,6 +204,12 @@ def place(row: Row[Any], item: Any) -> str:
     return f"{key['PK']['S']} / {key['SK']['S']}"
 
 
+def elsewhere(todo: Counting, so_far: e.Counted | None) -> list[dict[str, Any]]:
+    """The keys of totals that an item was counted in and is not any more: there are more shards since."""
+    places = [where.partition(" / ") for where in (so_far.amounts if so_far else {}) if where not in todo.parts]
+    return [{"PK": {"S": partition}, "SK": {"S": sort}} for partition, _, sort in places]
+
+
 def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
     """What adds up in a total, or in a part of it."""
     return {name: getattr(total, name) for name in AMOUNTS[row]}
@@ -217,12 +223,16 @@ def counted(todo: Counting, so_far: e.Counted | None, totals: Mapping[str, Any],
     if so_far is not None and so_far.as_of >= todo.as_of:
         return
     before = so_far.amounts if so_far else {}
-    for where, (row, part) in todo.parts.items():
-        was = before.get(where, {})
-        added = {name: amount - was.get(name, 0) for name, amount in amounts_of(row, part).items()}
-        if any(added.values()) and not (row.expires and part.ttl <= now.timestamp()):
-            total = totals.get(where)
-            yield row, total, replace(part, **added) if total is None else _plus(total, added)
+    after = {where: amounts_of(row, part) for where, (row, part) in todo.parts.items()}
+    for where in dict.fromkeys([*after, *before]):
+        added = _difference(before.get(where, {}), after.get(where, {}))
+        total = totals.get(where)
+        if total is not None and any(added.values()):
+            yield t.BY_TYPE[type(total).__name__], total, _plus(total, added)
+        elif where in after and any(added.values()):
+            row, part = todo.parts[where]
+            if not (row.expires and part.ttl <= now.timestamp()):
+                yield row, None, replace(part, **added)
     yield (
         t.COUNTED,
         so_far,
@@ -230,13 +240,17 @@ def counted(todo: Counting, so_far: e.Counted | None, totals: Mapping[str, Any],
             source=todo.source,
             of=todo.of,
             as_of=todo.as_of,
-            amounts={where: amounts_of(row, part) for where, (row, part) in todo.parts.items()},
+            amounts=after,
             created_at=so_far.created_at if so_far else todo.at,
             gone=todo.gone,
             ttl=todo.ttl,
             version=so_far.version + 1 if so_far else 1,
         ),
     )
+
+
+def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
 
 
 def _plus(total: Any, added: Mapping[str, int]) -> Any:

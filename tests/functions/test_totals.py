@@ -8,7 +8,7 @@ import pytest
 
 from functions import copies
 from functions.dynamodb.writes import put
-from functions.model import counters
+from functions.model import counters, entities
 from functions.model.entities import BestSeller, Counted, Metric
 from functions.model.lives import METRIC_DAYS
 from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED, METRIC, ORDER, RETURN, REVIEW
@@ -314,6 +314,22 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
     handle(*was_paid)
     assert metric(opened) == (0, 0, 0)
     assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
+    opened: Shopfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
+    opened.settle(("copies",))
+    monkeypatch.setattr(entities, "SHARDS", 64)
+    for order_id in orders[:3]:
+        ending.cancel_order(opened.shop, ANN, order_id)
+    for number in range(5):
+        paid(opened, f"later {number}", mug=1)
+    opened.settle(("copies",))
+    points = [item for item in items(opened) if isinstance(item, Metric)]
+    assert max(int(point.shard) for point in points) > 3
+    assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
 
 
 # what it costs --------------------------------------------------------------------------------------------------------
