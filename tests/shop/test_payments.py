@@ -35,7 +35,7 @@ def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: Shop, 
     assert tell(shop, order) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
     assert wire.operations == ["GetItem", "GetItem", "GetItem", "TransactWriteItems"]
     assert order_now(shop, order.order_id) == become(
-        order, status="PAID", paid=order.total, version=2, updated_at=moment(1)
+        order, status="PAID", paid=order.total, paid_at=moment(1), version=2, updated_at=moment(1)
     )
     assert payments_of(shop, order.order_id) == [
         Payment(

@@ -263,7 +263,7 @@ def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
         ExpressionAttributeValues={":name": {"S": "Ann Oak"}},
     )
     paid = bring_to(shop, order, "PAID")
-    assert paid == become(order, status="PAID", paid=order.total, version=2)
+    assert paid == become(order, status="PAID", paid=order.total, paid_at=paid.updated_at, version=2)
     found: Any = shop.table.client.get_item(
         TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
     )["Item"]
