@@ -6,16 +6,18 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from docs.pages import model
 from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
 from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
-from ops import ledger, query
+from ops import ledger, query, workbench
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -23,12 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     _ledger(commands)
     _query(commands)
+    _model(commands)
     given = parser.parse_args(arguments)
     try:
         given.run(given)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough: `python -m ops query | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _ledger(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,6 +75,20 @@ def _query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     asking.set_defaults(run=ask)
 
 
+def _model(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    drawing = commands.add_parser("model", help="the key table for other tools")
+    which = drawing.add_mutually_exclusive_group(required=True)
+    which.add_argument("--diagram", action="store_true", help="an entity diagram, as Mermaid text")
+    which.add_argument(
+        "--workbench",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="a data model for NoSQL Workbench (default: to stdout)",
+    )
+    drawing.set_defaults(run=draw)
+
+
 def check_ledger(table: Table, units_per_second: float) -> None:
     """Say what is wrong with each account. Exits with 1 where anything is."""
     looked_at = wrong = 0
@@ -105,6 +124,19 @@ def ask(given: argparse.Namespace) -> None:
         sys.exit(2)
     except (BotoCoreError, Busy, ClientError, Unreadable) as error:
         sys.exit(f"Not answered: {error}")
+
+
+def draw(given: argparse.Namespace) -> None:
+    """Print the model in the form that was asked for, or write it to the file that was named."""
+    if given.diagram:
+        print(model.diagram())
+    elif given.workbench == "-":
+        print(workbench.text())
+    else:
+        try:
+            Path(given.workbench).write_text(workbench.text() + "\n", encoding="utf-8")
+        except OSError as error:
+            sys.exit(f"Not written: {error}")
 
 
 def _where(*, required: bool) -> argparse.ArgumentParser:
