@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.pages import events, patterns, states, table
+from docs.pages import events, model, patterns, states, table
 
 DOCS = Path(__file__).parent
 
@@ -11,6 +11,7 @@ def pages() -> dict[str, str]:
     """Every generated file by its path in docs/."""
     return {
         "table.md": table.page(),
+        "model.md": model.page(),
         "access-patterns.md": patterns.page(),
         "events.md": events.page(),
         "states.md": states.page(),

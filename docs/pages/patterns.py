@@ -25,6 +25,8 @@ so that a range begins behind a path itself. A range of times takes `since` in a
 Items whose keys are known, such as the ancestors of a category (A8d) and the stock of a page of products, are read by
 one `BatchGetItem` for each 100 of them; what that leaves unprocessed is asked for again.
 
+Each can be asked by hand, with its request, its items and its units shown: [modelling.md](modelling.md).
+
 What each costs, with 10 and with 10,000 items around what is asked for, is asserted in
 [tests/model/test_capacity.py](../tests/model/test_capacity.py).
 """

@@ -111,7 +111,7 @@ class Table:
         names = {"#pk": partition_name}
         values: dict[str, Any] = {":pk": {"S": partition}}
         if after is not None:
-            low, high = (low, _just_below(after)) if pattern.newest_first else (after + "\0", high)
+            low, high = (low, just_below(after)) if pattern.newest_first else (after + "\0", high)
         request: dict[str, Any] = {"KeyConditionExpression": "#pk = :pk"}
         if after is not None and pattern.whole:
             request["KeyConditionExpression"] += " AND #sk < :after" if pattern.newest_first else " AND #sk > :after"
@@ -314,7 +314,7 @@ def _whole(row: Row[Any], image: Image) -> Any:
     return row.read(image)
 
 
-def _just_below(after: str) -> str:
+def just_below(after: str) -> str:
     """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold only what can be printed, so cutting
     the last character's code by one and going on with the highest character passes over nothing."""
     return after[:-1] + chr(ord(after[-1]) - 1) + "\U0010ffff"

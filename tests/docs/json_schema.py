@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-TYPES: Mapping[str, type[Any]] = {"string": str, "object": dict, "null": type(None), "integer": int}
+TYPES: Mapping[str, type[Any]] = {"string": str, "object": dict, "array": list, "null": type(None), "integer": int}
 SAYS_NOTHING = {"$schema", "title", "description", "format"}
-KNOWN = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties"}
+KNOWN = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
 
 
 def misfits(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
@@ -21,10 +21,17 @@ def misfits(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[st
         yield f"{at} is none of {schema['enum']}"
     if "anyOf" in schema and all(list(misfits(one, value, at)) for one in schema["anyOf"]):
         yield f"{at} is none of what it may be"
+    yield from _inside(schema, value, at)
+
+
+def _inside(schema: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
     if "properties" in schema:
         yield from (f"{at}.{name} is missing" for name in schema["required"] if name not in value)
         for name in value.keys() & schema["properties"].keys():
             yield from misfits(schema["properties"][name], value[name], f"{at}.{name}")
+    if "items" in schema:
+        for number, one in enumerate(value):
+            yield from misfits(schema["items"], one, f"{at}[{number}]")
     if "additionalProperties" in schema:
         for name, one in value.items():
             yield from misfits(schema["additionalProperties"], one, f"{at}.{name}")

@@ -1,0 +1,194 @@
+"""docs/model.md: the entities with their fields, and how they belong together, as Mermaid diagrams.
+
+Nobody draws a relation: each follows from the key table, by these rules.
+
+- **has**: what lies in the partition of another belongs to it. Whose a partition is: the first primary row with that
+  partition, one field in it and none in its sort key (`ORDER#{order_id} / ORDER` is the Order).
+- **gives place to**: the row that another one `replaces`.
+- **is copied to**: a snapshot or a log, from what functions/model/derived.py derives it from.
+- the name of a field, as a solid line: instances of a class lie inside the item, as `Line` lies in an Order.
+- the name of a field, as a dotted line: it refers to another, because it is called as that one's id. An id is the field
+  of a partition that is somebody's (`customer_id`), or the last field of a primary's key that ends with `_id`
+  (`payment_id`). A text that is called as a type (`category`) refers to that type. Where the two are related by one of
+  the first three rules already, that is all.
+
+What keeps another's id under a name of its own (`Entry.other`, the keys of `Order.lines`) shows no relation.
+"""
+
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from docs import markdown
+from docs.pages.table import KINDS_OF_ROW, in_words
+from functions.dynamodb.images import is_map, optional, plain
+from functions.dynamodb.keys import Row
+from functions.model import table as t
+from functions.model.derived import LOGS, SNAPSHOTS
+
+IDENTIFYING, REFERRING = "--", ".."
+COPIES: tuple[tuple[Row[Any], Row[Any]], ...] = (
+    *((snapshot.of, snapshot.into) for snapshot in SNAPSHOTS),
+    *((log.of, log.into) for log in LOGS),
+)
+PART = "**part**: lies inside an item, and is never alone."
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`one` of the first to `many` of the second, each as Mermaid spells how many. Solid where the second's key holds
+    the first's."""
+
+    of: str
+    to: str
+    many: str
+    label: str
+    line: str = REFERRING
+    one: str = "||"
+
+    def __str__(self) -> str:
+        return f'{self.of} {self.one}{self.line}{self.many} {self.to} : "{self.label}"'
+
+
+# the rules ------------------------------------------------------------------------------------------------------------
+def owners() -> dict[str, Row[Any]]:
+    """Whose a partition is, by the partition's template."""
+    found: dict[str, Row[Any]] = {}
+    for row in t.ROWS:
+        partition, sort = row.templates("main")
+        if row.kind == "primary" and len(partition.names) == 1 and not sort.names:
+            found.setdefault(partition.text, row)
+    return found
+
+
+def ids() -> dict[str, Row[Any]]:
+    """Whose id a field of this name is."""
+    found = {row.templates("main")[0].names[0]: row for row in owners().values()}
+    for row in t.ROWS:
+        last = row.templates("main")[1].names[-1:]
+        if row.kind == "primary" and last and last[0].endswith("_id"):
+            found.setdefault(last[0], row)
+    return found
+
+
+def parts(cls: type[Any]) -> Iterator[tuple[str, type[Any], str]]:
+    """The classes whose instances lie inside an item: by which field, and how many as Mermaid spells it."""
+    for name, hint in typing.get_type_hints(cls).items():
+        for inner in (hint, *typing.get_args(hint)):
+            if isinstance(inner, type) and is_dataclass(inner):
+                yield name, inner, "||" if inner is hint else "o|" if optional(hint) else "o{"
+
+
+def relations() -> list[Relation]:
+    """All relations between the entities, and with the parts inside them."""
+    return list(dict.fromkeys(relation for row in t.ROWS for relation in _of(row)))
+
+
+def _of(row: Row[Any]) -> Iterator[Relation]:
+    partition, sort = row.templates("main")
+    owner = owners().get(partition.text)
+    related = {row.type}
+    if owner is not None and owner is not row and row.replaces is None:
+        related.add(owner.type)
+        yield Relation(owner.type, row.type, "o{" if sort.names else "o|", "has", IDENTIFYING)
+    if row.replaces is not None:
+        related.add(row.replaces.type)
+        yield Relation(row.replaces.type, row.type, "o|", "gives place to", IDENTIFYING)
+    for source, into in COPIES:
+        if into is row:
+            related.add(source.type)
+            yield Relation(source.type, row.type, "o{", "is copied to")
+    for name, part, many in parts(row.entity):
+        yield Relation(row.type, part.__name__, many, name, IDENTIFYING)
+        yield from _references(part, {row.type})
+    yield from _references(row.entity, related)
+
+
+def _references(cls: type[Any], related: set[str]) -> Iterator[Relation]:
+    """To whom the fields refer, but for those who are related already."""
+    for name, hint in typing.get_type_hints(cls).items():
+        target = _referred(name, hint)
+        if target is not None and target.type not in related:
+            yield Relation(target.type, cls.__name__, "o{", name, one="|o" if optional(hint) else "||")
+
+
+def _referred(name: str, hint: Any) -> Row[Any] | None:
+    """Whom a field of this name refers to."""
+    if name in ids():
+        return ids()[name]
+    return t.BY_TYPE.get(name.title()) if plain(optional(hint) or hint) is str else None
+
+
+# the diagrams ---------------------------------------------------------------------------------------------------------
+def diagram() -> str:
+    """All entities with their fields, and all relations: a Mermaid erDiagram."""
+    return "\n".join(_drawn([row.entity for row in t.ROWS], relations()))
+
+
+def page() -> str:
+    return markdown.page("The model", "functions/model/table.py and entities.py", _parts())
+
+
+def _parts() -> Iterator[str]:
+    yield """
+Every kind of item, its fields and how they belong together. All of it in one diagram:
+`python -m ops model --diagram`; for NoSQL Workbench: `python -m ops model --workbench FILE`
+(see [modelling.md](modelling.md)). Where each lies: [table.md](table.md).
+"""
+    yield "## How to read it"
+    yield "Behind each name stands its kind:"
+    kinds = dict.fromkeys(row.kind for row in t.ROWS)
+    yield markdown.bullets([*(f"**{kind}**: {KINDS_OF_ROW[kind]}." for kind in kinds), PART])
+    yield (__doc__ or "").partition("\n\n")[2]
+    yield "`PK`: a field of the item's key. `FK`: another's id. `?`: may be missing."
+    yield "## Who belongs to whom"
+    yield _fenced(_drawn([], [r for r in relations() if r.line == IDENTIFYING and r.to in t.BY_TYPE]))
+    for partition in dict.fromkeys(row.templates("main")[0].text for row in t.ROWS):
+        here = [row.entity for row in t.ROWS if row.templates("main")[0].text == partition]
+        names = {cls.__name__ for cls in here}
+        yield f"## `{partition}`"
+        yield _fenced(_drawn(here, [r for r in relations() if names & {r.of, r.to}]))
+
+
+def _fenced(lines: Iterable[str]) -> str:
+    return "\n".join(["```mermaid", *lines, "```"])
+
+
+def _drawn(entities: Sequence[type[Any]], related: Sequence[Relation]) -> Iterator[str]:
+    """A diagram of these entities with their fields, of the parts in them, and of these relations."""
+    yield "erDiagram"
+    inside = {part.__name__: part for cls in entities for _, part, _ in parts(cls)}
+    inside |= {part.__name__: part for cls in list(inside.values()) for _, part, _ in parts(cls)}
+    drawn = {**{cls.__name__: cls for cls in entities}, **inside}
+    for name in dict.fromkeys([*drawn, *(end for r in related for end in (r.of, r.to))]):
+        kind = t.BY_TYPE[name].kind if name in t.BY_TYPE else "part"
+        yield f'    {name}["{name} ({kind})"]' + (" {" if name in drawn else "")
+        if name in drawn:
+            yield from (f"        {line}" for line in _fields(drawn[name], t.BY_TYPE.get(name)))
+            yield "    }"
+    yield from (f"    {relation}" for relation in related)
+
+
+def _fields(cls: type[Any], row: Row[Any] | None) -> Iterator[str]:
+    hints: Mapping[str, Any] = typing.get_type_hints(cls)
+    key = {name for half in row.templates("main") for name in half.names} if row else set()
+    for field in fields(cls):
+        hint = optional(hints[field.name]) or hints[field.name]
+        target = _referred(field.name, hint)
+        refers = target is not None and target is not row
+        marks = ", ".join(mark for mark, has in (("PK", field.name in key), ("FK", refers)) if has)
+        missing = ' "?"' if optional(hints[field.name]) else ""
+        yield f"{_type(hint)} {field.name}" + (f" {marks}" if marks else "") + missing
+
+
+def _type(hint: Any) -> str:
+    """A type as Mermaid takes it: one word, brackets allowed."""
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return f"list({_type(arguments[0])})"
+    if is_map(hint):
+        return f"map({_type(arguments[1])})"
+    if typing.get_origin(hint) is typing.Literal:
+        return "text"
+    return in_words(hint).replace(" ", "_")

@@ -1,0 +1,148 @@
+"""The key table as a data model that NoSQL Workbench imports: indexes, a facet for each kind of item, sample rows.
+
+The format is the one that Workbench exports (version 3.0): AWS's sample models are written in it. A facet's name is the
+item's type, its aliases are the key templates. The sample rows are made up from the fields' declared types and written
+by the rows themselves, so their keys are spelled, and their indexes filled, as the shop does it. They lie in the
+facets: a table that has facets has no `TableData` of its own.
+"""
+
+import json
+import typing
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any
+
+from functions.dynamodb.images import is_list, is_map, optional, plain
+from functions.dynamodb.keys import ATTRIBUTES, Index, Instant, Row, instant_of
+from functions.model import entities as e
+from functions.model import table as t
+
+NAME = "Orderstream"
+WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
+"""A model that has not changed is the same file: it names no other day."""
+AT = instant_of(1_795_253_400)
+MADE_UP: Mapping[str, Any] = {  # where a field's type does not say enough
+    "country": "AT",
+    "email": "ann@example.com",
+    "name": "Ann",
+    "parent": e.ROOT,
+    "path": "/kitchen/",
+    "category": "/kitchen/",
+    "catalog": e.MAIN,
+    "part": 0,
+    "season": AT[:7],
+    "shard": "0",
+    "ttl": 2**33,
+    "valid_until": None,  # for ever
+}
+
+
+def text() -> str:
+    """The model as JSON."""
+    return json.dumps(data_model(), indent=2, ensure_ascii=False)
+
+
+def data_model() -> dict[str, Any]:
+    keys = [name for index, pair in ATTRIBUTES.items() if index != "main" for name in pair]
+    return {
+        "ModelName": NAME,
+        "ModelMetadata": {
+            "Author": NAME,
+            "DateCreated": WRITTEN_AT,
+            "DateLastModified": WRITTEN_AT,
+            "Description": (t.__doc__ or "").partition("\n")[0],
+            "AWSService": "Amazon DynamoDB",
+            "Version": "3.0",
+        },
+        "DataModel": [
+            {
+                "TableName": NAME,
+                "KeyAttributes": _key("main"),
+                "NonKeyAttributes": [
+                    *({"AttributeName": name, "AttributeType": "S"} for name in keys),
+                    *({"AttributeName": name, "AttributeType": tag} for name, tag in attributes().items()),
+                ],
+                "TableFacets": [_facet(row) for row in t.ROWS],
+                "GlobalSecondaryIndexes": [
+                    {
+                        "IndexName": index.upper(),
+                        "KeyAttributes": _key(index),
+                        "Projection": t.projection(index.upper()),
+                    }
+                    for index in ATTRIBUTES
+                    if index != "main"
+                ],
+                "DataAccess": {"MySql": {}},
+                "BillingMode": t.create_table_request(NAME)["BillingMode"],
+            }
+        ],
+    }
+
+
+def attributes() -> dict[str, str]:
+    """The type of every attribute, keys aside. Raises TypeError where two kinds of item mean another by one name: a
+    table has one type for each in Workbench."""
+    found = {"type": "S", "schema": "N"}
+    for row in t.ROWS:
+        for name, hint in row.fields.items():
+            if found.setdefault(name, tag(hint)) != tag(hint):
+                raise TypeError(f"{row.type}.{name} is {tag(hint)}, elsewhere {found[name]}")
+    return found
+
+
+def tag(hint: Any) -> str:
+    """DynamoDB's type of a declared one."""
+    hint = plain(optional(hint) or hint)
+    if is_list(hint):
+        return "L"
+    if is_map(hint) or is_dataclass(hint):
+        return "M"
+    return {str: "S", int: "N", bool: "BOOL"}[hint]
+
+
+def sample(row: Row[Any]) -> dict[str, Any]:
+    """An item of this row, made up. All of them belong together: they have one customer, one order."""
+    # What takes another's place lies at the same key, and a table has one item there: it is the place of another one.
+    number = 1 if row.replaces is None else 2
+    return row.write(_made_up(row.entity, number))
+
+
+def _facet(row: Row[Any]) -> dict[str, Any]:
+    partition, sort = row.templates("main")
+    keys = [name for index in row.indexes if index != "main" for name in ATTRIBUTES[index]]
+    return {
+        "FacetName": row.type,
+        "KeyAttributeAlias": {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text},
+        "TableData": [sample(row)],
+        "NonKeyAttributes": [*keys, "type", "schema", *row.fields],
+        "DataAccess": {"MySql": {}},
+    }
+
+
+def _key(index: Index) -> dict[str, Any]:
+    names = zip(("PartitionKey", "SortKey"), ATTRIBUTES[index], strict=True)
+    return {key: {"AttributeName": name, "AttributeType": "S"} for key, name in names}
+
+
+def _made_up(cls: type[Any], number: int) -> Any:
+    hints = typing.get_type_hints(cls)
+    return cls(**{name: _value(name, hints[name], number) for name in hints})
+
+
+def _value(name: str, hint: Any, number: int) -> Any:
+    """A value of a field: as it is made up, or as its type has it."""
+    if name in MADE_UP:
+        return MADE_UP[name]
+    hint = optional(hint) or hint
+    choices = typing.get_args(hint)
+    if hint is Instant:
+        return AT
+    if is_list(hint):
+        return (_value(name, choices[0], number),)
+    if is_map(hint):
+        return {f"{name}-{number}": _value(name, choices[1], number)}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _made_up(hint, number)
+    if typing.get_origin(hint) is typing.Literal:
+        return choices[0]
+    return {str: f"{name}-{number}", int: number, bool: True}[hint]

@@ -1,0 +1,272 @@
+"""`python -m ops model`: all of the model, as an entity diagram and as a data model that NoSQL Workbench takes."""
+
+import json
+import re
+import subprocess
+import sys
+import typing
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.generate import pages
+from docs.pages import model
+from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.store import Table
+from functions.model import table as t
+from functions.model.table import PROJECTED, ROWS, create_table_request, key_schema
+from ops import workbench
+from ops.__main__ import main
+from tests.docs.json_schema import misfits
+
+# As NoSQL Workbench exports a model, and as AWS's sample models are written. (A table without facets has TableData.)
+NAMED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "AttributeName": {"type": "string"},
+        "AttributeType": {"enum": ["S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"]},
+    },
+    "required": ["AttributeName", "AttributeType"],
+}
+KEY: dict[str, Any] = {
+    "type": "object",
+    "properties": {"PartitionKey": NAMED, "SortKey": NAMED},
+    "required": ["PartitionKey"],
+}
+TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+ITEMS: dict[str, Any] = {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "object"}}}
+ACCESS: dict[str, Any] = {"type": "object", "properties": {"MySql": {"type": "object"}}, "required": ["MySql"]}
+FACET: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "FacetName": {"type": "string"},
+        "KeyAttributeAlias": {
+            "type": "object",
+            "properties": {"PartitionKeyAlias": {"type": "string"}, "SortKeyAlias": {"type": "string"}},
+            "required": ["PartitionKeyAlias", "SortKeyAlias"],
+        },
+        "TableData": ITEMS,
+        "NonKeyAttributes": TEXTS,
+        "DataAccess": ACCESS,
+    },
+    "required": ["FacetName", "KeyAttributeAlias", "NonKeyAttributes"],
+}
+INDEX: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "IndexName": {"type": "string"},
+        "KeyAttributes": KEY,
+        "Projection": {
+            "type": "object",
+            "properties": {
+                "ProjectionType": {"enum": ["ALL", "KEYS_ONLY", "INCLUDE"]},
+                "NonKeyAttributes": TEXTS,
+            },
+            "required": ["ProjectionType"],
+        },
+    },
+    "required": ["IndexName", "KeyAttributes", "Projection"],
+}
+TABLE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "TableName": {"type": "string"},
+        "KeyAttributes": KEY,
+        "NonKeyAttributes": {"type": "array", "items": NAMED},
+        "TableFacets": {"type": "array", "items": FACET},
+        "GlobalSecondaryIndexes": {"type": "array", "items": INDEX},
+        "DataAccess": ACCESS,
+        "BillingMode": {"enum": ["PAY_PER_REQUEST", "PROVISIONED"]},
+    },
+    "required": ["TableName", "KeyAttributes", "NonKeyAttributes", "DataAccess"],
+}
+WORKBENCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ModelName": {"type": "string"},
+        "ModelMetadata": {
+            "type": "object",
+            "properties": {
+                **{name: {"type": "string"} for name in ("Author", "DateCreated", "DateLastModified", "Description")},
+                "AWSService": {"const": "Amazon DynamoDB"},
+                "Version": {"const": "3.0"},
+            },
+            "required": ["Author", "DateCreated", "DateLastModified", "Description", "Version"],
+        },
+        "DataModel": {"type": "array", "items": TABLE},
+    },
+    "required": ["ModelName", "ModelMetadata", "DataModel"],
+}
+ENTITY = re.compile(r'^    (\w+)\["\w+ \((\w+)\)"\] {\n(.*?)^    }$', re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The model as it is printed."""
+    main(["model", "--workbench"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+# NoSQL Workbench ------------------------------------------------------------------------------------------------------
+def test_the_data_model_has_the_form_that_workbench_imports(exported: dict[str, Any]) -> None:
+    assert list(misfits(WORKBENCH, exported)) == []
+    (table,) = exported["DataModel"]
+    assert table.keys() == TABLE["properties"].keys(), "nothing that Workbench does not know"
+    del table["KeyAttributes"]["PartitionKey"]
+    table["TableFacets"][0]["FacetName"] = None
+    table["NonKeyAttributes"][0]["AttributeType"] = "text"
+    assert len(list(misfits(WORKBENCH, exported))) == 3
+
+
+def test_every_row_is_a_facet_with_its_keys_and_all_its_attributes(exported: dict[str, Any]) -> None:
+    (table,) = exported["DataModel"]
+    facets = {facet["FacetName"]: facet for facet in table["TableFacets"]}
+    assert list(facets) == [row.type for row in ROWS]
+    types = {one["AttributeName"]: one["AttributeType"] for one in table["NonKeyAttributes"]}
+    assert len(types) == len(table["NonKeyAttributes"]), "each attribute once"
+    for row in ROWS:
+        partition, sort = row.templates("main")
+        facet = facets[row.type]
+        assert facet["KeyAttributeAlias"] == {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text}
+        keys = [name for index in row.indexes if index != "main" for name in ATTRIBUTES[index]]
+        assert facet["NonKeyAttributes"] == [*keys, "type", "schema", *row.fields]
+        assert set(facet["NonKeyAttributes"]) <= types.keys()
+
+
+def test_every_index_is_there_with_its_keys_and_its_projection(exported: dict[str, Any]) -> None:
+    (table,) = exported["DataModel"]
+
+    def schema(keys: dict[str, Any]) -> list[dict[str, str]]:
+        names = [keys["PartitionKey"]["AttributeName"], keys["SortKey"]["AttributeName"]]
+        return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=True)]
+
+    assert schema(table["KeyAttributes"]) == key_schema("main")
+    made = create_table_request("any")["GlobalSecondaryIndexes"]
+    assert [index["IndexName"] for index in table["GlobalSecondaryIndexes"]] == list(PROJECTED)
+    assert [
+        {
+            "IndexName": index["IndexName"],
+            "KeySchema": schema(index["KeyAttributes"]),
+            "Projection": index["Projection"],
+        }
+        for index in table["GlobalSecondaryIndexes"]
+    ] == made
+
+
+def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
+    exported: dict[str, Any], table: Table
+) -> None:
+    samples = [item for facet in exported["DataModel"][0]["TableFacets"] for item in facet["TableData"]]
+    types = {one["AttributeName"]: one["AttributeType"] for one in exported["DataModel"][0]["NonKeyAttributes"]}
+    for row, sample in zip(ROWS, samples, strict=True):
+        table.client.put_item(TableName=table.name, Item=sample)
+        read = row.read(sample)
+        assert row.write(read) == sample
+        assert {next(iter(value)) == types[name] for name, value in sample.items() if name not in ("PK", "SK")} == {
+            True
+        }
+        assert {name for index in row.indexes for name in ATTRIBUTES[index]} <= sample.keys(), (
+            "it is in all its indexes"
+        )
+    assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(ROWS), "no two lie at one place"
+
+
+def test_a_name_that_means_two_types_of_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(t.ORDER.fields, "name", int)
+    with pytest.raises(TypeError, match=r"Order\.name is N, elsewhere S"):
+        workbench.attributes()
+
+
+def test_it_is_written_to_a_file_if_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["model", "--workbench", str(tmp_path / "orderstream.json")])
+    assert json.loads((tmp_path / "orderstream.json").read_text()) == workbench.data_model()
+    assert capsys.readouterr().out == ""
+    with pytest.raises(SystemExit, match=r"Not written: .*no/such"):
+        main(["model", "--workbench", str(tmp_path / "no/such")])
+
+
+# the diagram ----------------------------------------------------------------------------------------------------------
+def test_every_entity_is_drawn_with_its_kind_and_every_field_with_its_type(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["model", "--diagram"])
+    text = capsys.readouterr().out
+    assert text == model.diagram() + "\n"
+    assert text.startswith("erDiagram\n")
+    drawn = {name: (kind, body) for name, kind, body in ENTITY.findall(text)}
+    for row in ROWS:
+        kind, body = drawn[row.type]
+        assert kind == row.kind
+        assert [line.split()[1] for line in body.splitlines()] == list(row.fields)
+        in_key = {name for half in row.templates("main") for name in half.names} & row.fields.keys()
+        assert {line.split()[1] for line in body.splitlines() if " PK" in line} == in_key
+    inside = {inner for row in ROWS for inner in insides(row.entity)}
+    assert drawn.keys() - {row.type for row in ROWS} == {cls.__name__ for cls in inside}
+    for cls in inside:
+        kind, body = drawn[cls.__name__]
+        assert (kind, [line.split()[1] for line in body.splitlines()]) == (
+            "part",
+            [field.name for field in fields(cls)],
+        )
+    assert '        text company_id FK "?"\n' in drawn["Customer"][1], "it may be missing"
+    assert "        map(Line) lines\n" in drawn["Order"][1]
+    assert "        time placed_at\n" in drawn["Order"][1]
+
+
+def insides(cls: Any) -> set[Any]:
+    hints = [inner for hint in typing.get_type_hints(cls).values() for inner in (hint, *typing.get_args(hint))]
+    return {hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        'Order ||--o{ Payment : "has"',
+        'Order ||--o| Expiry : "has"',
+        'Order ||--o| ArchivedOrder : "gives place to"',
+        'Customer ||..o{ Order : "customer_id"',
+        'Company |o..o{ Customer : "company_id"',
+        'Category ||..o{ Product : "category"',
+        'Payment ||..o{ Refund : "payment_id"',
+        'Order ||..o{ OrderLine : "is copied to"',
+        'Order ||--o{ Line : "lines"',
+        'Discount ||..o{ Discounted : "code"',
+    ],
+)
+def test_a_relation_follows_from_the_keys_the_copies_and_the_names(relation: str) -> None:
+    assert f"    {relation}" in model.diagram().splitlines()
+
+
+def test_what_lies_in_anothers_partition_has_one_relation_to_it() -> None:
+    found = [str(one) for one in model.relations() if (one.of, one.to) == ("Order", "Payment")]
+    assert found == ['Order ||--o{ Payment : "has"'], "and none for its order_id besides"
+
+
+def test_nothing_refers_to_what_is_not_drawn() -> None:
+    text = model.diagram()
+    drawn = {name for name, _, _ in ENTITY.findall(text)}
+    assert {end for one in model.relations() for end in (one.of, one.to)} <= drawn
+
+
+def test_the_page_shows_each_entity_with_its_fields_once() -> None:
+    found = [name for name, kind, _ in ENTITY.findall(pages()["model.md"]) if kind != "part"]
+    assert sorted(found) == sorted(row.type for row in ROWS)
+
+
+def test_no_diagram_is_longer_than_mermaid_draws() -> None:
+    blocks = re.findall(r"```mermaid\n(.*?)```", pages()["model.md"], re.DOTALL)
+    assert all(block.startswith("erDiagram\n") for block in blocks)
+    assert max(map(len, [*blocks, model.diagram()])) < 50_000, "GitHub shows an error in its place"
+
+
+def test_a_reader_who_has_seen_enough_ends_it_in_peace() -> None:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "ops", "model", "--workbench"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        assert ran.stdout.readline() == "{\n"
+        ran.stdout.close()
+        assert ran.stderr.read() == ""
+    assert ran.returncode == 0

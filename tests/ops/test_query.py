@@ -1,0 +1,354 @@
+"""`python -m ops query`: asks what the shop asks, and shows what was sent, what came back, and what it cost."""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import LAST, Get, Query
+from functions.dynamodb.store import Table
+from functions.model import table as t
+from functions.model.entities import ROOT
+from functions.model.patterns import PATTERNS
+from local import running
+from local.engine import REGION, Engine
+from ops.__main__ import main
+from tests.model.samples import SAMPLES, moment
+
+Run = Callable[..., list[str]]
+REVIEW = SAMPLES[t.REVIEW]
+
+
+@pytest.fixture
+def run(engine: Engine, table: Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Asks the table as an operator's AWS has it, and gives the lines that were printed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+
+    def run(*arguments: str) -> list[str]:
+        main(["query", *arguments, "--table", table.name, "--region", REGION])
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Asks what cannot be asked, and gives what is said of it; the table need not even be there."""
+
+    def refused(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["query", *arguments, "--table", "none", "--region", REGION])
+        assert ended.value.code == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.count("\n") == 1, "one sentence"
+        return told.err.strip()
+
+    return refused
+
+
+def put(table: Table, row: Row[Any], item: Any) -> None:
+    table.client.put_item(TableName=table.name, Item=row.write(item))
+
+
+def reviews(table: Table, count: int) -> None:
+    """Of the mug: reviewer 0's is the oldest; every third has one star, the others five."""
+    for number in range(count):
+        changed = {"customer_id": f"c{number}", "written_at": moment(number), "stars": 5 if number % 3 else 1}
+        put(table, t.REVIEW, replace(REVIEW, product_id="mug", **changed))
+
+
+def column(lines: list[str], name: str) -> list[str]:
+    """The cells below a heading."""
+    head = next(number for number, line in enumerate(lines) if re.search(rf"\b{name}\b", line) and line[:2] == "  ")
+    start = lines[head].index(name)
+    end = next((number for number in range(head, len(lines)) if not lines[number]), len(lines))
+    return [line[start:].split("  ")[0] for line in lines[head + 1 : end]]
+
+
+# what is shown --------------------------------------------------------------------------------------------------------
+def test_the_request_is_shown_as_it_was_sent_and_what_it_cost(table: Table, run: Run) -> None:
+    reviews(table, 4)
+    assert run("A9", "--arg", "product_id=mug", "--fields", "customer_id,stars") == [
+        "A9: reviews of a product, newest first",
+        "",
+        "1. Query",
+        f"   TableName               {table.name}",
+        "   IndexName               GSI3",
+        "   KeyConditionExpression  #pk = :pk AND #sk BETWEEN :low AND :high",
+        "   ReturnConsumedCapacity  TOTAL",
+        "   ScanIndexForward        false",
+        "   ConsistentRead          false",
+        "   Limit                   50",
+        "   #pk                     GSI3PK",
+        "   #sk                     GSI3SK",
+        "   :pk                     'PRODUCT#mug'",
+        "   :low                    'REVIEW#'",
+        "   :high                   'REVIEW#\\U0010ffff'",
+        "",
+        "Review (4)",
+        "  customer_id  stars",
+        "  c3           1",
+        "  c2           5",
+        "  c1           5",
+        "  c0           1",
+        "",
+        "4 read, 4 shown (--fields chooses what is shown, whole items were read)",
+        "0.5 units, 1 request, 1 page",
+    ]
+
+
+def test_a_get_shows_its_key(table: Table, run: Run) -> None:
+    put(table, t.ORDER, SAMPLES[t.ORDER])
+    lines = run("A12", "--arg", f"order_id={SAMPLES[t.ORDER].order_id}")
+    assert "1. GetItem" in lines
+    assert "   PK                      'ORDER#o1'" in lines
+    assert "   SK                      'ORDER'" in lines
+    assert "   ConsistentRead          true" in lines
+    assert lines[-2:] == ["1 read, 1 shown", "1 unit, 1 request, 1 page"]
+
+
+def test_what_is_not_there_costs_a_unit_all_the_same(run: Run) -> None:
+    assert run("A7", "--arg", "product_id=mug")[-2:] == ["0 read, 0 shown", "1 unit, 1 request, 1 page"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
+def test_every_pattern_answers_who_gives_its_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
+    for row in pattern.rows:
+        item = SAMPLES[row]
+        put(table, row, item)
+        known = {name: getattr(item, name) for name in pattern.known}
+        if isinstance(pattern, Query) and pattern.below:
+            known[pattern.below] = ROOT  # it is below that, not below itself
+        lines = run(pattern.id, *(part for name, value in known.items() for part in ("--arg", f"{name}={value}")))
+        assert lines[0] == f"{pattern.id}: {pattern.question}"
+        shown = pattern.view.__name__ if pattern.view else row.type
+        assert any(line.startswith(f"{shown} (") for line in lines), lines
+        assert f"   TableName               {table.name}" in lines
+
+
+def test_several_types_are_shown_each_in_a_table_of_its_own(table: Table, run: Run) -> None:
+    for row in (t.ORDER, t.PAYMENT, t.REFUND):
+        put(table, row, SAMPLES[row])
+    put(table, t.REFUND, replace(SAMPLES[t.REFUND], refund_id="pi_1-2", amount=5))
+    lines = run("A12b", "--arg", "order_id=o1", "--fields", "status,amount")
+    heads = [line for line in lines if re.fullmatch(r"\w+ \(\d+\)", line)]
+    assert heads == ["Order (1)", "Payment (1)", "Refund (2)"]
+    assert lines[lines.index("Order (1)") + 1 :][:2] == ["  status", "  PENDING"]
+    assert lines[lines.index("Refund (2)") + 1 :][:3] == [
+        "  status     amount",
+        "  REQUESTED  1250",
+        "  REQUESTED  5",
+    ]
+
+
+def test_a_long_value_is_cut_unless_its_field_was_asked_for(table: Table, run: Run) -> None:
+    put(table, t.REVIEW, replace(REVIEW, product_id="mug", text="long " * 20))
+    assert column(run("A9", "--arg", "product_id=mug"), "text") == [("long " * 20)[:39] + "…"]
+    assert column(run("A9", "--arg", "product_id=mug", "--fields", "text"), "text") == [("long " * 20).strip()]
+
+
+def test_what_a_customer_wrote_does_not_reach_the_terminal_as_it_is(table: Table, run: Run) -> None:
+    put(table, t.REVIEW, replace(REVIEW, product_id="mug", text="nice\n\x1b[2Jmug"))
+    lines = run("A9", "--arg", "product_id=mug", "--fields", "text")
+    assert column(lines, "text") == ['"nice\\n\\u001b[2Jmug"']
+
+
+# pages ----------------------------------------------------------------------------------------------------------------
+def test_one_page_after_another_by_its_cursor(table: Table, run: Run) -> None:
+    reviews(table, 5)
+    found: list[str] = []
+    more: list[str] = []
+    for _ in range(3):
+        lines = run("A9", "--arg", "product_id=mug", "--limit", "2", "--fields", "customer_id", *more)
+        found += column(lines, "customer_id")
+        assert lines[-3 if found[-1:] != ["c0"] else -2].startswith(f"{len(column(lines, 'customer_id'))} read, ")
+        more = shlex.split(lines[-1].removeprefix("There is more: ").removesuffix(" (or --all)"))
+    assert found == ["c4", "c3", "c2", "c1", "c0"]
+    assert lines[-1] == "0.5 units, 1 request, 1 page"
+
+
+def test_all_pages_at_once_show_how_each_request_differs(table: Table, run: Run) -> None:
+    reviews(table, 5)
+    lines = run("A9", "--arg", "product_id=mug", "--limit", "2", "--all", "--fields", "customer_id")
+    assert column(lines, "customer_id") == ["c4", "c3", "c2", "c1", "c0"]
+    second = lines.index("2. Query, as 1 but for")
+    assert lines[second + 1].split() == [":high", repr(f"REVIEW#{moment(3)}#c2{LAST}")]
+    assert lines[second + 2] == "3. Query, as 1 but for"
+    assert lines[-1] == "1.5 units, 3 requests, 3 pages"
+
+
+def test_a_question_to_all_shards_shows_a_request_for_each_and_what_lay_behind_the_page(table: Table, run: Run) -> None:
+    for number in range(20):
+        put(table, t.ORDER, replace(SAMPLES[t.ORDER], order_id=f"o{number:02}", placed_at=moment(number)))
+    lines = run("A16b", "--arg", "queue=PENDING", "--limit", "3")
+    assert [line for line in lines if line.startswith("   :pk ")] == [
+        f"   :pk                     'STATUS#PENDING#{shard}'" for shard in range(4)
+    ]
+    assert column(lines, "order_id") == ["o00", "o01", "o02"]
+    assert lines[-3] == "12 read, 3 shown (9 lie behind the page's end, have expired, or are no answer)"
+    assert lines[-2] == "2 units, 4 requests, 1 page"
+
+
+# choosing -------------------------------------------------------------------------------------------------------------
+def test_where_chooses_among_what_was_read_and_costs_the_same(table: Table, run: Run) -> None:
+    reviews(table, 12)
+    every = run("A9", "--arg", "product_id=mug")
+    chosen = run("A9", "--arg", "product_id=mug", "--where", "stars=1", "--where", "customer_id=c3")
+    assert column(chosen, "customer_id") == ["c3"]
+    assert chosen[-2] == "12 read, 1 shown (--where chooses among what was read, it reads no less)"
+    assert chosen[-1] == every[-1]
+    assert chosen[: chosen.index("")] == every[: every.index("")]
+
+
+def test_a_value_that_is_missing_is_where_it_equals_nothing(table: Table, run: Run) -> None:
+    for id, company_id in (("ann", "acme"), ("bob", None)):
+        put(table, t.CUSTOMER, replace(SAMPLES[t.CUSTOMER], customer_id=id, company_id=company_id))
+    shown = [run("A1", "--arg", f"customer_id={id}", "--where", "company_id=")[-2][:15] for id in ("ann", "bob")]
+    assert shown == ["1 read, 0 shown", "1 read, 1 shown"]
+
+
+# ranges ---------------------------------------------------------------------------------------------------------------
+def test_a_range_takes_its_first_in_and_leaves_its_last_out(table: Table, run: Run) -> None:
+    reviews(table, 5)
+    range_of = ("--from", moment(1), "--to", moment(3), "--fields", "customer_id")
+    assert column(run("A9", "--arg", "product_id=mug", *range_of), "customer_id") == ["c2", "c1"]
+
+
+@pytest.mark.parametrize("begin", ["2026-11-21T09:31:00Z", "2026-11-21T10:31+01:00", "2026-11-21 09:31"])
+def test_a_time_may_be_written_in_several_ways(begin: str, table: Table, run: Run) -> None:
+    reviews(table, 2)
+    lines = run("A9", "--arg", "product_id=mug", "--from", begin, "--fields", "customer_id")
+    assert column(lines, "customer_id") == ["c1"]
+    assert "   :low                    'REVIEW#2026-11-21T09:31:00.000Z'" in lines
+
+
+def test_a_range_of_numbers_is_padded_as_the_key_is(table: Table, run: Run) -> None:
+    for version in (2, 9, 10, 11):
+        put(table, t.ENTRY, replace(SAMPLES[t.ENTRY], account_id="a1", version=version))
+    lines = run("A22c", "--arg", "account_id=a1", "--from", "9", "--to", "11", "--fields", "version")
+    assert column(lines, "version") == ["10", "9"]
+    assert "   :low                    'ENTRY#0000000009'" in lines
+
+
+def test_a_range_that_ends_before_it_begins_sends_nothing(table: Table, run: Run) -> None:
+    reviews(table, 2)
+    lines = run("A9", "--arg", "product_id=mug", "--from", "2026-11-22", "--to", "2026-11-21")
+    assert lines[-2:] == ["0 read, 0 shown", "0 units, 0 requests, 1 page"]
+
+
+def test_what_is_known_of_the_sort_key_narrows_the_question(table: Table, run: Run) -> None:
+    for part in (0, 1):
+        put(table, t.STOCK, replace(SAMPLES[t.STOCK], product_id="mug", part=part))
+    lines = run("A11", "--arg", "product_id=mug", "--arg", "part=1")
+    assert "   :low                    'STOCK#001'" in lines
+    assert lines[-2] == "1 read, 1 shown"
+
+
+# where it asks --------------------------------------------------------------------------------------------------------
+def test_it_asks_the_shop_that_runs_on_this_machine(
+    table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
+    monkeypatch.setattr(running, "find", lambda: SimpleNamespace(engine=engine, table_name=table.name))
+    main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
+    assert "Product (1)" in capsys.readouterr().out.splitlines()
+    monkeypatch.setattr(running, "find", lambda: None)
+    with pytest.raises(SystemExit, match="not running here"):
+        main(["query", "A7", "--arg", "product_id=mug"])
+
+
+def test_a_table_that_is_not_there_is_told_in_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    with pytest.raises(SystemExit, match=r"^Not answered: .*ResourceNotFoundException"):
+        main(["query", "A7", "--arg", "product_id=mug", "--table", "none", "--region", REGION])
+
+
+def test_an_item_that_cannot_be_read_is_told_in_one_sentence(table: Table, run: Run) -> None:
+    image = t.PRODUCT.write(SAMPLES[t.PRODUCT])
+    table.client.put_item(TableName=table.name, Item={**image, "price": {"S": "much"}})
+    with pytest.raises(SystemExit, match=r"^Not answered: Product: "):
+        run("A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}")
+
+
+def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["query"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(PATTERNS)
+    for line, pattern in zip(lines[1:], PATTERNS, strict=True):
+        assert line.split()[0] == pattern.id
+        assert pattern.question in line
+        assert set(pattern.known) <= set(line.split())
+    assert lines[1 + [p.id for p in PATTERNS].index("A9")].endswith("product_id [written_at] [customer_id]")
+
+
+# what cannot be asked -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("a9", "there is no access pattern a9 (did you mean A9?); without one they are listed: python -m ops query"),
+        ("everything", "there is no access pattern everything; without one they are listed: python -m ops query"),
+        ("A9", "A9 (reviews of a product, newest first) needs --arg product_id=…"),
+        ("A9 --arg product=1", "A9 takes no argument product; its arguments: product_id [written_at] [customer_id]"),
+        ("A9 --arg product_id", "--arg is given as name=value, not as product_id"),
+        ("A9 --arg product_id=1 --arg product_id=2", "--arg product_id is given twice"),
+        (
+            "A9 --arg product_id=mug --arg customer_id=ann",
+            "A9 can be asked for one customer_id only with --arg written_at=… too",
+        ),
+        ("A11 --arg product_id=mug --arg part=first", "part is a whole number, not first"),
+        ("A22c --arg account_id=a1 --from first", "version is a whole number, not first"),
+        ("A12 --arg order_id=o1 --from 2026-11-21", "A12 answers with one item: it takes no --from"),
+        ("A12 --arg order_id=o1 --limit 3", "A12 answers with one item: it takes no --limit"),
+        ("A12 --arg order_id=o1 --all", "A12 answers with one item: it takes no --all"),
+        (
+            "A3 --arg customer_id=ann --from 2026-11-21",
+            "A3 takes no range: customer page: profile, settings and newest orders",
+        ),
+        ("A12b --arg order_id=o1 --to 2026-11-21", "A12b takes no range: order with all it owns"),
+        (
+            "A9 --arg product_id=mug --from yesterday",
+            "yesterday is no time; write 2026-11-21 or 2026-11-21T09:30:00Z",
+        ),
+        (
+            "A9 --arg product_id=mug --cursor STOCK#000",
+            "the cursor is none of this question: reviews of a product, newest first",
+        ),
+        ("A12b --arg order_id=o1 --cursor=", "the cursor is none of this question: order with all it owns"),
+        (
+            "A10 --arg customer_id=ann --where stars=1",
+            "what A10 answers with has no stars; it has customer_id, product_id, created_at, version",
+        ),
+        (
+            "A10 --arg customer_id=ann --fields stars",
+            "what A10 answers with has no stars; it has customer_id, product_id, created_at, version",
+        ),
+        ("A15 --arg order_id=o1 --fields total", "what A15 answers with has no total; it has order_id, customer_id"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_told_in_one_sentence(arguments: str, told: str, refused: Callable[..., str]) -> None:
+    assert refused(*arguments.split()) == told
+
+
+@pytest.mark.parametrize("value", ["", "o1#PAYMENT", "o\n1"])
+@pytest.mark.parametrize("pattern", ["A12", "A12b", "A12c"])
+def test_a_value_that_cannot_stand_in_a_key_is_told_in_one_sentence(
+    pattern: str, value: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    assert refused(pattern, "--arg", f"order_id={value}").startswith("order_id cannot stand in a key: ")
+
+
+@pytest.mark.parametrize("options", [["--limit", "0"], ["--limit", "few"], ["--all", "--cursor", "x"]])
+def test_an_option_that_makes_no_sense_ends_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["query", "A9", "--arg", "product_id=mug", *options])
+    assert ended.value.code == 2
+    assert "error:" in capsys.readouterr().err
