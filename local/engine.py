@@ -124,15 +124,18 @@ class Engine:
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
-            with closing(sqlite3.connect(self.database, timeout=30)) as database:
-                database.execute(ENDS_INDEX.format(table=name, ends=ENDS.format(attribute=ttl)))
 
     def is_anything_due(self) -> bool:
-        """Whether `expire` would find something: asked of an index, where it reads every item of every table."""
+        """Whether `expire` would find something: asked of an index, which is made at the first time, where `expire`
+        itself reads every item of every table."""
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
-            asked = (DUE.format(table=table, ends=ENDS.format(attribute=attribute)) for table, attribute in tables)
-            return any(database.execute(one).fetchone() for one in asked)
+            for table, attribute in tables:
+                ends = ENDS.format(attribute=attribute)
+                database.execute(ENDS_INDEX.format(table=table, ends=ends))
+                if database.execute(DUE.format(table=table, ends=ends)).fetchone():
+                    return True
+        return False
 
     def expire(self) -> int:
         """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.

@@ -264,42 +264,45 @@ def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
     assert timedelta(days=1) <= moment - started < timedelta(days=1, minutes=1)
 
 
-def test_nothing_is_swept_while_nothing_is_due(engine: Engine, new_plain_table: str) -> None:
-    put(engine, new_plain_table, "later", ttl=seconds_from_now(60))
-    engine.expire()  # what other tests have left due in tables of their own
-    assert not engine.is_anything_due()
-    put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
-    assert engine.is_anything_due()
-    assert engine.expire() == 1
-    assert not engine.is_anything_due()
+@pytest.fixture
+def small(own: Path) -> Iterator[Engine]:
+    """An engine with one table, `t`."""
+    engine = local_engine.start(own)
+    engine.create_table("t", PLAIN)
+    yield engine
+    engine.stop()
 
 
-def test_what_is_due_is_found_by_an_index(engine: Engine, new_plain_table: str) -> None:
-    asked: list[str] = []
-    with closing(sqlite3.connect(engine.database)) as database:
-        ends = local_engine.ENDS.format(attribute="ttl")
-        asked += [
-            plan[3]
-            for plan in database.execute(
-                f"EXPLAIN QUERY PLAN {local_engine.DUE.format(table=new_plain_table, ends=ends)}"
-            )
-        ]
-    assert asked == [f"SEARCH {new_plain_table} USING INDEX {new_plain_table}::ends (<expr><?)"]
+def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
+    put(small, "t", "later", ttl=seconds_from_now(60))
+    assert not small.is_anything_due()
+    put(small, "t", "due", ttl=seconds_from_now(-5))
+    assert small.is_anything_due()
+    assert small.expire() == 1
+    assert not small.is_anything_due()
 
 
-def test_what_becomes_due_is_expired_while_the_clock_runs(engine: Engine, new_plain_table: str) -> None:
-    put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
+def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
+    small.is_anything_due()
+    with closing(sqlite3.connect(small.database)) as database:
+        query = local_engine.DUE.format(table="t", ends=local_engine.ENDS.format(attribute="ttl"))
+        plan = [step[3] for step in database.execute(f"EXPLAIN QUERY PLAN {query}")]
+    assert plan == ["SEARCH t USING INDEX t::ends (<expr><?)"]
+
+
+def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None:
+    put(small, "t", "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
-    ticking = threading.Thread(target=clock.keep_expiring, args=(engine, stop, 0.01))
+    ticking = threading.Thread(target=clock.keep_expiring, args=(small, stop, 0.01))
     ticking.start()
     try:
         give_up = time.monotonic() + 10
-        while keys(engine, new_plain_table) and time.monotonic() < give_up:
+        while keys(small, "t") and time.monotonic() < give_up:
             time.sleep(0.01)
     finally:
         stop.set()
         ticking.join(timeout=10)
-    assert keys(engine, new_plain_table) == set()
+    assert keys(small, "t") == set()
     assert not ticking.is_alive()
 
 
