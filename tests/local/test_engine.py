@@ -266,17 +266,17 @@ def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
 
 @pytest.fixture
 def small(own: Path) -> Iterator[Engine]:
-    """An engine with one table, `t`."""
+    """An engine with one table, `small`."""
     engine = local_engine.start(own)
-    engine.create_table("t", PLAIN)
+    engine.create_table("small", PLAIN)
     yield engine
     engine.stop()
 
 
 def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
-    put(small, "t", "later", ttl=seconds_from_now(60))
+    put(small, "small", "later", ttl=seconds_from_now(60))
     assert not small.is_anything_due()
-    put(small, "t", "due", ttl=seconds_from_now(-5))
+    put(small, "small", "due", ttl=seconds_from_now(-5))
     assert small.is_anything_due()
     assert small.expire() == 1
     assert not small.is_anything_due()
@@ -285,24 +285,24 @@ def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
 def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
     small.is_anything_due()
     with closing(sqlite3.connect(small.database)) as database:
-        query = local_engine.DUE.format(table="t", ends=local_engine.ENDS.format(attribute="ttl"))
+        query = local_engine.DUE.format(table="small", ends=local_engine.ENDS.format(attribute="ttl"))
         plan = [step[3] for step in database.execute(f"EXPLAIN QUERY PLAN {query}")]
-    assert plan == ["SEARCH t USING INDEX t::ends (<expr><?)"]
+    assert plan == ["SEARCH small USING INDEX small::ends (<expr><?)"]
 
 
 def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None:
-    put(small, "t", "due", ttl=seconds_from_now(-5))
+    put(small, "small", "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
     ticking = threading.Thread(target=clock.keep_expiring, args=(small, stop, 0.01))
     ticking.start()
     try:
         give_up = time.monotonic() + 10
-        while keys(small, "t") and time.monotonic() < give_up:
+        while keys(small, "small") and time.monotonic() < give_up:
             time.sleep(0.01)
     finally:
         stop.set()
         ticking.join(timeout=10)
-    assert keys(small, "t") == set()
+    assert keys(small, "small") == set()
     assert not ticking.is_alive()
 
 
