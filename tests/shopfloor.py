@@ -55,8 +55,12 @@ VARIABLES = {
 }
 
 
-ONE_SESSION: Any = {"core": {"reset_boto3_session": False}}
-"""How moto keeps boto3's session, so that each service's model is read once and not for every test."""
+MOTO: Any = {
+    "core": {
+        "reset_boto3_session": False,  # each service's model is read once, and not for every test
+        "passthrough": {"urls": [r"http://127\.0\.0\.1.*"]},  # the engine's: no use asking which service it would be
+    }
+}
 
 
 @dataclass
@@ -188,7 +192,7 @@ def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Itera
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     forget: list[Callable[[], None]] = [environment.current.cache_clear, wiring.client.cache_clear]
-    with mock_aws(config=ONE_SESSION):
+    with mock_aws(config=MOTO):
         for clear in forget:
             clear()
         floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())

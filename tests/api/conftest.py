@@ -15,7 +15,7 @@ from functions.shop import products
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
 from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api
-from tests.shopfloor import ONE_SESSION
+from tests.shopfloor import MOTO
 
 VARIABLES = {
     "PEPPER_SECRET": "pepper",
@@ -31,7 +31,7 @@ VARIABLES = {
 @pytest.fixture(scope="module")
 def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
     """What the Lambda finds around it, but for its table."""
-    with pytest.MonkeyPatch.context() as patch, mock_aws(config=ONE_SESSION):
+    with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         for name, value in VARIABLES.items():
             patch.setenv(name, value)

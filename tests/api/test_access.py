@@ -169,33 +169,31 @@ def ask(api: Api, world: dict[str, str], key: str, token: Token | None) -> Answe
     return api.ask(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))
 
 
-@pytest.mark.parametrize("key", sorted(set(ROUTES) - PUBLIC))
 @pytest.mark.parametrize("token", [None, Token("ann", token_use="id"), Token("", ()), Token("a#b"), Token("me")])
-def test_a_route_that_is_not_public_needs_an_access_token(bare: Api, key: str, token: Token | None) -> None:
-    ids = re.findall("{(.*?)}", key)
-    names = dict.fromkeys(ids, "x")
-    refused = ask(bare, names, key, token)
-    assert (refused.status, refused.problem) == (401, "unauthenticated")
-    assert refused.headers["www-authenticate"] == "Bearer"
+def test_a_route_that_is_not_public_needs_an_access_token(bare: Api, token: Token | None) -> None:
+    for key in sorted(set(ROUTES) - PUBLIC):
+        ids = re.findall("{(.*?)}", key)
+        refused = ask(bare, dict.fromkeys(ids, "x"), key, token)
+        assert (refused.status, refused.problem) == (401, "unauthenticated"), key
+        assert refused.headers["www-authenticate"] == "Bearer", key
     assert bare.contents() == []
 
 
-@pytest.mark.parametrize("key", sorted(PUBLIC))
-def test_a_public_route_needs_none(api: Api, world: dict[str, str], key: str) -> None:
-    assert key in ROUTES
-    assert ask(api, world, key, None).status == (400 if key in SIGNED else 200)
+def test_a_public_route_needs_none(api: Api, world: dict[str, str]) -> None:
+    assert set(ROUTES) >= PUBLIC
+    for key in sorted(PUBLIC):
+        assert ask(api, world, key, None).status == (400 if key in SIGNED else 200), key
 
 
-@pytest.mark.parametrize("key", sorted(OF_SOMEBODY))
-def test_what_is_anothers_answers_like_what_there_is_not(api: Api, world: dict[str, str], key: str) -> None:
+def test_what_is_anothers_answers_like_what_there_is_not(api: Api, world: dict[str, str]) -> None:
     api.register(BOB)
     before = api.contents()
-    anothers = ask(api, world, key, BOB)
-    nobodys = ask(api, dict.fromkeys(world, "nobody"), key, BOB)
-    assert (anothers.status, anothers.problem) == (404, "not-found")
-    if key != "GET /shipments":
-        assert anothers.said == nobodys.said
-    assert api.contents() == before
+    for key in sorted(OF_SOMEBODY):
+        anothers = ask(api, world, key, BOB)
+        nobodys = ask(api, dict.fromkeys(world, "nobody"), key, BOB)
+        assert (anothers.status, anothers.problem) == (404, "not-found"), key
+        assert anothers.said == nobodys.said or key == "GET /shipments", key
+        assert api.contents() == before, key
 
 
 @pytest.mark.parametrize("key", sorted(key for key in OF_SOMEBODY - THEIRS_ALONE if not key.startswith("POST")))
@@ -205,11 +203,11 @@ def test_what_is_ones_own_is_shown_to_them_and_to_staff(api: Api, world: dict[st
     assert ask(api, world, key, STAFF).status == done
 
 
-@pytest.mark.parametrize("key", sorted(THEIRS_ALONE))
-def test_what_is_ones_own_alone_is_not_for_staff(api: Api, world: dict[str, str], key: str) -> None:
+def test_what_is_ones_own_alone_is_not_for_staff(api: Api, world: dict[str, str]) -> None:
     before = api.contents()
-    refused = ask(api, world, key, STAFF)
-    assert (refused.status, refused.problem) == (403, "not-allowed")
+    for key in sorted(THEIRS_ALONE):
+        refused = ask(api, world, key, STAFF)
+        assert (refused.status, refused.problem) == (403, "not-allowed"), key
     assert api.contents() == before
 
 
@@ -221,20 +219,20 @@ def test_what_is_somebodys_is_kept_by_no_cache(api: Api) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(FOR_STAFF))
-@pytest.mark.parametrize("token", [ANN, WAREHOUSE, Token("carl", ("Staff", "staff-x", "nostaff"))])
-def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], key: str, token: Token) -> None:
+def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], key: str) -> None:
     before = api.contents()
-    refused = ask(api, world, key, token)
-    assert (refused.status, refused.problem) == (403, "not-allowed")
+    for token in (ANN, WAREHOUSE, Token("carl", ("Staff", "staff-x", "nostaff"))):
+        refused = ask(api, world, key, token)
+        assert (refused.status, refused.problem) == (403, "not-allowed"), token
     assert api.contents() == before
     assert ask(api, world, key, STAFF).status in (200, 201)
 
 
-@pytest.mark.parametrize("key", sorted(FOR_WAREHOUSE))
-def test_what_is_for_the_warehouse_is_for_no_customer(api: Api, world: dict[str, str], key: str) -> None:
+def test_what_is_for_the_warehouse_is_for_no_customer(api: Api, world: dict[str, str]) -> None:
     before = api.contents()
-    refused = ask(api, world, key, ANN)
-    assert (refused.status, refused.problem) == (403, "not-allowed")
+    for key in sorted(FOR_WAREHOUSE):
+        refused = ask(api, world, key, ANN)
+        assert (refused.status, refused.problem) == (403, "not-allowed"), key
     assert api.contents() == before
 
 

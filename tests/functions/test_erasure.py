@@ -111,7 +111,9 @@ def give_up(floor: Shopfloor, records: list[dict[str, Any]]) -> None:
     """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     wiring.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
-    spoiled = copy.deepcopy([one for one in records if "NewImage" in one["dynamodb"]])
+    written = [one for one in records if "NewImage" in one["dynamodb"]]
+    personal = [one for one in written if any(word in json.dumps(one, ensure_ascii=False) for word in FIFTY)]
+    spoiled = copy.deepcopy([*personal, *(one for one in written[:10] if one not in personal)])
     for record in spoiled:
         record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
     assert READERS["copies"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
