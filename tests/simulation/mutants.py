@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant("counts again", "what is counted already is counted once more when it comes again",
            instead(counters, "counted", s.counted_anew), 2, "totals_add_up"),
     Mutant("counts apart", "that an item is counted is written when the rest is done",
-           s.in_two(t.COUNTED), 30, "totals_add_up"),
+           s.in_two(t.COUNTED), 4, "totals_add_up"),
     Mutant("redrives as it was", "an old image is put into the copies again",
            instead(operators, "redrive", s.put_as_it_was)),
     # streams, queues, events
