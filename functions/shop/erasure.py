@@ -17,11 +17,19 @@ from functions.dynamodb.keys import instant
 from functions.dynamodb.writes import change, delete, turn
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound
-from functions.model.patterns import A2, A4, A10, A12, A14, C6, R3, A9b
+from functions.model.patterns import A2, A4, A10, A12, A14, C6, R3, A9b, A9c, A10c
 from functions.model.states import CLOSED, moved
-from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EMAIL_CLAIM, ERASED_CUSTOMER, ORDER, SETTINGS
-from functions.shop import follows, reviews
-from functions.shop.shop import Caller, Shop, decided_again
+from functions.model.table import (
+    ARCHIVED_ORDER,
+    CUSTOMER,
+    EMAIL_CLAIM,
+    ERASED_CUSTOMER,
+    FOLLOW,
+    ORDER,
+    REVIEW,
+    SETTINGS,
+)
+from functions.shop.shop import Caller, Shop, decided_again, deleted
 
 SETTLES = timedelta(days=14)
 """After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost,
@@ -73,9 +81,9 @@ def without_traces(shop: Shop, customer_id: str) -> bool:
     """Delete what a customer wrote and what they follow. Whether there was anything. Repeatable."""
     found = False
     for review in shop.table.every(A9b, customer_id=customer_id):
-        found |= reviews.deleted(shop, review.product_id, customer_id)
+        found |= deleted(shop, REVIEW, A9c, product_id=review.product_id, customer_id=customer_id)
     for follow in shop.table.every(A10, customer_id=customer_id):
-        found |= follows.deleted(shop, follow.product_id, customer_id)
+        found |= deleted(shop, FOLLOW, A10c, product_id=follow.product_id, customer_id=customer_id)
     return found
 
 

@@ -4,7 +4,7 @@ from functions.dynamodb.store import Page
 from functions.dynamodb.writes import delete, put
 from functions.model.entities import Customer, Follow, Product
 from functions.model.errors import NotFound, NotRegistered
-from functions.model.patterns import A10, A10b, A10c
+from functions.model.patterns import A10, A10b
 from functions.model.table import CUSTOMER, FOLLOW, PRODUCT
 from functions.shop.shop import Caller, Shop, decided_again
 
@@ -48,18 +48,6 @@ def unfollow(shop: Shop, caller: Caller, product_id: str) -> None:
             shop.table.write(delete(FOLLOW, found[Follow]))
 
     decided_again(shop, attempt)
-
-
-def deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
-    """Whether there was a follow to be deleted. Repeatable."""
-
-    def attempt() -> bool:
-        found = shop.table.get(A10c, customer_id=customer_id, product_id=product_id)
-        if found is not None:
-            shop.table.write(delete(FOLLOW, found))
-        return found is not None
-
-    return decided_again(shop, attempt)
 
 
 def follows_of_customer(shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None) -> Page[Follow]:

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from functions.dynamodb.store import Page
-from functions.dynamodb.writes import change, delete, put
+from functions.dynamodb.writes import change, put
 from functions.model.entities import ArchivedOrder, Customer, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered
 from functions.model.patterns import A9, A9b, A9c, A9d
 from functions.model.table import CUSTOMER, ORDER, REVIEW
 from functions.shop.orders import opened
-from functions.shop.shop import Caller, Shop, decided_again
+from functions.shop.shop import Caller, Shop, decided_again, deleted
 
 
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
@@ -72,19 +72,7 @@ def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str)
     """For who wrote it, and staff. Repeatable. Raises NotFound for another's as for none."""
     if not caller.sees(customer_id):
         raise NotFound("review")
-    deleted(shop, product_id, customer_id)
-
-
-def deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
-    """Whether there was a review to be deleted. Repeatable."""
-
-    def attempt() -> bool:
-        found = shop.table.get(A9c, product_id=product_id, customer_id=customer_id)
-        if found is not None:
-            shop.table.write(delete(REVIEW, found))
-        return found is not None
-
-    return decided_again(shop, attempt)
+    deleted(shop, REVIEW, A9c, product_id=product_id, customer_id=customer_id)
 
 
 def reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> Page[Review]:

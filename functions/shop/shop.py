@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from functions.dynamodb.keys import Instant, instant
+from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.patterns import Get
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import Changed
+from functions.dynamodb.writes import Changed, delete
 from functions.model.errors import NotAllowed
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,18 @@ class Caller:
         """Raises NotAllowed unless the caller is in one of these groups."""
         if not self.groups & set(groups):
             raise NotAllowed(f"this is for {' or '.join(groups)} only")
+
+
+def deleted(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
+    """Delete an item, if there is one. Whether there was. Repeatable."""
+
+    def attempt() -> bool:
+        found = shop.table.get(pattern, **known)
+        if found is not None:
+            shop.table.write(delete(row, found))
+        return found is not None
+
+    return decided_again(shop, attempt)
 
 
 def decided_again(shop: Shop, decide: Callable[[], R]) -> R:
