@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any, Literal
 
 from functions.provider import Unavailable
@@ -244,7 +245,7 @@ class Provider:
         self.unheard += 1
 
         def work() -> None:
-            while True:  # a provider goes on for days
+            for attempt in count():  # a provider goes on for days, less and less often
                 text = json.dumps(told)
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
                 request = event("POST", "/payments/events", body=text, headers=headers)
@@ -253,7 +254,7 @@ class Provider:
                     self.unheard -= 1
                     heard()
                     return
-                tasks.pause(5 * MINUTE)
+                tasks.pause(5 * MINUTE * 2 ** min(attempt, 5))
 
         self.people.begin("provider", work, delay_seconds)
 

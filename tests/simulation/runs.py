@@ -1,6 +1,7 @@
 """Runs seeds, several at once: each worker is a process with an engine of its own."""
 
 import gc
+import os
 import shutil
 import tempfile
 import time
@@ -21,6 +22,7 @@ from tests.simulation.world import World
 
 LOCAL: list[Engine] = []
 """The engine of this process."""
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,16 @@ def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
         get_context("spawn").Manager() as manager,
     ):
         free: Any = manager.Queue()
-        for directory in directories:
-            free.put(directory)
+        for number, directory in enumerate(directories):
+            free.put((number, directory))
         with ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (free,)) as workers:
             yield from workers.map(_run, seeds)
 
 
 def _begin(free: Any) -> None:
-    engine = local_engine.find(Path(free.get()))
+    number, directory = free.get()
+    on_core(number)
+    engine = local_engine.find(Path(directory))
     assert engine is not None, "the engine was started before its worker"
     LOCAL.append(engine)
     gc.freeze()  # a seed leaves little behind, and looking for it among everything that was imported takes long
@@ -84,14 +88,29 @@ def _run(seed: int) -> Verdict:
     return Verdict(**{**verdict.__dict__, "trace": ()})
 
 
+def on_core(number: int) -> None:
+    """Run on one core from now on, and so whatever this starts, where the system has a say for it.
+
+    A worker and its engine take turns: to wake somebody on another core takes longer than most requests.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {CORES[number % len(CORES)]})
+
+
 @contextmanager
 def engines(count: int) -> Iterator[list[str]]:
-    """So many engines, each in a folder of its own, in memory where there is such a place."""
+    """So many engines, each in a folder of its own, in memory where there is such a place; several have a core each."""
     directories = [
         Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
         for _ in range(count)
     ]
-    started = [local_engine.start(directory) for directory in directories]
+    started = []
+    for number, directory in enumerate(directories):
+        if count > 1:
+            on_core(number)
+        started.append(local_engine.start(directory))
+    if CORES:
+        os.sched_setaffinity(0, CORES)
     try:
         yield [str(directory) for directory in directories]
     finally:
