@@ -104,10 +104,21 @@ def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
     return Table(dynamodb, new_table(), BY_TYPE)
 
 
+@pytest.fixture(scope="module")
+def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
+    """What a shop finds around it (see tests/shopfloor.py)."""
+    from tests.shopfloor import surroundings  # noqa: PLC0415
+
+    with surroundings(engine) as queues:
+        yield queues
+
+
 @pytest.fixture
-def floor(engine: Engine, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def floor(
+    engine: Engine, surroundings: dict[str, str], new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     """A whole shop that runs only when it is told to (see tests/shopfloor.py)."""
     from tests.shopfloor import running  # noqa: PLC0415
 
-    with running(engine, new_table(), monkeypatch) as shopfloor:
+    with running(engine, surroundings, new_table(), monkeypatch) as shopfloor:
         yield shopfloor

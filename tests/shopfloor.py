@@ -4,7 +4,7 @@ DynamoDB is the local engine; everything else is moto. Nothing runs by itself: `
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+from moto.secretsmanager.models import secretsmanager_backends
 from moto.ses.models import ses_backends
+from moto.sqs.models import sqs_backends
 
 from functions import archive, copies, environment, fulfilment, lapse, refunds, relay, wiring
 from functions.model.entities import Address
@@ -185,39 +188,57 @@ class Shopfloor:
 
 
 @contextmanager
-def running(engine: Engine, table_name: str, patch: pytest.MonkeyPatch) -> Iterator[Shopfloor]:
-    """A shop on this table, with its bus, queues and buckets, and nothing in them."""
-    patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
-    patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
+def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
+    """Buckets, bus, rules and queues, as the stack makes them from the same declarations: for all tests of a file, since
+    it takes longer than most of them. The queues' URLs."""
+    with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
+        wiring.client.cache_clear()
+        yield _outfit()
+    wiring.client.cache_clear()
+
+
+@contextmanager
+def running(engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch) -> Iterator[Shopfloor]:
+    """A shop on this table, with nothing in its buckets and queues."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
-    forget: list[Callable[[], None]] = [environment.current.cache_clear, wiring.client.cache_clear]
-    with mock_aws(config=MOTO):
-        for clear in forget:
-            clear()
-        floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), _outfit())
-        wired = wiring.shop
+    _empty()
+    environment.current.cache_clear()
+    floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), queues)
+    wired = wiring.shop
 
-        def shop(table_name: str, **settings: Any) -> Shop:
-            made = wired(table_name, **settings)
-            made.table.clock = floor.now
-            return made
+    def shop(table_name: str, **settings: Any) -> Shop:
+        made = wired(table_name, **settings)
+        made.table.clock = floor.now
+        return made
 
-        floor.shop.table.clock = floor.now
-        patch.setattr(wiring, "shop", shop)
-        patch.setattr(wiring, "provider", lambda url, secret_name: floor.provider)
-        yield floor
-    for clear in forget:
-        clear()
+    floor.shop.table.clock = floor.now
+    patch.setattr(wiring, "shop", shop)
+    patch.setattr(wiring, "provider", lambda url, secret_name: floor.provider)
+    yield floor
+    environment.current.cache_clear()
+
+
+def _empty() -> None:
+    """Nothing is left of the test before: no object, no message, no mail, no secret."""
+    for bucket in s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.values():
+        bucket.keys.clear()
+    sqs = sqs_backends[DEFAULT_ACCOUNT_ID][REGION]
+    for name, queue in sqs.queues.items():
+        queue.last_purged_at = None  # once a minute, says SQS
+        sqs.purge_queue(name)
+    secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
+    ses_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
+    wiring.client("sesv2").create_email_identity(EmailIdentity=VARIABLES["SENDER"])
 
 
 def _outfit() -> dict[str, str]:
-    """Buckets, bus, rules and queues as the stack makes them from the same declarations. Returns the queues' URLs."""
-    s3, sqs, bus, ses = map(wiring.client, ("s3", "sqs", "events", "sesv2"))
+    s3, sqs, bus = map(wiring.client, ("s3", "sqs", "events"))
     for name in ("failures", "archive"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket="archive", VersioningConfiguration={"Status": "Enabled"})
-    ses.create_email_identity(EmailIdentity=VARIABLES["SENDER"])
     bus.create_event_bus(Name=VARIABLES["BUS_NAME"])
     queues = {}
     for reaction in REACTIONS:
