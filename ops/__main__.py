@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +19,10 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from ops import ledger, query, workbench
+from ops.sweep import Progress
+
+PATIENCE_SECONDS = 60
+"""How long an operator's tool waits for items in others' hands: no customer waits for it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,10 +46,7 @@ def _ledger(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "ledger", parents=[_where(required=True)], help="is every account's balance what its entries make?"
     )
     looking.add_argument(
-        "--units-per-second",
-        type=_positive,
-        default=100,
-        help="what its Scan may read; what it looks at comes on top (default: %(default)s)",
+        "--units-per-second", type=_positive, default=100, help="what it may read (default: %(default)s)"
     )
     looking.set_defaults(run=lambda given: check_ledger(_table(given), given.units_per_second))
 
@@ -92,11 +94,15 @@ def _model(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def check_ledger(table: Table, units_per_second: float) -> None:
     """Say what is wrong with each account. Exits with 1 where anything is."""
     looked_at = wrong = 0
-    for account_id in ledger.accounts(table, units_per_second):
-        found = ledger.faults(table, account_id)
+
+    def tell(account_id: str, found: Sequence[str]) -> None:
+        nonlocal looked_at, wrong
         for fault in found:
             print(f"account {account_id}: {fault}", flush=True)
         looked_at, wrong = looked_at + 1, wrong + bool(found)
+
+    pages = (Progress(table, "ledger").after_page,)
+    ledger.look(table, tell, after_page=pages, units_per_second=units_per_second)
     if wrong:
         sys.exit(f"{looked_at} accounts, {wrong} not balanced.")
     print(f"{looked_at} accounts, all balanced.")
@@ -120,8 +126,7 @@ def ask(given: argparse.Namespace) -> None:
         chosen = query.choice(asked.pattern, given.where, given.fields)
         print("\n".join(query.answer(_table(given), asked, chosen)))
     except (query.Misused, BadKey) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+        _misused(error)
     except (BotoCoreError, Busy, ClientError, Unreadable) as error:
         sys.exit(f"Not answered: {error}")
 
@@ -139,6 +144,11 @@ def draw(given: argparse.Namespace) -> None:
             sys.exit(f"Not written: {error}")
 
 
+def _misused(error: Exception) -> NoReturn:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+
+
 def _where(*, required: bool) -> argparse.ArgumentParser:
     where = argparse.ArgumentParser(add_help=False)
     which = where.add_mutually_exclusive_group(required=required)
@@ -153,7 +163,7 @@ def _table(given: argparse.Namespace) -> Table:
 
 
 def _on_aws(name: str, region: str | None) -> Table:
-    return Table(boto3.client("dynamodb", region_name=region), name, BY_TYPE)
+    return Table(boto3.client("dynamodb", region_name=region), name, BY_TYPE, budget_seconds=PATIENCE_SECONDS)
 
 
 def _running_here() -> Table:
@@ -162,7 +172,7 @@ def _running_here() -> Table:
     running = find()
     if running is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
-    return Table(running.engine.dynamodb(), running.table_name, BY_TYPE)
+    return Table(running.engine.dynamodb(), running.table_name, BY_TYPE, budget_seconds=PATIENCE_SECONDS)
 
 
 def _positive(text: str) -> float:
