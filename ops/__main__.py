@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -18,7 +19,8 @@ from functions.dynamodb.keys import BadKey
 from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
-from ops import ledger, query, workbench
+from functions.shop.shop import Shop
+from ops import ledger, migrate, query, sweep, workbench
 from ops.sweep import Progress
 
 PATIENCE_SECONDS = 60
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _ledger(commands)
     _query(commands)
     _model(commands)
+    _migrate(commands)
     given = parser.parse_args(arguments)
     try:
         given.run(given)
@@ -91,6 +94,32 @@ def _model(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     drawing.set_defaults(run=draw)
 
 
+def _migrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    migrating = commands.add_parser("migrate", help="make items what they are now, while the shop is open")
+    tasks = migrating.add_subparsers(dest="task", required=True)
+    beginning = tasks.add_parser("new", help="write the module of a new migration")
+    beginning.add_argument("name", nargs="+", help="what it does, in a few words: products have a weight")
+    beginning.set_defaults(run=lambda given: begin_migration(" ".join(given.name)))
+    looking = tasks.add_parser("status", parents=[_where(required=False)], help="which have run, and how far they are")
+    looking.set_defaults(run=lambda given: print("\n".join(migrate.listing(_shop(given), migrate.found()))))
+    for task, what in (
+        ("up", "run those that have not run, or have stopped; up to a version, or all"),
+        ("down", "undo those above a version, the last first; or the last one"),
+    ):
+        doing = tasks.add_parser(task, parents=[_where(required=False)], help=what)
+        doing.add_argument("--to", metavar="VERSION", help="such as 0001; down to 0000 undoes all")
+        doing.add_argument(
+            "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
+        )
+        doing.add_argument(
+            "--units-per-second", type=_positive, default=100, help="what it may read and write (default: %(default)s)"
+        )
+        doing.add_argument(
+            "--segments", type=_count, default=1, help="how many parts of the table at once (default: %(default)s)"
+        )
+        doing.set_defaults(run=run_migrations)
+
+
 def check_ledger(table: Table, units_per_second: float) -> None:
     """Say what is wrong with each account. Exits with 1 where anything is."""
     looked_at = wrong = 0
@@ -144,6 +173,45 @@ def draw(given: argparse.Namespace) -> None:
             sys.exit(f"Not written: {error}")
 
 
+def begin_migration(says: str) -> None:
+    """Write a migration's module and say where. Exits with 2 where the words will not do."""
+    try:
+        print(f"{migrate.new(says)}: say which items it is about, and what becomes of one.")
+    except migrate.Misused as error:
+        _misused(error)
+
+
+def run_migrations(given: argparse.Namespace) -> None:
+    """Run what is due, one after the other. Exits with 2 where it cannot be meant so; with 1 where it is not done to
+    the end, or items were passed over."""
+    passed_over = 0
+    try:
+        shop, known = _shop(given), migrate.found()
+        due = migrate.due(known, migrate.state(shop, known), given.task, given.to and given.to.zfill(4))
+        if not due:
+            print(f"Nothing to take {given.task}.")
+        for one in due:
+            found = migrate.run(
+                shop,
+                one,
+                by=sweep.who(),
+                dry=given.dry_run,
+                segments=given.segments,
+                after_page=(Progress(shop.table, one.title).after_page,),
+                units_per_second=given.units_per_second,
+            )
+            passed_over += found.passed_over
+            print(f"{one.title}: {found.told(dry=given.dry_run)} ({one.migration.says})", flush=True)
+            for key, why in found.unreadable.items():
+                print(f"  passed over: {key}: {why}")
+    except migrate.Misused as error:
+        _misused(error)
+    except (BotoCoreError, Busy, ClientError, sweep.InHand) as error:
+        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+    if passed_over:
+        sys.exit(f"{passed_over} items were passed over: nobody can read them.")
+
+
 def _misused(error: Exception) -> NoReturn:
     print(error, file=sys.stderr)
     sys.exit(2)
@@ -160,6 +228,10 @@ def _where(*, required: bool) -> argparse.ArgumentParser:
 
 def _table(given: argparse.Namespace) -> Table:
     return _on_aws(given.table, given.region) if given.table else _running_here()
+
+
+def _shop(given: argparse.Namespace) -> Shop:
+    return Shop(table=_table(given), new_id=lambda: uuid.uuid4().hex)
 
 
 def _on_aws(name: str, region: str | None) -> Table:
