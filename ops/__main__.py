@@ -20,7 +20,7 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
-from ops import ledger, migrate, query, sweep, workbench
+from ops import indexes, ledger, migrate, query, sweep, workbench
 from ops.sweep import Progress
 
 PATIENCE_SECONDS = 60
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _query(commands)
     _model(commands)
     _migrate(commands)
+    _indexes(commands)
     given = parser.parse_args(arguments)
     try:
         given.run(given)
@@ -118,6 +119,24 @@ def _migrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
             "--segments", type=_count, default=1, help="how many parts of the table at once (default: %(default)s)"
         )
         doing.set_defaults(run=run_migrations)
+
+
+def _indexes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    checking = commands.add_parser(
+        "indexes",
+        parents=[_where(required=False)],
+        help="before a deploy: can the deployed table's indexes become the template's at once?",
+        description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
+        "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",
+    )
+    checking.add_argument("--stack", help="the CloudFormation stack whose table it is; none yet is fine")
+    checking.add_argument(
+        "--against", type=Path, metavar="FILE", help="a template, or what describe-table said, instead of a table"
+    )
+    checking.add_argument(
+        "--template", type=Path, metavar="FILE", help="what is to be deployed (default: what the model says)"
+    )
+    checking.set_defaults(run=check_indexes)
 
 
 def check_ledger(table: Table, units_per_second: float) -> None:
@@ -210,6 +229,31 @@ def run_migrations(given: argparse.Namespace) -> None:
         sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
     if passed_over:
         sys.exit(f"{passed_over} items were passed over: nobody can read them.")
+
+
+def check_indexes(given: argparse.Namespace) -> None:
+    """Say what a deploy would do to the table's indexes. Exits with 1 where it would fail."""
+    try:
+        wanted = indexes.of_file(given.template) if given.template else indexes.of_model()
+        deployed = _deployed(given)
+    except (BotoCoreError, ClientError, LookupError, OSError, ValueError) as error:
+        sys.exit(f"Not compared: {error}")
+    if deployed is None:
+        print("There is no table yet: it is made with all its indexes at once.")
+        return
+    plan = indexes.plan(deployed, wanted)
+    print("\n".join(plan.told()))
+    if not plan.fits:
+        sys.exit(1)
+
+
+def _deployed(given: argparse.Namespace) -> indexes.Indexes | None:
+    if given.against:
+        return indexes.of_file(given.against)
+    if given.stack:
+        return indexes.of_stack(given.stack, given.region)
+    table = _table(given)
+    return indexes.of_table(table.client, table.name)
 
 
 def _misused(error: Exception) -> NoReturn:
