@@ -6,6 +6,7 @@ is done must be safe to repeat: the page at which a sweep was killed is gone thr
 """
 
 import getpass
+import shutil
 import socket
 import sys
 import threading
@@ -289,29 +290,27 @@ class Kept:
 
     def __init__(self, table: Table, tool: str, name: str, task: str, *, by: str, segments: int = 1) -> None:
         self._table = table
+        now = instant(table.clock())
         before = remembered(table, tool, [name]).get(name)
-        now = table.clock()
-        if before is not None and before.status == "RUNNING" and before.held_until > instant(now):
+        if before is not None and before.status == "RUNNING" and before.held_until > now:
             raise InHand(f"{before.by} runs it until {before.held_until} at least ({before.task})")
-        goes_on = before is not None and before.status == "RUNNING" and before.task == task
-        self.sweep = Sweep(
-            tool=tool,
-            name=name,
-            task=task,
-            status="RUNNING",
-            by=by,
-            held_until=instant(now),
-            started_at=instant(now),
-            updated_at=instant(now),
-            segments=(Stretch(),) * segments,
-            unreadable={},
-        )
-        if before is not None:
-            self.sweep = replace(before if goes_on else self.sweep, by=by, version=before.version)
-            self._write(held_seconds=HELD_SECONDS, over=before)
+        if before is not None and before.status == "RUNNING" and before.task == task:
+            self.sweep = replace(before, by=by)
         else:
-            self.sweep = replace(self.sweep, held_until=instant(now + timedelta(seconds=HELD_SECONDS)))
-            self._send(put(SWEEP, self.sweep))
+            self.sweep = Sweep(
+                tool=tool,
+                name=name,
+                task=task,
+                status="RUNNING",
+                by=by,
+                held_until=now,
+                started_at=now,
+                updated_at=now,
+                segments=(Stretch(),) * segments,
+                unreadable={},
+                version=before.version if before else 0,
+            )
+        self._write(held_seconds=HELD_SECONDS)
 
     @property
     def found(self) -> Found:
@@ -341,24 +340,19 @@ class Kept:
             with suppress(Exception):  # what went wrong first is told
                 self._write()
 
-    def _write(self, *, held_seconds: float = 0, over: Sweep | None = None, **changed: Any) -> None:
+    def _write(self, *, held_seconds: float = 0, **changed: Any) -> None:
+        """Write the next version, whole: what another runner wrote is never taken for one's own."""
         now = self._table.clock()
-        before = over or self.sweep
+        until = instant(now + timedelta(seconds=held_seconds))
         after = replace(
-            self.sweep,
-            updated_at=instant(now),
-            held_until=instant(now + timedelta(seconds=held_seconds)),
-            version=before.version + 1,
-            **changed,
+            self.sweep, updated_at=instant(now), held_until=until, version=self.sweep.version + 1, **changed
         )
-        self._send(turn(SWEEP, before, SWEEP, after))  # whole: what another runner wrote is never taken for one's own
-        self.sweep = after
-
-    def _send(self, write: Any) -> None:
+        write = turn(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put(SWEEP, after)
         try:
             self._table.write(write)
         except Changed:
             raise InHand("somebody else has just taken it over") from None
+        self.sweep = after
 
 
 def remembered(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
@@ -376,9 +370,9 @@ class Progress:
 
     WIDTH = 24
 
-    def __init__(self, table: Table, what: str, out: TextIO | None = None) -> None:
+    def __init__(self, table: Table, what: str, out: TextIO | None = None, *, dry: bool = False) -> None:
         self._out = out or sys.stderr
-        self._what, self._clock = what, table.clock
+        self._what, self._clock, self._dry = what, table.clock, dry
         self._size = table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0)
         self._told = self._clock()
         self._shown = 0
@@ -388,6 +382,7 @@ class Progress:
         done = all(segment.done for segment in segments)
         line = self._line(found, 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0)
         if self._out.isatty():
+            line = line[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + line.ljust(self._shown) + ("\n" if done else ""))
             self._shown = len(line)
         elif done or (now - self._told).total_seconds() >= TOLD_EVERY_SECONDS:
@@ -397,4 +392,4 @@ class Progress:
 
     def _line(self, found: Found, part: float) -> str:
         bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
-        return f"{self._what} [{bar}] {part:4.0%}  {found.told()}"
+        return f"{self._what} [{bar}] {part:4.0%}  {found.told(dry=self._dry)}"
