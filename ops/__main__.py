@@ -108,7 +108,10 @@ def _migrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         ("down", "undo those above a version, the last first; or the last one"),
     ):
         doing = tasks.add_parser(task, parents=[_where(required=False)], help=what)
-        doing.add_argument("--to", metavar="VERSION", help="such as 0001; down to 0000 undoes all")
+        which = doing.add_mutually_exclusive_group()
+        which.add_argument("--to", type=_version, metavar="VERSION", help="such as 0001; down to 0000 undoes all")
+        if task == "up":
+            which.add_argument("--again", type=_version, metavar="VERSION", help="just this one, though it is up")
         doing.add_argument(
             "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
         )
@@ -206,7 +209,8 @@ def run_migrations(given: argparse.Namespace) -> None:
     passed_over = 0
     try:
         shop, known = _shop(given), migrate.found()
-        due = migrate.due(known, migrate.state(shop, known), given.task, given.to and given.to.zfill(4))
+        again = getattr(given, "again", None)
+        due = migrate.due(known, migrate.state(shop, known), given.task, given.to, again)
         if not due:
             print(f"Nothing to take {given.task}.")
         for one in due:
@@ -216,7 +220,7 @@ def run_migrations(given: argparse.Namespace) -> None:
                 by=sweep.who(),
                 dry=given.dry_run,
                 segments=given.segments,
-                after_page=(Progress(shop.table, one.title).after_page,),
+                after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
                 units_per_second=given.units_per_second,
             )
             passed_over += found.passed_over
@@ -289,6 +293,10 @@ def _running_here() -> Table:
     if running is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
     return Table(running.engine.dynamodb(), running.table_name, BY_TYPE, budget_seconds=PATIENCE_SECONDS)
+
+
+def _version(text: str) -> str:
+    return text.zfill(4)
 
 
 def _positive(text: str) -> float:

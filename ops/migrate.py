@@ -17,6 +17,7 @@ from typing import Any
 
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES, INDEXES, BadKey, Row
+from functions.model.derived import SOURCES
 from functions.model.entities import Sweep
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
@@ -73,6 +74,8 @@ def rekeyed(row: Row[Any], says: str) -> Migration:
 
 def rederived(row: Row[Any], says: str) -> Migration:
     """All copies of a row's items are derived again: the backfill of a copy."""
+    if row not in SOURCES:
+        raise TypeError(f"nothing is derived from {row.type}")
     return Migration(says=says, of=row.type, copies=True)
 
 
@@ -110,12 +113,18 @@ class Ordered:
         return f"{self.version} {self.task}"
 
 
-def due(known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None) -> list[Ordered]:
+def due(
+    known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None = None, again: str | None = None
+) -> list[Ordered]:
     """What is to be done, in order, so that all up to version `to` are up (all, if none is named), or all above it are
-    not (the last one only, if none is named). What stopped half-way is gone on with. Raises Misused."""
-    if to is not None and to not in known and not (task == "down" and to == "0000"):
-        raise Misused(f"there is no migration {to}; there are {', '.join(known) or 'none'}")
-    if task == "up":
+    not (the last one only, if none is named). What stopped half-way is gone on with. `again`: just this one, though it
+    is up: it may have passed over what is readable since. Raises Misused."""
+    for version in (to, again):
+        if version is not None and version not in known and not (task == "down" and version == "0000"):
+            raise Misused(f"there is no migration {version}; there are {', '.join(known) or 'none'}")
+    if again is not None:
+        versions = [again]
+    elif task == "up":
         versions = [one for one in known if (to is None or one <= to) and not is_up(state.get(one))]
     else:
         versions = [one for one in reversed([*known]) if (to is None or one > to) and not is_down(state.get(one))]

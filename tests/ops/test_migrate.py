@@ -431,6 +431,11 @@ def damage(floor: Shopfloor, order_id: str) -> None:
             table.client.delete_item(TableName=table.name, Key=key)
 
 
+def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
+    with pytest.raises(TypeError, match="nothing is derived from Product"):
+        rederived(t.PRODUCT, "copies of products")
+
+
 def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: Shopfloor) -> None:
     floor.open_shop()
     order_id = floor.place(mug=1, pot=2)
@@ -490,6 +495,20 @@ def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
     )
 
 
+def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_it_again(
+    shop: Shop, typed: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.table.client.put_item(TableName=shop.table.name, Item={**as_then("p00"), "price": {"S": "much"}})
+    with pytest.raises(SystemExit):
+        typed("up", "--units-per-second", "1e6")
+    assert "1 passed over" in capsys.readouterr().out
+    shop.table.client.put_item(TableName=shop.table.name, Item=as_then("p00"))
+    assert typed("up", "--units-per-second", "1e6") == "Nothing to take up.\n"
+    assert "1 changed" in typed("up", "--again", "1", "--units-per-second", "1e6")
+    assert listed(shop) == ["p00"]
+    assert "passed over" not in typed("status")
+
+
 def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         typed("up", "--to", "7777")
@@ -527,6 +546,7 @@ def test_versions_go_up_in_order_and_down_the_other_way() -> None:
     assert versions("down", None) == ["0002"]
     assert versions("down", "0000") == ["0002", "0001"]
     assert versions("down", "0001") == ["0002"]
+    assert [one.version for one in due(known, state, "up", again="0001")] == ["0001"]
 
 
 def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path) -> None:
