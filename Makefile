@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage check synth deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage check synth predeploy deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -18,7 +18,7 @@ export JSII_NODE := $(CURDIR)/$(node)
 unexport VIRTUAL_ENV PYTHONHOME
 
 help: ## list what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: installed ## install everything into this folder (the others do it when needed)
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
@@ -66,7 +66,11 @@ synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; 
 	$(cdk) synth --quiet --context stage=$(STAGE) $(ARGS)
 	@echo "The templates are in build/cdk.out. Next, with AWS credentials: make deploy STAGE=$(STAGE)"
 
-deploy: installed ## deploy STAGE (dev) with your AWS credentials
+predeploy: installed ## can the deployed table's indexes become the template's in one deploy? else say which are needed
+	$(cdk) synth --quiet --context stage=$(STAGE)
+	$(python) -m ops indexes --stack orderstream-$(STAGE) --template build/cdk.out/orderstream-$(STAGE).template.json
+
+deploy: predeploy ## deploy STAGE (dev) with your AWS credentials
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
 
 docs: installed ## write the generated pages of docs/ anew

@@ -71,15 +71,19 @@ def count(shop: Shop, todo: counters.Counting) -> None:
 
     Raises Changed where another item was counted in the same totals meanwhile.
     """
+    if writes := to_count(shop, todo):
+        shop.table.write(*writes)
+
+
+def to_count(shop: Shop, todo: counters.Counting) -> list[Write[Any]]:
+    """The writes that bring the totals up to what an item counts for; none where they are."""
     keys = [COUNTED.key(source=todo.source), *(row.key_of(part) for row, part in todo.parts.values())]
     found = shop.table.batch_get(keys, consistent=True)
     mark = next((item for item in found if isinstance(item, Counted)), None)
     if elsewhere := counters.elsewhere(todo, mark):
         found += shop.table.batch_get(elsewhere, consistent=True)
     totals = {counters.place(BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
-    writes = [
+    return [
         put(row, after) if before is None else change(row, before, after)
         for row, before, after in counters.counted(todo, mark, totals, shop.now())
     ]
-    if writes:
-        shop.table.write(*writes)

@@ -3,43 +3,45 @@
 Reads only. An account may move meanwhile: it is read before its entries, whatever came after is not held against it.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import BadKey
 from functions.dynamodb.store import Table
 from functions.model.entities import Account, Entry
 from functions.model.patterns import A22b, A22c
 from functions.model.table import ACCOUNT
+from ops.sweep import AfterPage, sweep
 
-PAGE = 500
-"""Items a page of the sweep: a short burst on the table, however much it is allowed on average."""
 NAMED = 5
 """How many of a ledger's gaps are named."""
 
 
-def accounts(table: Table, units_per_second: float) -> Iterator[str]:
-    """The id of each account of which there is anything, by a Scan that reads so many units a second at most."""
+def look(
+    table: Table,
+    tell: Callable[[str, Sequence[str]], None],
+    *,
+    after_page: Sequence[AfterPage] = (),
+    units_per_second: float | None = None,
+) -> None:
+    """Tell what is wrong with each account of which there is anything, nothing where it is balanced. All of it consumes
+    so many units a second at most."""
     prefix = ACCOUNT.templates("main")[0].prefix
     seen: set[str] = set()
-    request: dict[str, Any] = {
-        "TableName": table.name,
-        "Limit": PAGE,
+
+    def look_at(image: Image) -> None:
+        account_id = image["PK"]["S"].removeprefix(prefix)
+        if account_id not in seen:
+            seen.add(account_id)
+            tell(account_id, faults(table, account_id))
+
+    any_of_theirs = {
         "FilterExpression": "begins_with(PK, :prefix)",
-        "ProjectionExpression": "PK",
+        "ProjectionExpression": "PK, SK",
         "ExpressionAttributeValues": {":prefix": {"S": prefix}},
-        "ReturnConsumedCapacity": "TOTAL",
+        "ConsistentRead": False,
     }
-    while True:
-        page = table.client.scan(**request)
-        ids = dict.fromkeys(item["PK"]["S"].removeprefix(prefix) for item in page["Items"])
-        yield from (id for id in ids if id not in seen)
-        seen |= ids.keys()
-        if "LastEvaluatedKey" not in page:
-            return
-        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-        table.sleep(page["ConsumedCapacity"]["CapacityUnits"] / units_per_second)
+    sweep(table, look_at, scan=any_of_theirs, after_page=after_page, units_per_second=units_per_second)
 
 
 def faults(table: Table, account_id: str) -> list[str]:

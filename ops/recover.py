@@ -6,25 +6,26 @@ everybody who has seen it knows it again. All of it is safe to repeat, and safe 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 
-from functions.copies import count
+from functions.copies import count, to_count
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.streams import Permanent, Record
-from functions.dynamodb.writes import Write, delete_older, put, put_newer, unchanged
+from functions.dynamodb.writes import Changed, Write, delete_older, put, put_newer, unchanged
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Expiry, Order, OrderStatus, TimelineEvent
+from functions.model.entities import ArchivedOrder, Counted, Expiry, Order, OrderStatus, TimelineEvent
 from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
 from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
 from functions.shop.shop import Shop, decided_again
+from ops.sweep import AfterPage, Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
@@ -32,14 +33,6 @@ REMEMBERED_DAYS = min(EFFECT_DAYS, NOTIFICATION_DAYS)
 """What is older is not published again: those who react to it would not know that they have."""
 ENDED = {*CLOSED, "ARCHIVING"}
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
-
-
-@dataclass
-class Recovered:
-    """How many primaries were looked at, and the keys of those that cannot be read: these were passed over."""
-
-    primaries: int = 0
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
 
 
 def publisher(shop: Shop, client: Any, bus_name: str) -> Publish:
@@ -70,28 +63,38 @@ def redrive(shop: Shop, publish: Publish, record: Record) -> None:
         decided_again(shop, lambda: count(shop, todo))
     if change.row in derived.SOURCES:
         entries = derived.following(change).append
-        _bring_up(shop, record["dynamodb"]["Keys"], lambda _: entries)
+
+        def attempt() -> None:
+            for item in shop.table.batch_get([record["dynamodb"]["Keys"]], consistent=True):
+                bring_up(shop, item, lambda _: entries)
+
+        decided_again(shop, attempt)
     if detail := events.detail(change):
         publish([detail])
 
 
-def recover_copies(shop: Shop) -> Recovered:
-    """Bring every copy of every primary up to it, and fill what is missing in the logs.
+def recover_copies(shop: Shop, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> Found:
+    """Bring every copy of every primary up to it, fill what is missing in the logs, and take off the totals what counts
+    in them and is no more.
 
     Of a change that neither reader's record nor the log tells of, only the latest possible time is known: that of the
     next one that is known.
     """
 
-    def bring_up(image: Image, change: Change) -> None:
-        if change.row in derived.SOURCES:
-            _bring_up(shop, {"PK": image["PK"], "SK": image["SK"]}, lambda item: _entries_by_state(shop, item))
+    def act(image: Image) -> bool | None:
+        if image.get("type", {}).get("S") == COUNTED.type:
+            return _take_off(shop, COUNTED.read(image))
+        change = _latest(image)
+        if change is None or change.row not in derived.SOURCES:
+            return None
+        return bring_up(shop, change.after)
 
-    recovered = _each_primary(shop, bring_up)
-    _count_what_is_gone(shop)
-    return recovered
+    return sweep(shop.table, act, after_page=after_page, units_per_second=units_per_second)
 
 
-def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
+def recover_reactions(
+    shop: Shop, publish: Publish, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None
+) -> Found:
     """Publish again the event that each primary's present state stands for, under the id it had, and the end of each
     closed order whose marker has gone without its order being archived.
 
@@ -100,55 +103,89 @@ def recover_reactions(shop: Shop, publish: Publish) -> Recovered:
     """
     oldest = instant(shop.now() - timedelta(days=REMEMBERED_DAYS))
 
-    def tell(_: Image, change: Change) -> None:
+    def tell(image: Image) -> bool | None:
+        change = _latest(image)
+        if change is None:
+            return None
         told = [change]
         if isinstance(change.after, Order):
             told = [_reached(shop, change.after), *_ended(shop, change.after)]
-        details = [events.detail(one) for one in told if one.at >= oldest]
-        publish([detail for detail in details if detail])
+        details = [detail for one in told if one.at >= oldest and (detail := events.detail(one))]
+        publish(details)
+        return bool(details)
 
-    return _each_primary(shop, tell)
+    return sweep(shop.table, tell, after_page=after_page, units_per_second=units_per_second)
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
 Entries = Iterable[tuple[Row[Any], Any]]
 
 
-def _count_what_is_gone(shop: Shop) -> None:
+def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = None, *, dry: bool = False) -> bool:
+    """Count a primary, and write its copies as it is now, and log entries, unless they are there: which entries, if it
+    is not its own state that tells. Returns whether there was anything to do; `dry`: without doing it.
+
+    Raises Changed where the item is no more as it was read.
+    """
+    row = BY_TYPE[type(item).__name__]
+    if getattr(item, "status", None) == "ARCHIVING":
+        return False  # from here on the archive alone has it in hand
+    if isinstance(item, ArchivedOrder):
+        writes, ended = _missing(shop, derived.copies_of(row, item)), _ended_copies(shop, row, item)
+    else:
+        copies = derived.copies_of(row, item)
+        logged = entries(item) if entries else _entries_by_state(shop, item)
+        writes = [*_missing(shop, copies), *_left_over(shop, row, item, copies)]
+        writes += _unlogged(shop, [(into, one) for into, one in logged if not _has_ended(shop, one)])
+        ended = []
+    todo = counters.standing(row, item, shop.instant())
+    counting = to_count(shop, todo) if todo else []
+    if not dry:
+        if ended and shop.table.batch_get([row.key_of(item)], consistent=True) != [item]:
+            raise Changed(row, row.key_of(item))  # somebody has brought it back
+        shop.table.delete(ended)
+        for write in writes:
+            _while_unchanged(shop, row, item, write)
+        if counting:
+            shop.table.write(*counting)
+    return bool(writes or ended or counting)
+
+
+def _take_off(shop: Shop, mark: Counted) -> bool:
     """Take off the totals what counts in them and is no more."""
-    for image in _everything(shop):
-        if image.get("type", {}).get("S") != COUNTED.type:
-            continue
-        found = counters.missed(COUNTED.read(image), shop.instant())
-        if found is not None and not shop.table.batch_get([found[0]], consistent=True):
-            decided_again(shop, partial(count, shop, found[1]))
+    found = counters.missed(mark, shop.instant())
+    if found is None or shop.table.batch_get([found[0]], consistent=True):
+        return False
+    count(shop, found[1])
+    return True
 
 
 class There(Exception):
     """The copy is there already, or a newer one."""
 
 
-def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entries]) -> None:
-    """Count the primary at this key, and write its copies as it is now and log entries, unless they are there."""
+def _missing(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
+    """Writes of the copies that do not lie there as they must be; a copy may be of an older version, and right."""
+    there = _there(shop, copies)
+    found = []
+    for place, (into, copy) in copies.items():
+        wanted = into.write(copy)
+        if {**there.get(place, {}), "version": wanted["version"]} != wanted:
+            found.append(put_newer(into, copy, again=True))
+    return found
 
-    def attempt() -> None:
-        for item in shop.table.batch_get([key], consistent=True):
-            row = BY_TYPE[type(item).__name__]
-            if getattr(item, "status", None) == "ARCHIVING":
-                return  # from here on the archive alone has it in hand
-            copies = derived.copies_of(row, item)
-            writes: list[Write[Any]] = [put_newer(into, copy) for into, copy in copies.values()]
-            if isinstance(item, ArchivedOrder):
-                _clear(shop, row, item)
-            else:
-                writes += _left_over(shop, row, item, copies)
-                writes += [put(into, one) for into, one in entries(item) if not _has_ended(shop, one)]
-            for write in writes:
-                _while_unchanged(shop, row, item, write)
-            if todo := counters.standing(row, item, shop.instant()):
-                count(shop, todo)
 
-    decided_again(shop, attempt)
+def _unlogged(shop: Shop, entries: Sequence[tuple[Row[Any], Any]]) -> list[Write[Any]]:
+    """Writes of the log entries that are not there."""
+    places = {derived.place(into, one): (into, one) for into, one in entries}
+    there = _there(shop, places)
+    return [put(into, one) for place, (into, one) in places.items() if place not in there]
+
+
+def _there(shop: Shop, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Image]:
+    keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in places]
+    images = shop.table.images(keys, consistent=True) if keys else []
+    return {(image["PK"]["S"], image["SK"]["S"]): image for image in images}
 
 
 def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
@@ -162,11 +199,11 @@ def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) ->
         return
 
 
-def _clear(shop: Shop, row: Row[Any], item: ArchivedOrder) -> None:
-    """Delete the copies that have no place beside this item any more."""
+def _ended_copies(shop: Shop, row: Row[Any], item: ArchivedOrder) -> list[dict[str, Any]]:
+    """The keys of the copies that have no place beside this item any more."""
     types = {ended.type for ended in derived.ENDED_BY.get(row, ())}
     left = shop.table.partition(A12b, order_id=item.order_id)
-    shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
+    return [{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types]
 
 
 def _left_over(shop: Shop, row: Row[Any], item: Any, copies: Mapping[tuple[str, str], Any]) -> Iterator[Write[Any]]:
@@ -285,24 +322,7 @@ def _record(image: Image) -> Record:
     return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}
 
 
-def _each_primary(shop: Shop, act: Callable[[Image, Change], None]) -> Recovered:
-    """Scan the table and do something with each primary and the change by which it became what it is."""
-    recovered = Recovered()
-    for image in _everything(shop):
-        row = BY_TYPE.get(image.get("type", {}).get("S", ""))
-        if row is not None and row.kind != "primary":
-            continue
-        try:
-            change = changes.read(_record(image))
-            if change is not None:
-                act(image, change)
-        except Permanent:
-            recovered.unreadable.append((image["PK"]["S"], image["SK"]["S"]))
-        recovered.primaries += 1
-    return recovered
-
-
-def _everything(shop: Shop) -> Iterator[Image]:
-    pages = shop.table.client.get_paginator("scan").paginate(TableName=shop.table.name, ConsistentRead=True)
-    for page in pages:
-        yield from page["Items"]
+def _latest(image: Image) -> Change | None:
+    """The change by which a primary became what it is; None for what is none. Raises Permanent."""
+    row = BY_TYPE.get(image.get("type", {}).get("S", ""))
+    return changes.read(_record(image)) if row is None or row.kind == "primary" else None

@@ -155,7 +155,11 @@ class Table:
     def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
         """The items of these keys that exist, in any order; one BatchGetItem per 100 keys, more where DynamoDB leaves
         some unprocessed (raises Busy when it keeps doing so)."""
-        found: list[Any] = []
+        return [item for item in map(self.read, self.images(keys, consistent=consistent)) if item is not None]
+
+    def images(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
+        """The same as they lie there, expired or not, whoever can read them."""
+        found: list[Image] = []
         waiting = self.patience()
         for start in range(0, len(keys), BATCH_GET_LIMIT):
             chunk = list(keys[start : start + BATCH_GET_LIMIT])
@@ -165,7 +169,7 @@ class Table:
                 found += answer["Responses"].get(self.name, [])
                 if wanted := answer.get("UnprocessedKeys") or {}:
                     waiting.pause()
-        return [item for item in map(self.read, found) if item is not None]
+        return found
 
     def partition(self, pattern: Query[Any], **known: str) -> list[Image]:
         """Every image of one partition as it lies there, expired or not: for the archive, which loses nothing."""

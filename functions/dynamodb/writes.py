@@ -42,12 +42,13 @@ def put(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Write[T]:
     return Write("Put", row, request, refused or _changed(row, image), image)
 
 
-def put_newer(row: Row[T], item: T) -> Write[T]:
-    """Write a copy unless the table already has it from a later version of its source."""
+def put_newer(row: Row[T], item: T, *, again: bool = False) -> Write[T]:
+    """Write a copy unless the table already has it from a later version of its source; or from the same one, unless it
+    is to be written `again`."""
     image = row.write(item)
     request = {
         "Item": image,
-        "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
+        "ConditionExpression": f"attribute_not_exists(PK) OR #version {'<=' if again else '<'} :version",
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":version": image["version"]},
     }

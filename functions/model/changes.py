@@ -115,7 +115,8 @@ class Change:
 
 def read(record: Record) -> Change | None:
     """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
-    or only attributes copied from elsewhere, which raise no version), and for markers and totals, which nobody follows.
+    only attributes copied from elsewhere, or what a migration writes: none of it raises the version), and for markers
+    and totals, which nobody follows.
 
     Raises NotReadable and UnknownSchema, which no retry heals.
     """
@@ -133,12 +134,10 @@ def _read(record: Record) -> Change | None:
     if image is None:
         raise NotReadable("a record without images")
     row = _row(image)
-    if new == old or row.kind in UNFOLLOWED:
-        return None
+    if row.kind in UNFOLLOWED or (old is not None and new is not None and _version(old) == _version(new)):
+        return None  # nothing is read: what a migration has changed may have been what nobody can read any more
     before = None if old is None else _row(old).read(old)
     after = None if new is None else row.read(new)
-    if before is not None and after is not None and before.version == after.version:
-        return None
     item: Any = before if after is None else after
     on: On = record["eventName"]
     expired = _expired(record)
@@ -152,6 +151,10 @@ def _row(image: Image) -> Row[Any]:
     if int(image["schema"]["N"]) > row.schema:
         raise UnknownSchema(f"{row.type} of schema {image['schema']['N']}; this code knows {row.schema}")
     return row
+
+
+def _version(image: Image) -> Any:
+    return image.get("version", {"N": "1"})
 
 
 def _expired(record: Record) -> bool:

@@ -133,10 +133,11 @@ SOURCES: tuple[Row[Any], ...] = tuple(
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
     """All snapshots of one primary by their key, as they must be; of an order that is ARCHIVING they are as before."""
     copies = ((snapshot.into, copy) for snapshot in SNAPSHOTS if snapshot.of is row for copy in snapshot.derive(item))
-    return {_place(into, copy): (into, copy) for into, copy in copies}
+    return {place(into, copy): (into, copy) for into, copy in copies}
 
 
-def _place(row: Row[Any], item: Any) -> tuple[str, str]:
+def place(row: Row[Any], item: Any) -> tuple[str, str]:
+    """Where an item lies."""
     key = row.key_of(item)
     return key["PK"]["S"], key["SK"]["S"]
 

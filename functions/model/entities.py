@@ -25,6 +25,7 @@ EntryReason = Literal["ISSUED", "PAID", "TRANSFERRED", "REFUNDED"]
 ErasureStatus = Literal["ERASING", "ERASED"]
 NotificationStatus = Literal["SENDING", "SENT"]
 SettingsName = Literal["notifications"]
+SweepStatus = Literal["RUNNING", "DONE"]
 
 NEVER_COUNTED: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Why money goes back that never counted for the order it came for."""
@@ -752,4 +753,41 @@ class Counted:
     created_at: Instant
     gone: bool = False
     ttl: int | None = None
+    version: int = 1
+
+
+# What operators do
+@entity
+class Stretch:
+    """One segment of a sweep: it goes on behind this key, or from its start where there is none."""
+
+    pk: str | None = None
+    sk: str | None = None
+    done: bool = False
+
+
+@entity
+class Sweep:
+    """A walk of an operators' tool through the whole table: how far it has come, and whose it is until when.
+
+    `read`: items read; `changed`, `right`, `passed_over` (nobody can read them): what became of those that it is about;
+    `lost`: how often it was overtaken by another writer and decided again. `unreadable`: some of those passed over, by
+    their key, and why.
+    """
+
+    tool: str
+    name: str
+    task: str
+    status: SweepStatus
+    by: str
+    held_until: Instant
+    started_at: Instant
+    updated_at: Instant
+    segments: tuple[Stretch, ...]
+    read: int = 0
+    changed: int = 0
+    right: int = 0
+    lost: int = 0
+    passed_over: int = 0
+    unreadable: Mapping[str, str]
     version: int = 1

@@ -45,6 +45,7 @@ RATING         = Row(e.Rating,        "PRODUCT#{product_id} / RATING",          
 BEST_SELLER    = Row(e.BestSeller,    "PRODUCT#{product_id} / SEASON#{season}",                gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}", kind="counter",                                                     by="copies")
 METRIC         = Row(e.Metric,        "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",   kind="counter",                                                                                                                     by="copies")
 COUNTED        = Row(e.Counted,       "COUNTED#{source} / COUNTED",                            kind="marker",                                                                                                                      by="copies")
+SWEEP          = Row(e.Sweep,         "SWEEP#{tool} / {name}",                                 kind="marker",                                                                                                                      by="ops")
 # fmt: on
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))

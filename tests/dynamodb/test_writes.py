@@ -50,6 +50,11 @@ def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
     }
 
 
+def test_put_newer_writes_a_copy_of_the_same_version_anew_if_it_is_to() -> None:
+    write = put_newer(BOOK, book(version=3), again=True)
+    assert write.request["ConditionExpression"] == "attribute_not_exists(PK) OR #version <= :version"
+
+
 def test_put_over_takes_the_place_of_what_somebody_held() -> None:
     write = put_over(BOOK, book(title="Persuasion"), "title", "Emma")
     assert write.request == {

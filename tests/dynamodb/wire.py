@@ -25,6 +25,7 @@ MEASURED = {
     "GetItem",
     "PutItem",
     "Query",
+    "Scan",
     "TransactWriteItems",
     "UpdateItem",
 }

@@ -166,7 +166,7 @@ def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table:
 def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
     table.write(put(row, item))
-    number = "ttl" if row.expires else AMOUNTS[row][0]
+    number = "ttl" if row.expires else AMOUNTS[row][0] if row in AMOUNTS else "read"
     table.client.put_item(TableName=table.name, Item=row.write(replace(item, **{number: getattr(item, number) + 1})))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
     assert len(records(engine, table.name)) == 3
@@ -309,6 +309,14 @@ def test_an_item_of_an_older_schema_is_read_with_the_defaults_of_today() -> None
     found = read(recorded("INSERT", None, older))
     assert found is not None
     assert found.after == order()
+
+
+def test_what_raises_no_version_is_no_change_though_nobody_can_read_what_was_there_before() -> None:
+    mended = t.ORDER.write(order())
+    broken = {**mended, "total": {"S": "3490"}}
+    assert read(recorded("MODIFY", broken, mended)) is None
+    with pytest.raises(NotReadable):
+        read(recorded("MODIFY", broken, {**mended, "version": {"N": "2"}}))
 
 
 GOOD = t.ORDER.write(order())

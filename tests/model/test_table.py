@@ -74,6 +74,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     },
     t.METRIC: {"main": f"METRIC#0 / MINUTE#{AT}#EUR#0"},
     t.COUNTED: {"main": "COUNTED#o1 / COUNTED"},
+    t.SWEEP: {"main": "SWEEP#migrate / 0001"},
 }
 
 

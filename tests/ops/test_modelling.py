@@ -1,9 +1,12 @@
-"""docs/modelling.md shows what its commands really print."""
+"""docs/modelling.md and docs/operations.md show what their commands really print."""
 
+import inspect
+import json
 import re
 import shlex
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +14,17 @@ import pytest
 from docs.generate import DOCS
 from functions.dynamodb.store import Table
 from functions.model import table as t
+from functions.model.table import create_table_request
 from local import running
 from local.engine import Engine
+from ops import sweep
 from ops.__main__ import main
-from tests.model.samples import SAMPLES, moment
+from ops.migrate import found
+from tests.model.samples import AT, SAMPLES, moment
+from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
 
-PAGE = DOCS / "modelling.md"
+MODELLING, OPERATIONS = (DOCS / name for name in ("modelling.md", "operations.md"))
 BLOCK = re.compile(r"```console\n\$ python -m ops (.*?)(?: \| head -(\d+))?\n(.*?)```", re.DOTALL)
 NAME = "orderstream-dev-table"
 
@@ -39,17 +46,52 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
     return table
 
 
-def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command prints, wherever it prints it, up to that many lines."""
+@pytest.fixture
+def older(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Table:
+    """Two products from before there were catalogues and one of today; Ann is the operator, and a file describes a
+    table with another index than ours."""
+    for product_id in ("mug", "pot"):
+        table.client.put_item(TableName=table.name, Item=as_then(product_id))
+    put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
+    put(table, t.STOCK, SAMPLES[t.STOCK])
+    monkeypatch.setattr(running, "find", lambda: SimpleNamespace(engine=engine, table_name=table.name))
+    monkeypatch.setattr(sweep, "who", lambda: "ann@desk")
+    described = create_table_request(table.name)
+    described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
+    (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
+    monkeypatch.chdir(tmp_path)
+    return table
+
+
+def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture[str], *, err: bool = True) -> str:
+    """What a command prints, wherever it prints it (or on stdout alone), up to that many lines."""
     with suppress(SystemExit):  # what cannot be asked is on the page, too
         main(shlex.split(command))
-    told = "".join(capsys.readouterr()).replace(table.name, NAME)
-    told = re.sub(r"(:now +)\d+", r"\g<1>1795253400", told)
-    return "".join(told.splitlines(keepends=True)[: int(head) if head else None])
+    told = capsys.readouterr()
+    text = (told.out + told.err if err else told.out).replace(table.name, NAME)
+    text = re.sub(r"(:now +)\d+", r"\g<1>1795253400", text)
+    text = re.sub(r"since \S+Z by", f"since {AT} by", text)
+    return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 
 def test_every_command_of_the_page_prints_what_the_page_shows(shown: Table, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == PAGE.read_text(encoding="utf-8").count("```console")
-    for command, head, output in blocks:
+    for command, head, output in blocks(MODELLING):
         assert output == printed(command, head, shown, capsys), command
+
+
+def test_every_operators_command_prints_what_its_page_shows(older: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, head, output in blocks(OPERATIONS):
+        assert output == printed(command, head, older, capsys, err=False), command
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """The commands of a page, each with how many lines of what it prints are shown, and these."""
+    text = page.read_text(encoding="utf-8")
+    shown: list[tuple[str, str, str]] = BLOCK.findall(text)
+    assert len(shown) == text.count("```console") > 0
+    return shown
+
+
+def test_the_first_migration_is_shown_as_it_is() -> None:
+    code = re.findall(r"```python\n(.*?)```", OPERATIONS.read_text(encoding="utf-8"), re.DOTALL)
+    assert [inspect.getsource(found()["0001"].up)] == code

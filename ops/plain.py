@@ -1,0 +1,71 @@
+"""Images as plain values and back, whatever is in them: for who works on items that no class may be able to read."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from functions.dynamodb.images import Image, binary
+
+
+def item_of(image: Image) -> dict[str, Any]:
+    """{"price": {"N": "995"}} → {"price": 995}. A number is an int where it is whole, else a Decimal."""
+    return {name: untagged(value) for name, value in image.items()}
+
+
+def image_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The other way round. Raises TypeError for what no item can hold."""
+    return {name: tagged(value) for name, value in item.items()}
+
+
+def untagged(value: Mapping[str, Any]) -> Any:
+    ((tag, held),) = value.items()
+    match tag:
+        case "N":
+            return _number(held)
+        case "B":
+            return binary(held)
+        case "NULL":
+            return None
+        case "L":
+            return [untagged(one) for one in held]
+        case "M":
+            return item_of(held)
+        case "SS" | "NS" | "BS":
+            return {untagged({tag[0]: one}) for one in held}
+        case _:
+            return held
+
+
+def tagged(value: Any) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int() | Decimal():
+            return {"N": str(value)}
+        case bytes():
+            return {"B": value}
+        case list() | tuple():
+            return {"L": [tagged(one) for one in value]}
+        case Mapping():
+            return {"M": image_of(value)}
+        case set() | frozenset() if value:
+            return _tagged_set([tagged(one) for one in value])
+        case _:
+            raise TypeError(f"an item cannot hold {value!r}")
+
+
+def _tagged_set(elements: list[dict[str, Any]]) -> dict[str, Any]:
+    tags = {tag for element in elements for tag in element}
+    if len(tags) > 1 or not tags <= {"S", "N", "B"}:
+        raise TypeError(f"a set holds text, numbers or bytes, not {sorted(tags)}")
+    (tag,) = tags
+    return {f"{tag}S": sorted(element[tag] for element in elements)}
+
+
+def _number(text: str) -> int | Decimal:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else number

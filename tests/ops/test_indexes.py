@@ -1,0 +1,198 @@
+"""`python -m ops indexes`: says before a deploy what DynamoDB would refuse in the middle of it."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.store import Table
+from functions.model.table import create_table_request
+from local.engine import REGION, Engine
+from ops.__main__ import main
+from ops.indexes import Plan, of_file, of_model, plan
+from tests.stacks.conftest import Template, dev, templates
+
+__all__ = ["dev", "templates"]
+
+Description = dict[str, Any]
+
+
+@pytest.fixture
+def deployed() -> Description:
+    """A table as it is described, with the model's indexes."""
+    table: Description = copy.deepcopy(create_table_request("t"))
+    for index in table["GlobalSecondaryIndexes"]:
+        index["IndexStatus"] = "ACTIVE"
+    return table
+
+
+Planned = Callable[[Description], Plan]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Planned:
+    """The plan that leads from a described table to the model's."""
+
+    def planned(table: Description) -> Plan:
+        path = tmp_path / "described.json"
+        path.write_text(json.dumps({"Table": table}))
+        described = of_file(path)
+        assert described is not None
+        return plan(described, of_model())
+
+    return planned
+
+
+def index(table: Description, name: str) -> Description:
+    (found,) = [one for one in table["GlobalSecondaryIndexes"] if one["IndexName"] == name]
+    one: Description = found
+    return one
+
+
+def remove(table: Description, *names: str) -> None:
+    kept = [one for one in table["GlobalSecondaryIndexes"] if one["IndexName"] not in names]
+    table["GlobalSecondaryIndexes"] = kept
+
+
+def add(table: Description, *names: str) -> None:
+    table["GlobalSecondaryIndexes"] += [{**index(table, "GSI1"), "IndexName": name} for name in names]
+
+
+# what follows ---------------------------------------------------------------------------------------------------------
+def test_what_is_the_same_stays(deployed: Description, planned: Planned) -> None:
+    table = deployed
+    table["GlobalSecondaryIndexes"].reverse()
+    index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
+    assert planned(table) == Plan()
+    assert list(planned(table).told()) == ["The indexes stay as they are."]
+
+
+def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned: Planned) -> None:
+    remove(deployed, "GSI3")
+    made = planned(deployed)
+    assert made.fits
+    assert list(made.told()) == ["One deploy does it: make GSI3, and fill what has no keys for it by a migration."]
+    add(deployed, "GSI3", "GSI9")
+    index(deployed, "GSI3")["Projection"] = {"ProjectionType": "ALL"}
+    index(deployed, "GSI3")["KeySchema"] = [
+        {"AttributeName": "GSI3PK", "KeyType": "HASH"},
+        {"AttributeName": "GSI3SK", "KeyType": "RANGE"},
+    ]
+    gone = planned(deployed)
+    assert gone.fits
+    assert list(gone.told()) == ["One deploy does it: delete GSI9."]
+
+
+def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
+    deployed: Description, planned: Planned
+) -> None:
+    add(deployed, "GSI0", "GSI9")
+    remove(deployed, "GSI2", "GSI3")
+    found = planned(deployed)
+    assert not found.fits
+    assert list(found.told()) == [
+        "DynamoDB changes one index at a time. Deploy 4 times, one after the other is done:",
+        "  1. make GSI2, and fill what has no keys for it by a migration",
+        "  2. make GSI3, and fill what has no keys for it by a migration",
+        "  3. delete GSI0",
+        "  4. delete GSI9",
+    ]
+
+
+@pytest.mark.parametrize("what", ["keys", "fewer attributes", "all attributes"])
+def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, planned: Planned, what: str) -> None:
+    changed = index(deployed, "GSI2")
+    if what == "keys":
+        changed["KeySchema"] = changed["KeySchema"][:1]
+    elif what == "fewer attributes":
+        changed["Projection"]["NonKeyAttributes"].pop()
+    else:
+        changed["Projection"] = {"ProjectionType": "ALL"}
+    found = planned(deployed)
+    assert not found.fits
+    assert list(found.told()) == [
+        "GSI2 cannot be changed: its keys and what it holds are for ever.",
+        "DynamoDB changes one index at a time. Deploy 2 times, one after the other is done:",
+        "  1. make what GSI2 shall be under a new name, and have that asked in GSI2's place",
+        "  2. delete GSI2",
+    ]
+
+
+def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description, planned: Planned) -> None:
+    index(deployed, "GSI1")["IndexStatus"] = "CREATING"
+    assert planned(deployed).fits, "nothing is to be changed"
+    remove(deployed, "GSI3")
+    assert planned(deployed).why_not == ("GSI1 is CREATING still: wait until it is ACTIVE.",)
+    assert not planned(deployed).fits
+
+
+def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Description, planned: Planned) -> None:
+    deployed["KeySchema"] = deployed["KeySchema"][:1]
+    assert not planned(deployed).fits
+    assert "new and empty table" in planned(deployed).why_not[0]
+
+
+# where they are found -------------------------------------------------------------------------------------------------
+def test_the_template_has_what_the_model_says(dev: Template) -> None:
+    assert of_file(dev.file) == of_model()
+    assert len(of_model().indexes) == 3
+
+
+def test_a_deployed_table_is_asked_itself(
+    table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    where = ["indexes", "--table", table.name, "--region", REGION]
+    main(where)
+    assert capsys.readouterr().out == "The indexes stay as they are.\n"
+    wanted = create_table_request("t")
+    wanted["GlobalSecondaryIndexes"].pop(0)
+    wanted["GlobalSecondaryIndexes"].pop(0)
+    template = {"Resources": {"Other": {"Type": "AWS::SQS::Queue"}, "T": {"Type": "AWS::DynamoDB::Table"}}}
+    template["Resources"]["T"]["Properties"] = wanted  # type: ignore[assignment]
+    (tmp_path / "template.json").write_text(json.dumps(template))
+    with pytest.raises(SystemExit) as ended:
+        main([*where, "--template", str(tmp_path / "template.json")])
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.splitlines()[1:] == ["  1. delete GSI1", "  2. delete GSI2"]
+
+
+def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], deployed: Description
+) -> None:
+    remove(deployed, "GSI2", "GSI3")
+    defined = [one for one in deployed["AttributeDefinitions"] if one["AttributeName"][:4] not in ("GSI2", "GSI3")]
+    engine.create_table("orders-of-a-stack", {**deployed, "AttributeDefinitions": defined})
+    stacks = [{"StackName": "one"}, {"Outputs": [{"OutputKey": "TableName", "OutputValue": "orders-of-a-stack"}]}]
+
+    def describe_stacks(StackName: str) -> Description:  # noqa: N803  as the client spells it
+        if not (numbered := int(StackName)):
+            none = {"Error": {"Code": "ValidationError", "Message": "Stack with id 0 does not exist"}}
+            raise ClientError(cast(Any, none), "DescribeStacks")
+        return {"Stacks": [stacks[numbered - 1]]}
+
+    def client(service: str, region_name: str | None) -> Any:
+        return SimpleNamespace(describe_stacks=describe_stacks) if service == "cloudformation" else dynamodb
+
+    dynamodb = engine.dynamodb()
+    monkeypatch.setattr(boto3, "client", client)
+    for name in ("0", "1"):  # none, and one whose first deploy failed
+        main(["indexes", "--stack", name, "--region", REGION])
+        assert capsys.readouterr().out == "There is no table yet: it is made with all its indexes at once.\n"
+    with pytest.raises(SystemExit):
+        main(["indexes", "--stack", "2", "--region", REGION])
+    assert "Deploy 2 times" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", '{"Table": {}}'])
+def test_a_file_that_is_no_template_is_told_in_one_sentence(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "template.json"
+    path.write_text(content)
+    with pytest.raises(SystemExit, match=r"^Not compared: "):
+        main(["indexes", "--against", str(path)])

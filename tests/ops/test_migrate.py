@@ -1,0 +1,571 @@
+"""Migrations: what was written by the code of then is made what the code of now writes, and nobody hears of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.images import Image
+from functions.dynamodb.store import Table
+from functions.model import changes
+from functions.model import table as t
+from functions.model.patterns import A7b
+from functions.shop import products
+from functions.shop.shop import Shop
+from local.engine import REGION, Engine
+from ops import migrate
+from ops import sweep as sweeping
+from ops.__main__ import main
+from ops.migrate import Item, Migration, Misused, Ordered, due, found, new, rederived, rekeyed
+from ops.plain import image_of, item_of
+from ops.sweep import HELD_SECONDS, Found, InHand
+from tests.dynamodb.fixtures import Clock, clock, tapped, wire
+from tests.dynamodb.stream import records
+from tests.dynamodb.wire import Wire, after
+from tests.model.samples import SAMPLES
+from tests.shop.conftest import rival, shop
+from tests.shopfloor import STAFF, Shopfloor
+
+__all__ = ["clock", "rival", "shop", "tapped", "wire"]
+
+FIRST = Ordered(version="0001", migration=found()["0001"], task="up")
+BACK = replace(FIRST, task="down")
+IDS = [f"p{number:02}" for number in range(17)]
+Images = dict[tuple[str, str], Image]
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "PAGE", 5)
+
+
+def as_then(product_id: str, category: str = "/kitchen/", **changed: Any) -> dict[str, Any]:
+    """A product as it was written before there were catalogues."""
+    image = t.PRODUCT.write(replace(SAMPLES[t.PRODUCT], product_id=product_id, category=category, **changed))
+    del image["catalog"]
+    return {**image, "GSI1PK": {"S": f"CATEGORY#{category}"}}
+
+
+def as_now(product_id: str, **changed: Any) -> dict[str, Any]:
+    return t.PRODUCT.write(replace(SAMPLES[t.PRODUCT], product_id=product_id, **changed))
+
+
+def old_products(table: Table, ids: Sequence[str] = IDS) -> None:
+    for product_id in ids:
+        table.client.put_item(TableName=table.name, Item=as_then(product_id))
+
+
+def everything(table: Table) -> Images:
+    """Every item but the tools' own."""
+    items = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
+    return {(one["PK"]["S"], one["SK"]["S"]): one for one in items if one["type"]["S"] != t.SWEEP.type}
+
+
+def run(shop: Shop, ordered: Ordered = FIRST, **settings: Any) -> Found:
+    return migrate.run(shop, ordered, by="ann@desk", **settings)
+
+
+def listed(shop: Shop) -> list[str]:
+    page = shop.table.query(A7b, catalog="main", category="/kitchen/", limit=100)
+    return [product.product_id for product in page.items]
+
+
+def writes_of(engine: Engine, table: Table) -> Counter[str]:
+    """How often each product was changed since it was made."""
+    changed = (one for one in records(engine, table.name) if one["eventName"] == "MODIFY")
+    return Counter(
+        one["dynamodb"]["Keys"]["PK"]["S"] for one in changed if one["dynamodb"]["Keys"]["SK"]["S"] == "PRODUCT"
+    )
+
+
+# the first one --------------------------------------------------------------------------------------------------------
+def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_be_written_now(shop: Shop) -> None:
+    old_products(shop.table)
+    assert listed(shop) == []
+    assert run(shop) == Found(read=1 + len(everything(shop.table)), changed=17, right=2), "the shop's two are of today"
+    assert listed(shop) == IDS
+    there = everything(shop.table)
+    assert all(there[f"PRODUCT#{id}", "PRODUCT"] == as_now(id) for id in IDS)
+
+
+def test_what_is_unknown_to_us_and_what_is_in_another_catalogue_stays(shop: Shop) -> None:
+    mine = {**as_then("p00"), "weight": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
+    other = as_now("p01", catalog="trade")
+    for image in (mine, other):
+        shop.table.client.put_item(TableName=shop.table.name, Item=image)
+    run(shop)
+    there = everything(shop.table)
+    assert there["PRODUCT#p01", "PRODUCT"] == other
+    assert sorted(there["PRODUCT#p00", "PRODUCT"].pop("tags")["SS"]) == ["a", "b"]  # type: ignore[attr-defined]
+    assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "weight": {"N": "1.5"}}
+
+
+def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
+    old_products(shop.table)
+    shop.table.client.put_item(TableName=shop.table.name, Item=as_now("other", catalog="trade"))
+    then = everything(shop.table)
+    run(shop)
+    now = everything(shop.table)
+    assert run(shop, BACK).changed == 17 + 3
+    back = everything(shop.table)
+    assert {key: back[key] for key in back if key[0][8:] in IDS} == {
+        key: then[key] for key in then if key[0][8:] in IDS
+    }
+    assert back["PRODUCT#other", "PRODUCT"] == {
+        **as_now("other", catalog="trade"),
+        "GSI1PK": {"S": "CATEGORY#/kitchen/"},
+    }
+    assert run(shop).changed == 17 + 3
+    assert everything(shop.table) == now
+
+
+# what is written ------------------------------------------------------------------------------------------------------
+def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, engine: Engine, wire: Wire) -> None:
+    old_products(shop.table)
+    before, told = everything(shop.table), len(records(engine, shop.table.name))
+    wire.clear()
+    assert run(shop, dry=True) == Found(read=len(before), changed=17, right=2)
+    assert set(wire.operations) == {"Scan"}
+    assert everything(shop.table) == before
+    assert len(records(engine, shop.table.name)) == told
+    assert migrate.state(shop, found()) == {}
+
+
+def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
+    old_products(shop.table)
+    run(shop)
+    once = everything(shop.table)
+    assert run(shop).changed == 0
+    assert everything(shop.table) == once
+    assert set(writes_of(engine, shop.table).values()) == {1}
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop, engine: Engine, segments: int) -> None:
+    old_products(shop.table)
+    pages = 0
+    while True:
+
+        def die(found: Found, _: object) -> None:
+            nonlocal pages
+            pages += 1
+            raise KeyboardInterrupt
+
+        try:
+            result = run(shop, segments=segments, after_page=(die,))
+            break
+        except KeyboardInterrupt:
+            assert due(found(), migrate.state(shop, found()), "up", None) == [FIRST], "it is not up yet"
+            if all(one.done for one in migrate.state(shop, found())["0001"].segments):
+                result = run(shop, segments=segments)
+                break
+    assert pages > 4
+    assert result.changed + result.right == 17 + 2, "what was found before counts"
+    assert result.changed == 17 or segments > 1, "what another segment was at is looked at once more, and right by then"
+    assert listed(shop) == IDS
+    assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
+    assert due(found(), migrate.state(shop, found()), "up", None) == []
+
+
+def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table, engine: Engine) -> None:
+    old_products(table, ids := [f"p{number:03}" for number in range(60)])
+    arguments = ["migrate", "up", "--table", table.name, "--region", REGION, "--units-per-second", "60"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ops", *arguments],
+        cwd=Path(migrate.__file__).parent.parent,
+        env={**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(writes_of(engine, table)) < 10:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    shop = Shop(table=table, new_id=lambda: "")
+    assert 10 <= len(writes_of(engine, table)) < 60
+    with pytest.raises(InHand):
+        run(shop)
+    at = table.clock() + timedelta(seconds=HELD_SECONDS)
+    table.clock = lambda: at
+    result = run(shop)
+    assert result.changed + result.right == 60
+    assert listed(shop) == ids
+    assert writes_of(engine, table) == Counter({f"PRODUCT#{id}": 1 for id in ids})
+
+
+# beside others --------------------------------------------------------------------------------------------------------
+def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
+    old_products(shop.table, ["p00"])
+    wire.next("UpdateItem", after(lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/")))
+    result = run(shop)
+    assert (result.lost, result.changed + result.right) == (1, 3)
+    expected = as_now("p00", price=7, category="/bath/", version=2)
+    image = everything(shop.table)["PRODUCT#p00", "PRODUCT"]
+    assert image == {**expected, "updated_at": image["updated_at"]}
+
+
+def test_beside_writers_at_work_no_write_is_lost_and_everything_is_up(table: Table, engine: Engine) -> None:
+    old_products(table)
+    written: Counter[str] = Counter()
+    over = threading.Event()
+
+    def work() -> None:
+        own = Shop(table=replace(table, client=engine.dynamodb()), new_id=lambda: "")
+        while not over.is_set():
+            for product_id in IDS:
+                products.update_product(own, STAFF, product_id, price=1000 + written[product_id] + 1)
+                written[product_id] += 1
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    try:
+        while sum(written.values()) < 5:
+            time.sleep(0.01)
+        result = run(Shop(table=replace(table, budget_seconds=30), new_id=lambda: ""), segments=2)
+    finally:
+        over.set()
+        writer.join()
+    assert result.changed == len(IDS)
+    for product_id in IDS:
+        image = everything(table)[f"PRODUCT#{product_id}", "PRODUCT"]
+        count = written[product_id]
+        assert image == {
+            **as_now(product_id, price=1000 + count if count else 1250, version=1 + count),
+            "updated_at": image["updated_at"],
+        }
+
+
+def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
+    old_products(shop.table)
+    refused = []
+
+    def second(*_: object) -> None:
+        with pytest.raises(InHand, match="ann@desk runs it until"):
+            migrate.run(shop, BACK, by="bob@desk")
+        refused.append(True)
+
+    run(shop, after_page=(second,))
+    assert len(refused) > 3
+    assert listed(shop) == IDS
+
+
+def test_what_went_up_half_way_can_be_taken_down(shop: Shop) -> None:
+    old_products(shop.table)
+    then = everything(shop.table)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(shop, after_page=(die,))
+    (ordered,) = due(found(), migrate.state(shop, found()), "down", None)
+    run(shop, ordered)
+    back = everything(shop.table)
+    assert {key: back[key] for key in back if key[0][8:] in IDS} == {
+        key: then[key] for key in then if key[0][8:] in IDS
+    }
+    assert due(found(), migrate.state(shop, found()), "down", None) == []
+
+
+def test_it_consumes_no_more_than_it_may(shop: Shop, wire: Wire, clock: Clock) -> None:
+    old_products(shop.table)
+    wire.clear()
+    begun = clock.now
+    run(shop, units_per_second=4)
+    seconds = (clock.now - begun).total_seconds()
+    scans, updates, own = (wire.units_of[name] for name in ("Scan", "UpdateItem", "PutItem"))
+    assert updates == 17 * 3, "the item, and in the index its old and its new place"
+    assert wire.units - 4 <= 4 * seconds <= wire.units, "all but its last request or two"
+    assert scans + own > 8
+
+
+# who hears of it ------------------------------------------------------------------------------------------------------
+def test_nobody_hears_of_it(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    old_products(floor.shop.table)
+    floor.settle()
+    before, mails, put_aside = everything(floor.shop.table), len(floor.mails()), floor.objects("failures")
+
+    def weigh(item: Item) -> Item:
+        return {**item, "weight": 3}
+
+    run(floor.shop)
+    for version, kind in (("1001", "Order"), ("1002", "Customer"), ("1003", "Payment"), ("1004", "OrderSummary")):
+        run(floor.shop, Ordered(version=version, migration=Migration(says="weight", of=kind, up=weigh), task="up"))
+    seen = floor.records()
+    assert len([one for one in seen if one["dynamodb"]["Keys"]["PK"]["S"][:6] != "SWEEP#"]) == 17 + 4
+    assert [changes.read(one) for one in seen] == [None] * len(seen)
+    floor.seen.clear()
+    floor._iterator = None  # the readers get all of it, from the stream's beginning
+    floor.settle()
+    after_ = everything(floor.shop.table)
+    assert after_.keys() == before.keys()
+    assert {key: image for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS} == {
+        key: before[key] for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS
+    }
+    assert (len(floor.mails()), floor.objects("failures")) == (mails, put_aside)
+
+
+def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.settle()
+    key = t.ORDER.key(order_id=order_id)
+    (image,) = floor.shop.table.images([key])
+    floor.shop.table.client.put_item(
+        TableName=floor.shop.table.name, Item={**image, "total": {"S": image["total"]["N"] + " cents"}}
+    )
+    floor.records()
+
+    def up(item: Item) -> Item | None:
+        total = item["total"]
+        return {**item, "total": int(total.split()[0])} if isinstance(total, str) else None
+
+    mending = Migration(says="totals are numbers", of="Order", up=up)
+    assert run(floor.shop, Ordered(version="1001", migration=mending, task="up")).changed == 1
+    assert floor.shop.table.images([key]) == [image]
+    floor.settle()
+    assert floor.objects("failures") == {}
+
+
+# what nobody can read -------------------------------------------------------------------------------------------------
+def test_what_cannot_be_read_is_passed_over_listed_and_remembered(
+    shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    old_products(shop.table)
+    broken = [{**as_then("b1"), "price": {"S": "much"}}, {**as_then("b2"), "schema": {"N": "9"}}]
+    for image in broken:
+        shop.table.client.put_item(TableName=shop.table.name, Item=image)
+    where = ("--table", shop.table.name, "--region", REGION)
+    with pytest.raises(SystemExit, match="2 items were passed over: nobody can read them"):
+        main(["migrate", "up", *where, "--units-per-second", "1e6"])
+    told = capsys.readouterr().out
+    assert "0001 up: 21 looked at" in told
+    for why in (
+        "PRODUCT#b1 / PRODUCT: Product: KeyError",
+        "PRODUCT#b2 / PRODUCT: Product of schema 9; this code knows 1",
+    ):
+        assert f"passed over: {why}" in told
+    main(["migrate", "status", *where])
+    assert capsys.readouterr().out.count("passed over: PRODUCT#b") == 2
+    there = everything(shop.table)
+    assert [there["PRODUCT#b1", "PRODUCT"], there["PRODUCT#b2", "PRODUCT"]] == broken
+    assert listed(shop) == IDS
+
+
+@pytest.mark.parametrize("name", ["PK", "SK", "version"])
+def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) -> None:
+    old_products(shop.table, ["p00"])
+    moving = Migration(says="moved", of="Product", up=lambda item: {**item, name: "7"})
+    with pytest.raises(Misused, match=f"a migration leaves {name} as it is"):
+        run(shop, Ordered(version="1001", migration=moving, task="up"))
+
+
+def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
+    image: dict[str, Any] = {
+        "text": {"S": ""},
+        "whole": {"N": "-7"},
+        "part": {"N": "1.25"},
+        "bytes": {"B": b"\x00\xff"},
+        "yes": {"BOOL": True},
+        "none": {"NULL": True},
+        "list": {"L": [{"N": "1"}, {"M": {"a": {"S": "b"}}}]},
+        "texts": {"SS": ["a", "b"]},
+        "numbers": {"NS": ["1", "2.5"]},
+        "many": {"BS": [b"a", b"b"]},
+    }
+    item = item_of(image)
+    assert (item["whole"], item["part"], item["numbers"]) == (-7, Decimal("1.25"), {1, Decimal("2.5")})
+    assert image_of(item) == image
+    assert item_of({"N": {"N": "1E+3"}}) == {"N": 1000}
+    for impossible in (1.5, set(), {1, "a"}, object()):
+        with pytest.raises(TypeError, match=r"an item cannot hold|a set holds"):
+            image_of({"x": impossible})
+
+
+# backfills ------------------------------------------------------------------------------------------------------------
+def test_a_new_indexs_keys_are_one_line(shop: Shop) -> None:
+    image = t.REVIEW.write(SAMPLES[t.REVIEW])
+    bare = {name: value for name, value in image.items() if not name.startswith("GSI")}
+    shop.table.client.put_item(TableName=shop.table.name, Item={**bare, "GSI2PK": {"S": "x"}, "GSI2SK": {"S": "y"}})
+    reviews = Ordered(version="1001", migration=rekeyed(t.REVIEW, "reviews are found by their writer"), task="up")
+    assert run(shop, reviews).changed == 1
+    assert everything(shop.table)[image["PK"]["S"], image["SK"]["S"]] == image
+    assert run(shop, replace(reviews, task="down")) == Found(), "there is nothing to go through the table for"
+
+
+def damage(floor: Shopfloor, order_id: str) -> None:
+    """Copies as an older derivation might have left them: one without, one with another value, one not there."""
+    table = floor.shop.table
+    for image in list(everything(table).values()):
+        key = {"PK": image["PK"], "SK": image["SK"]}
+        if image["type"]["S"] == "OrderSummary":
+            table.client.put_item(TableName=table.name, Item={**image, "items": {"N": "99"}})
+        if image["type"]["S"] == "OrderLine" and image["product_id"]["S"] == "mug":
+            table.client.put_item(
+                TableName=table.name, Item={name: value for name, value in image.items() if "GSI" not in name}
+            )
+        if image["type"]["S"] == "OrderLine" and image["product_id"]["S"] == "pot":
+            table.client.delete_item(TableName=table.name, Key=key)
+        if image["type"]["S"] == "TimelineEvent" and image["version"] == {"N": "1"}:
+            table.client.delete_item(TableName=table.name, Key=key)
+
+
+def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
+    with pytest.raises(TypeError, match="nothing is derived from Product"):
+        rederived(t.PRODUCT, "copies of products")
+
+
+def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: Shopfloor) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1, pot=2)
+    floor.pay(order_id)
+    floor.settle()
+    whole = everything(floor.shop.table)
+    damage(floor, order_id)
+    damaged = everything(floor.shop.table)
+    assert damaged != whole
+    orders = Ordered(version="1001", migration=rederived(t.ORDER, "lines are found by their product"), task="up")
+    assert run(floor.shop, orders, dry=True).changed == 1
+    assert everything(floor.shop.table) == damaged
+    assert run(floor.shop, orders).changed == 1
+    there = everything(floor.shop.table)
+    versions = ("version", "as_of")  # they may be of a later version, by which they were no other
+    assert there.keys() == whole.keys()
+    assert {key: {n: v for n, v in image.items() if n not in versions} for key, image in there.items()} == {
+        key: {n: v for n, v in image.items() if n not in versions} for key, image in whole.items()
+    }
+    assert run(floor.shop, orders).changed == 0
+    floor.settle()
+    assert everything(floor.shop.table) == there
+
+
+# by hand --------------------------------------------------------------------------------------------------------------
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `ops migrate` at the shop's table as an operator's AWS has it, and gives what was printed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+
+    def typed(*arguments: str) -> str:
+        main(["migrate", *arguments, "--table", shop.table.name, "--region", REGION])
+        return capsys.readouterr().out
+
+    return typed
+
+
+def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
+    old_products(shop.table)
+    fast = ("--units-per-second", "1e6")
+    assert typed("status") == "0001  not up: products name their catalogue, and are found by it\n"
+    assert "17 would be changed" in typed("up", "--dry-run", *fast)
+    assert typed("status").startswith("0001  not up")
+    assert "0001 up: 19 looked at" in typed("up", *fast)
+    assert listed(shop) == IDS
+    assert typed("status").startswith("0001  up since 20")
+    assert "(17 changed, 2 right already)" in typed("status")
+    assert typed("up", *fast) == "Nothing to take up.\n"
+    assert "0001 down: 19 looked at" in typed("down", *fast)
+    assert listed(shop) == []
+    assert typed("down", "--to", "0", *fast) == "Nothing to take down.\n"
+    assert "17 changed" not in typed("up", "--to", "1", "--segments", "2", *fast), (
+        "the two of today were taken down too"
+    )
+
+
+def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_it_again(
+    shop: Shop, typed: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.table.client.put_item(TableName=shop.table.name, Item={**as_then("p00"), "price": {"S": "much"}})
+    with pytest.raises(SystemExit):
+        typed("up", "--units-per-second", "1e6")
+    assert "1 passed over" in capsys.readouterr().out
+    shop.table.client.put_item(TableName=shop.table.name, Item=as_then("p00"))
+    assert typed("up", "--units-per-second", "1e6") == "Nothing to take up.\n"
+    assert "1 changed" in typed("up", "--again", "1", "--units-per-second", "1e6")
+    assert listed(shop) == ["p00"]
+    assert "passed over" not in typed("status")
+
+
+def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        typed("up", "--to", "7777")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("there is no migration 7777; there are 0001")
+
+
+def test_who_is_refused_is_told_who_has_it(shop: Shop, typed: Run) -> None:
+    with (
+        sweeping.Kept(
+            replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"
+        ),
+        pytest.raises(SystemExit, match=r"^Not done to the end: bob@desk runs it until .* The same command goes on"),
+    ):
+        typed("up")
+
+
+def swept(version: str, task: str, status: Any) -> Any:
+    return replace(SAMPLES[t.SWEEP], name=version, task=task, status=status)
+
+
+def test_versions_go_up_in_order_and_down_the_other_way() -> None:
+    known = {version: Migration(says=version, of="Product") for version in ("0001", "0002", "0003")}
+    state = {
+        "0001": swept("0001", "up", "DONE"),
+        "0002": swept("0002", "up", "RUNNING"),
+        "0003": swept("0003", "down", "DONE"),
+    }
+
+    def versions(task: str, to: str | None) -> list[str]:
+        return [one.version for one in due(known, state, task, to)]
+
+    assert versions("up", None) == ["0002", "0003"]
+    assert versions("up", "0002") == ["0002"]
+    assert versions("down", None) == ["0002"]
+    assert versions("down", "0000") == ["0002", "0001"]
+    assert versions("down", "0001") == ["0002"]
+    assert [one.version for one in due(known, state, "up", again="0001")] == ["0001"]
+
+
+def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "m0041_a.py").touch()
+    path = new("products have a weight", tmp_path)
+    assert path.name == "m0042_products_have_a_weight.py"
+    scope: dict[str, Any] = {}
+    exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  it is what we have just written
+    made = scope["MIGRATION"]
+    assert (made.says, made.up({}), made.down({})) == ("products have a weight", None, None)
+    for words in ("", "!", 'a "b"'):
+        with pytest.raises(Misused):
+            new(words, tmp_path)
+
+
+def test_two_of_one_number_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("m0001_a", "m0001_b"):
+        (tmp_path / f"{name}.py").write_text("MIGRATION = None\n")
+        monkeypatch.delitem(sys.modules, f"ops.migrations.{name}", raising=False)
+    monkeypatch.setattr("ops.migrations.__path__", [str(tmp_path)])
+    with pytest.raises(Misused, match="two migrations are number 0001"):
+        found()

@@ -1,0 +1,366 @@
+"""The one loop under all tools: each item once, no faster than allowed, stopped by nothing but its runner's end."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ops
+from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.patience import Busy, Impossible
+from functions.dynamodb.store import Table
+from functions.dynamodb.streams import Permanent
+from functions.dynamodb.writes import Changed
+from functions.model.entities import Stretch
+from functions.model.table import BY_TYPE, PRODUCT
+from ops import sweep as module
+from ops.sweep import HELD_SECONDS, Found, InHand, Kept, Lost, Progress, of_type, remembered, rewrite, sweep
+from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
+from tests.dynamodb.wire import Wire, after, lost, refused
+from tests.model.samples import SAMPLES
+
+__all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
+
+PRODUCTS = [f"p{number:02}" for number in range(23)]
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 5)
+
+
+@pytest.fixture
+def shelf(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Table:
+    """A table of 23 products, behind a tapped client."""
+    table = Table(wire.client, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep, random=lambda: 0.5)
+    for product_id in PRODUCTS:
+        table.client.put_item(TableName=table.name, Item=product(product_id))
+    wire.clear()
+    return table
+
+
+def product(product_id: str, **changed: Any) -> dict[str, Any]:
+    return PRODUCT.write(replace(SAMPLES[PRODUCT], product_id=product_id, **changed))
+
+
+def there(table: Table, product_id: str) -> Image:
+    (found,) = table.images([PRODUCT.key(product_id=product_id)], consistent=True)
+    return found
+
+
+def id_of(image: Image) -> str:
+    return str(image["product_id"]["S"])
+
+
+def dearer(table: Table) -> Callable[[Image], bool]:
+    """Raises the price of 1250 to 2000, once."""
+
+    def act(image: Image) -> bool:
+        if image["price"] == {"N": "2000"}:
+            return False
+        rewrite(table, image, {**image, "price": {"N": "2000"}})
+        return True
+
+    return act
+
+
+def prices(table: Table) -> set[str]:
+    return {there(table, product_id)["price"]["N"] for product_id in PRODUCTS}
+
+
+# each item ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("segments", [1, 4])
+def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: Wire, segments: int) -> None:
+    seen: Counter[str] = Counter()
+    ends: list[tuple[Stretch, ...]] = []
+
+    def act(image: Image) -> bool:
+        seen[id_of(image)] += 1
+        return id_of(image) < "p10"
+
+    def note(found: Found, positions: tuple[Stretch, ...]) -> None:
+        ends.append(positions)
+
+    found = sweep(shelf, act, segments=(Stretch(),) * segments, after_page=(note,))
+    assert seen == Counter(PRODUCTS)
+    assert found == Found(read=23, changed=10, right=13)
+    assert found.looked_at == 23
+    assert ends[-1] == (Stretch(done=True),) * segments
+    assert len(ends) == wire.operations.count("Scan") >= 5
+
+
+def test_what_the_tool_is_not_about_is_read_and_not_shown_to_it(shelf: Table) -> None:
+    shelf.client.put_item(TableName=shelf.name, Item=BY_TYPE["Stock"].write(SAMPLES[BY_TYPE["Stock"]]))
+    seen: list[str] = []
+    found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=of_type("Stock"))
+    assert seen == ["Stock"]
+    assert found == Found(read=24), "nothing was right or changed: it was looked at only"
+
+
+@pytest.mark.parametrize("error", [Unreadable("no name"), Permanent("no name")])
+def test_what_nobody_can_read_is_listed_and_stops_nothing(shelf: Table, error: Exception) -> None:
+    def act(image: Image) -> bool:
+        if id_of(image) == "p07":
+            raise error
+        return True
+
+    found = sweep(shelf, act)
+    assert found == Found(read=23, changed=22, passed_over=1, unreadable={"PRODUCT#p07 / PRODUCT": "no name"})
+    assert found.told() == "23 looked at (of 23 read), 22 changed, 0 right already, 1 passed over"
+
+
+@pytest.mark.parametrize("lost_race", [Lost(), Changed(PRODUCT, {})])
+def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table, lost_race: Exception) -> None:
+    asked: list[str] = []
+
+    def act(image: Image) -> bool:
+        if id_of(image) == "p03":
+            asked.append(image["price"]["N"])
+            if len(asked) < 3:
+                shelf.client.put_item(TableName=shelf.name, Item=product("p03", price=100 * len(asked)))
+                raise lost_race
+        return False
+
+    found = sweep(shelf, act)
+    assert asked == ["1250", "100", "200"]
+    assert (found.lost, found.right) == (2, 23)
+
+
+def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table) -> None:
+    def act(image: Image) -> bool:
+        if id_of(image) == "p03":
+            shelf.delete([PRODUCT.key(product_id="p03")])
+            raise Lost
+        return False
+
+    assert sweep(shelf, act) == Found(read=23, right=22, lost=1)
+
+
+def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: Clock) -> None:
+    def act(image: Image) -> bool:
+        raise Lost
+
+    with pytest.raises(Busy):
+        sweep(shelf, act)
+    assert 1 < sum(clock.slept) <= shelf.budget_seconds
+
+
+def test_what_fails_in_one_segment_stops_the_others_and_is_told(shelf: Table) -> None:
+    def act(image: Image) -> bool:
+        if id_of(image) == "p05":
+            raise ZeroDivisionError
+        return True
+
+    with pytest.raises(ZeroDivisionError):
+        sweep(shelf, act, segments=(Stretch(),) * 4)
+
+
+def test_nothing_but_this_loop_scans() -> None:
+    sources = [path.name for path in Path(ops.__path__[0]).rglob("*.py") if re.search(r"\.scan\b", path.read_text())]
+    assert sources == ["sweep.py"]
+
+
+# rewriting ------------------------------------------------------------------------------------------------------------
+def test_only_what_differs_is_written_and_only_if_it_is_as_it_was_read(shelf: Table, wire: Wire) -> None:
+    before = there(shelf, "p00")
+    wire.clear()
+    after_ = {**{name: value for name, value in before.items() if name != "category"}, "weight": {"N": "3"}}
+    rewrite(shelf, before, after_)
+    (request,) = wire.requests
+    assert request.body["UpdateExpression"] == "SET #2 = :shall2 REMOVE #1"
+    assert request.body["ConditionExpression"] == (
+        "attribute_exists(PK) AND #0 = :was0 AND #1 = :was1 AND attribute_not_exists(#2)"
+    )
+    assert request.body["ExpressionAttributeNames"] == {"#0": "version", "#1": "category", "#2": "weight"}
+    assert there(shelf, "p00") == after_
+
+
+@pytest.mark.parametrize("meanwhile", ["version", "price", "gone"])
+def test_what_was_written_meanwhile_is_never_written_over(shelf: Table, meanwhile: str) -> None:
+    before = there(shelf, "p00")
+    now = {**before, meanwhile: {"N": "7"}}
+    if meanwhile == "gone":
+        shelf.delete([PRODUCT.key(product_id="p00")])
+    else:
+        shelf.client.put_item(TableName=shelf.name, Item=now)
+    with pytest.raises(Lost):
+        rewrite(shelf, before, {**before, "price": {"N": "2000"}})
+    assert shelf.images([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
+
+
+def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: Wire) -> None:
+    before = there(shelf, "p00")
+    patient_wire.next("UpdateItem", lost)
+    rewrite(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
+    assert patient_wire.operations == ["UpdateItem", "UpdateItem"]
+    assert there(shelf, "p00")["price"] == {"N": "2000"}
+
+
+def test_a_throttled_write_is_tried_again_and_an_impossible_one_is_told(shelf: Table, wire: Wire) -> None:
+    before = there(shelf, "p00")
+    wire.next("UpdateItem", refused("ThrottlingException"))
+    rewrite(shelf, before, {**before, "price": {"N": "2000"}})
+    assert there(shelf, "p00")["price"] == {"N": "2000"}
+    with pytest.raises(Impossible):
+        rewrite(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
+
+
+# how fast -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rate", [5.0, 80.0])
+def test_it_consumes_just_so_many_units_a_second_read_and_written(
+    shelf: Table, wire: Wire, clock: Clock, rate: float
+) -> None:
+    begun, last, act = clock.now, 0.0, dearer(shelf)
+    most = 0.0
+
+    def elapsed() -> float:
+        return (clock.now - begun).total_seconds()
+
+    def watched(image: Image) -> bool:
+        nonlocal last, most
+        before = wire.units
+        did = act(image)
+        assert before <= rate * elapsed() + 1e-4, "all before this one is paid for when it is sent"
+        last, most = wire.units - before, max(most, wire.units - before)
+        return did
+
+    found = sweep(shelf, watched, units_per_second=rate)
+    assert found.changed == 23
+    assert most >= 1
+    spent = wire.units
+    final = wire.operations[-1]
+    unpaid = last if final == "UpdateItem" else 0.5
+    assert elapsed() == pytest.approx((spent - unpaid) / rate, rel=1e-3)
+    wire.clear()
+    before = clock.now
+    there(shelf, "p00")
+    assert clock.now == before, "nobody is held back once it has ended"
+
+
+def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: Wire) -> None:
+    wire.next("Scan", refused("ProvisionedThroughputExceededException"))
+    with pytest.raises(Busy):
+        sweep(shelf, lambda image: True)
+
+
+# what is remembered ---------------------------------------------------------------------------------------------------
+def kept(table: Table, task: str = "up", by: str = "ann@desk", segments: int = 1) -> Kept:
+    return Kept(table, "paint", "blue", task, by=by, segments=segments)
+
+
+def go_on(table: Table, act: Callable[[Image], bool], segments: int = 1) -> Found:
+    with kept(table, segments=segments) as one:
+        return sweep(
+            table, act, found=one.found, segments=one.segments, after_page=(one.after_page,), scan=of_type("Product")
+        )
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table, wire: Wire, segments: int) -> None:
+    writes: Counter[str] = Counter()
+    act = dearer(shelf)
+
+    def counted(image: Image) -> bool:
+        did = act(image)
+        writes[id_of(image)] += did
+        return did
+
+    kills = 0
+    while True:
+        left = 3 + kills % 4
+
+        def mortal(image: Image) -> bool:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return counted(image)
+
+        try:
+            found = go_on(shelf, mortal if kills < 40 else counted, segments)
+            break
+        except KeyboardInterrupt:
+            kills += 1
+    assert kills > 4
+    assert writes == Counter(PRODUCTS)
+    assert prices(shelf) == {"2000"}
+    assert found.changed + found.right == 23, "a page that was gone through twice counts once"
+    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    assert (row.status, row.segments, row.changed + row.right) == ("DONE", (), 23)
+
+
+def test_one_runs_it_at_a_time_and_who_was_killed_holds_it_for_a_minute(shelf: Table, clock: Clock) -> None:
+    first = kept(shelf)
+    with pytest.raises(InHand, match=r"ann@desk runs it until .* \(up\)"):
+        kept(shelf, by="bob@desk")
+    clock.now += timedelta(seconds=HELD_SECONDS)
+    second = kept(shelf, by="bob@desk")
+    with pytest.raises(InHand, match="taken it over"):
+        first.after_page(Found(), (Stretch(),))
+    second.after_page(Found(read=5), (Stretch(pk="PRODUCT#p04", sk="PRODUCT"),))
+    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    assert (row.by, row.read, row.segments[0].pk) == ("bob@desk", 5, "PRODUCT#p04")
+
+
+def test_two_who_begin_at_the_same_moment_are_one(shelf: Table, wire: Wire) -> None:
+    wire.next("PutItem", after(lambda: kept(shelf, by="bob@desk")))
+    with pytest.raises(InHand, match="taken it over"):
+        kept(shelf)
+
+
+def test_who_is_taken_over_stops_at_the_next_page_and_has_done_no_harm(shelf: Table, clock: Clock) -> None:
+    act, others = dearer(shelf), 0
+
+    def slow(image: Image) -> bool:
+        nonlocal others
+        if id_of(image) == "p02":
+            clock.now += timedelta(seconds=HELD_SECONDS + 1)
+            others = go_on(shelf, act).changed
+        return act(image)
+
+    with pytest.raises(InHand):
+        go_on(shelf, slow)
+    assert prices(shelf) == {"2000"}
+    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    assert row.status == "DONE"
+    assert row.changed == others
+
+
+def test_what_was_done_may_be_done_anew_and_another_task_begins_at_the_beginning(shelf: Table) -> None:
+    assert go_on(shelf, dearer(shelf)).changed == 23
+    assert go_on(shelf, dearer(shelf)) == Found(read=24, right=23), "its own row is read, too"
+    kept(shelf).__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    assert kept(shelf, "down").segments == (Stretch(),)
+
+
+# how far --------------------------------------------------------------------------------------------------------------
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_one_line_that_grows(shelf: Table) -> None:
+    out = Terminal()
+    sweep(shelf, lambda image: True, after_page=(Progress(shelf, "blue up", out).after_page,))
+    lines = out.getvalue().split("\r")
+    assert lines[1].startswith("blue up [#####...................]  22%  5 looked at (of 5 read), 5 changed")
+    assert lines[-1].startswith("blue up [########################] 100%  23 looked at (of 23 read), 23 changed")
+    assert lines[-1].endswith("\n")
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: Clock) -> None:
+    out = io.StringIO()
+
+    def act(image: Image) -> bool:
+        clock.now += timedelta(seconds=1)
+        return True
+
+    sweep(shelf, act, after_page=(Progress(shelf, "blue up", out).after_page,))
+    told = [int(re.search(r"(\d+) looked at", line)[1]) for line in out.getvalue().splitlines()]  # type: ignore[index]
+    assert told == [10, 20, 23]
