@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant("address before", "a mail goes to the first address that its customer had",
            instead(mailing, "letter", s.send_to_the_address_before)),
     Mutant("wrong address", "a mail goes to another's address",
-           instead(mailing, "_send", s.send_to_another), 2, "mails_are_sent_once"),
+           instead(mailing, "send", s.send_to_another), 2, "mails_are_sent_once"),
     # the archive
     Mutant("archives without its log", "an order is archived before its log is complete",
            instead(closing, "_unlogged", lambda *_: [])),
