@@ -21,7 +21,7 @@ from functions.model.changes import Change
 from functions.model.states import moved_shipment
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import disputes, ending, notifications, payments, refunds, settling, shipments, stock
+from functions.shop import disputes, ending, notices, notifications, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
 from ops.recover import redrive
 from tests.simulation import template
@@ -219,6 +219,13 @@ def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> An
 
 
 _LETTER, _FIRST = notifications.letter, dict[tuple[str, str], str]()
+
+
+def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> notices.Page:
+    return _PAGE(campaign, product, followers, None)
+
+
+_PAGE = notices.Page
 
 
 # Customers ------------------------------------------------------------------------------------------------------------
