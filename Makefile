@@ -1,11 +1,12 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage check synth predeploy deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers check synth predeploy deploy demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
 SEEDS ?= 1-500
+FOLLOWERS ?= 10000
 
 python := .venv/bin/python
 node := .venv/bin/node
@@ -54,6 +55,9 @@ mutants: installed ## plant faults in the product, one at a time: the simulation
 
 outage: installed ## let 10,000 items expire while the archive fails for 48 hours: none may be lost
 	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)
+
+followers: installed ## tell 10,000 followers of a product that it is back, once each; FOLLOWERS=100000
+	FOLLOWERS=$(FOLLOWERS) $(python) -m pytest -m followers -s tests/simulation/test_followers.py $(ARGS)
 
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .

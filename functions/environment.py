@@ -59,6 +59,22 @@ class Notifications:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Notices:
+    """`sender`: as of notifications. `product_url`: the page of a product, "https://shop.example/products/{product_id}".
+    `mails_per_second`: how many one of them sends at most. `page_size`: how many followers are told at a time.
+    `queue_url`: where the next of them wait: the queue that it works, so the stack says it once that is there."""
+
+    table_name: str
+    failures_bucket: str
+    sender: str
+    shop_name: str
+    product_url: str
+    mails_per_second: int
+    page_size: int
+    queue_url: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Refunds:
     """`provider_url`: where the payment provider answers. `provider_secret`: the key to it."""
 

@@ -81,6 +81,12 @@ def _refunded(line: Line) -> str:
     return f"refund {line['refund_id'][-14:]}: {line['status']}{why}" if line["status"] else ""
 
 
+def _noticed(line: Line) -> str:
+    """Nothing where nobody was told: most products have no followers."""
+    followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
+    return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
+
+
 def _archived(line: Line) -> str:
     return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
 
@@ -118,6 +124,7 @@ TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "fulfilled": _effect("fulfilment", _fulfilled),
     "mailed": _effect("notifications", lambda line: f"mail {line['mail']}"),
     "not wanted": _effect("notifications", lambda _: "no mail wanted"),
+    "noticed": _effect("notices", _noticed),
     "refunded": _effect("refunds", _refunded),
     "archived": _effect("archive", _archived),
     "looked": _looked,

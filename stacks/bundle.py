@@ -20,7 +20,7 @@ REQUIREMENTS = SOURCE / "requirements.txt"
 BUNDLES = PROJECT / "build" / "bundles"
 PYTHON, PLATFORM = "3.13", "aarch64-manylinux_2_28"
 
-SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2")
+SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
 """What botocore keeps the data of: the services that functions make clients of."""
 DEAD_WEIGHT = (
     "*.dist-info",

@@ -28,13 +28,21 @@ def of_copies() -> list[str]:
 
 
 def of_relay() -> list[str]:
-    """What has an event: nothing derived, no removal but those at an item's ttl that somebody waits for."""
+    """What has an event: nothing derived, no removal but those at an item's ttl that somebody waits for, and of what is
+    written all the time only what was as the change of it must have been."""
     told = {(event.of, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}
+    narrow: list[dict[str, Any]] = []
     for kind in KINDS:
-        if (kind.row, kind.name) in told:
+        if (kind.row, kind.name) not in told:
+            continue
+        if kind.once_was:
+            pattern = _pattern([kind.on], [kind.row.type])
+            pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.once_was.items()}
+            narrow.append(pattern)
+        else:
             types.setdefault((kind.on, kind.expired), []).append(kind.row.type)
-    return _checked([_pattern([on], names, expired=expired) for (on, expired), names in types.items()])
+    return _checked([*(_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow])
 
 
 def _pattern(on: Sequence[str], types: Sequence[str], *, expired: bool = False) -> dict[str, Any]:

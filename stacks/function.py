@@ -75,6 +75,11 @@ class Function(Construct):
         )
         acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
 
+    def is_told(self, **more: str) -> None:
+        """What of its environment is known only once it is there itself."""
+        for name, value in more.items():
+            self.function.add_environment(name.upper(), value)
+
     def may(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
         resources = [on] if isinstance(on, str) else on

@@ -116,11 +116,22 @@ class OrdersStack(Stack):
         fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
 
         sender, domain = self.stage.sender, self.stage.sender.partition("@")[2]
-        mailing = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
+        telling = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
         runs = lives.SENDER_SECONDS
-        notifications = self.function("notifications.handler", mailing, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
+        notifications = self.function("notifications.handler", telling, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
         notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
         notifications.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
+
+        each = self.stage.notices_per_second // 2  # so many work at a time
+        link, size = self.stage.product_url, min(100, each * lives.NOTICES_SECONDS // 2)
+        mailing = {"sender": sender, "shop_name": self.stage.shop_name, "product_url": link}
+        noticing = env.Notices(**self.on_table, **mailing, mails_per_second=each, page_size=size)
+        runs = lives.NOTICES_SECONDS
+        notices = self.function("notices.handler", noticing, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
+        notices.may("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        notices.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        notices.may("dynamodb:Query", on=self.table.index_arns["GSI1"])
+        notices.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
 
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
         refunding = env.Refunds(**self.on_table, **paying)
@@ -136,6 +147,7 @@ class OrdersStack(Stack):
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
 
         workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
+        workers["notices"] = notices
         for reaction in REACTIONS:
             worker = workers[reaction.function] if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"
@@ -145,6 +157,9 @@ class OrdersStack(Stack):
             if worker:
                 received = "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"
                 worker.may(*received, on=reacting.queue.queue_arn)
+                if reaction.goes_on:
+                    worker.may("sqs:SendMessage", on=reacting.queue.queue_arn)
+                    worker.is_told(queue_url=reacting.queue.queue_url)
                 self.let_park(worker)
             else:
                 self.tell(**{f"{reaction.name.capitalize()}QueueUrl": reacting.queue.queue_url})

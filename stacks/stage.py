@@ -57,6 +57,8 @@ class Stage:
     `shipping`: what it costs to send an order, one amount in minor units for each currency (EUR:490); free in others.
     `tax_rate`: the tax contained in every price, in hundredths of a percent (2000: 20 %).
     `provider_url`: the payment provider, which speaks as Stripe does.
+    `product_url`: the page of a product, which mails to its followers lead to.
+    `notices_per_second`: how many followers are mailed at most; what SES allows must be enough for other mails, too.
     `cors_origins`: the web pages that may call the API. `retention_days`: how long a closed order stays in the table.
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
@@ -70,6 +72,8 @@ class Stage:
     shipping: tuple[str, ...] = ()
     tax_rate: int = _number(0, 0, 5_000)
     provider_url: str = "https://api.stripe.com"
+    product_url: str = "https://shop.example/products/{product_id}"
+    notices_per_second: int = _number(10, 2, 1_000)
     payment_window_minutes: int = _number(30, 1, 7 * 24 * 60)
     assumed_delivered_days: int = _number(30, 1, 365)
     return_window_days: int = _number(30, 0, 365)
@@ -114,6 +118,10 @@ class Stage:
             r"https://[\w.-]+(:\d+)?" if self.protect else r"https?://[\w.-]+(:\d+)?", self.provider_url
         ):
             raise BadSetting(f"provider_url is {self.provider_url!r}: it must be like https://api.stripe.com")
+        if not re.fullmatch(r"https?://[\w.-]+(:\d+)?/[^\s{}]*{product_id}[^\s{}]*", self.product_url):
+            raise BadSetting(
+                f"product_url is {self.product_url!r}: it must be like https://shop.example/products/{{product_id}}"
+            )
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
                 raise BadSetting(

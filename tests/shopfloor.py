@@ -23,6 +23,7 @@ from functions import archive, copies, environment, fulfilment, lapse, refunds, 
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
+from functions.notices import handler as notices
 from functions.notifications import handler as notifications
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
@@ -41,6 +42,7 @@ WORKERS: dict[str, ModuleType] = {
     "notifications": notifications,
     "refunds": refunds,
     "archive": archive,
+    "notices": notices,
 }
 READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
 VARIABLES = {
@@ -49,6 +51,9 @@ VARIABLES = {
     "BUS_NAME": "shop",
     "SENDER": "shop@example.com",
     "SHOP_NAME": "Elm Row",
+    "PRODUCT_URL": "https://elm.example/{product_id}",
+    "MAILS_PER_SECOND": "1000",
+    "PAGE_SIZE": "3",
     "PROVIDER_URL": "http://127.0.0.1:9",
     "PROVIDER_SECRET": "provider",
     "PAYMENT_WINDOW_MINUTES": "30",
@@ -204,6 +209,7 @@ def running(engine: Engine, queues: dict[str, str], table_name: str, patch: pyte
     """A shop on this table, with nothing in its buckets and queues."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
+    patch.setenv("QUEUE_URL", queues["notices"])
     _empty()
     environment.current.cache_clear()
     floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), queues)

@@ -16,6 +16,7 @@ from functions.model.reactions import REACTIONS
 
 EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "amount": 3750,
+    "available": 12,
     "at": "2026-11-21T09:30:00.123Z",
     "carrier": "dhl",
     "change_id": "0b7c2d5e9f1a4c3b8e6d7f0a1b2c3d4e",
@@ -26,7 +27,10 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "issued_at": "2026-11-21T09:30:00.123Z",
     "method": "CARD",
     "order_id": "ebz4oersmwzvd6p6iumrcaxfbq",
+    "part": 0,
     "payment_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa",
+    "price": 995,
+    "product_id": "mug",
     "placed_at": "2026-11-21T09:30:00.123Z",
     "quantities": {"mug": 2, "pot": 1},
     "backordered": {"mug": 1},

@@ -11,11 +11,13 @@ router = Router()
 
 
 class NotificationAnswer(Answer):
-    """A mail about something that happened to an order, kept for half a year. SENDING: in hand, not confirmed yet."""
+    """A mail about something that happened to an order, or to a product that they follow, kept for half a year.
+    SENDING: in hand, not confirmed yet."""
 
     at: str
     event: str
-    order_id: str
+    order_id: str | None
+    product_id: str | None
     status: str
 
 

@@ -5,7 +5,7 @@ whenever and however often it comes.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from functions.dynamodb.keys import Instant, Row, instant_of
 from functions.dynamodb.streams import Permanent, Record
 from functions.model import states
 from functions.model import table as t
+from functions.model.entities import Product, Stock
 
 On = Literal["INSERT", "MODIFY", "REMOVE"]
 UNFOLLOWED = ("marker", "counter")
@@ -32,7 +33,9 @@ class Kind:
     """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
 
     `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before.
-    `move`: the transition it tells of.
+    `move`: the transition it tells of. `between`: what is so between the item before and after; where nobody knows
+    what was before, nobody can say. `once_was`: what a filter asks of the item before, by attribute, in its own
+    language: for what is written so often that nobody shall be called for all of it.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Kind:
     expired: bool = False
     was: Row[Any] | None = None
     move: states.Transition | None = None
+    between: Callable[[Any, Any], bool] | None = None
+    once_was: Mapping[str, tuple[Any, ...]] | None = None
 
     def tells(self, row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> bool:
         """Whether this is what happened."""
@@ -51,6 +56,8 @@ class Kind:
             return False
         if self.move is not None:
             return _made(self.move, before, after)
+        if self.between is not None:
+            return before is not None and self.between(before, after)
         return self.to is None or bool(after.status == self.to)
 
 
@@ -69,6 +76,17 @@ def _made(move: states.Transition, before: Any, after: Any) -> bool:
 def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Kind]:
     return [Kind(move.change, row, "MODIFY", move=move) for move in transitions]
 
+
+def _replenished(before: Stock, after: Stock) -> bool:
+    return before.available <= 0 < after.available
+
+
+def _cheaper(before: Product, after: Product) -> bool:
+    return before.currency == after.currency and after.price < before.price
+
+
+NONE_LEFT: tuple[Any, ...] = ("0", {"prefix": "-"})
+"""A number of nothing, or less. Filters see numbers as text."""
 
 KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
@@ -90,6 +108,8 @@ KINDS = (
     Kind("ShipmentRequested", t.SHIPMENT, "INSERT", to="REQUESTED"),
     *_moves(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
     Kind("ActivityExpired", t.ACTIVITY, "REMOVE", expired=True),
+    Kind("StockReplenished", t.STOCK, "MODIFY", between=_replenished, once_was={"available": NONE_LEFT}),
+    Kind("PriceDropped", t.PRODUCT, "MODIFY", between=_cheaper),
 )
 
 
@@ -142,7 +162,7 @@ def _read(record: Record) -> Change | None:
     on: On = record["eventName"]
     expired = _expired(record)
     name = _name(row, on, before, after, expired)
-    at = instant_of(item.ttl) if expired else _moment(item)
+    at = instant_of(item.ttl) if expired else _moment(item, record)
     return Change(_id(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
 
 
@@ -170,11 +190,18 @@ def _name(row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> str:
     return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
 
 
-def _moment(item: Any) -> Instant:
-    """When it happened, as the item itself tells: a delivery's time would differ from one delivery to the next."""
-    for name in ("updated_at", "placed_at", "issued_at", "at", "created_at"):
+def _moment(item: Any, record: Record) -> Instant:
+    """When it happened, as the item itself tells: a delivery's time would differ from one delivery to the next. Of one
+    that tells only when it was made, when the stream says that it was changed, to the second."""
+    names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
+    written_at = record["dynamodb"].get("ApproximateCreationDateTime")
+    if record["eventName"] == "MODIFY" and written_at is not None:
+        names.remove("created_at")
+    for name in names:
         if (at := getattr(item, name, None)) is not None:
             return Instant(at)
+    if "created_at" not in names:
+        return instant_of(int(written_at))
     raise NotReadable(f"{type(item).__name__} tells no time")
 
 

@@ -24,6 +24,7 @@ AccountKind = Literal["GIFT_CARD", "STORE_CREDIT"]
 EntryReason = Literal["ISSUED", "PAID", "TRANSFERRED", "REFUNDED"]
 ErasureStatus = Literal["ERASING", "ERASED"]
 NotificationStatus = Literal["SENDING", "SENT"]
+CampaignStatus = Literal["TELLING", "TOLD", "DROPPED"]
 SettingsName = Literal["notifications"]
 SweepStatus = Literal["RUNNING", "DONE"]
 
@@ -617,11 +618,13 @@ class Effect:
 class Notification:
     """A mail to a customer, and its own claim: SENDING from before the provider is called until it has answered.
 
-    `claim` is the sender's token, `claimed_until` (epoch seconds) when another may try again.
+    `claim` is the sender's token, `claimed_until` (epoch seconds) when another may try again. It is about an order, or
+    about a product that they follow.
     """
 
     customer_id: str
-    order_id: str
+    order_id: str | None = None
+    product_id: str | None = None
     effect_id: str
     at: Instant
     event: str
@@ -630,6 +633,27 @@ class Notification:
     claimed_until: int
     ttl: int
     message_id: str | None = None
+
+
+@entity
+class Campaign:
+    """What the followers of a product are told, or were last: an `event` of it, by its id, and when that was.
+
+    `until` (epoch seconds): before that no other event of this kind becomes a campaign. `after`: how far along the
+    followers it has come. DROPPED: it was not so any more, and nobody else was told; whatever becomes a campaign next
+    begins there, at `since`, unless that is long ago.
+    """
+
+    product_id: str
+    event: str
+    event_id: str
+    at: Instant
+    status: CampaignStatus
+    began_at: Instant
+    until: int
+    since: str | None = None
+    after: str | None = None
+    version: int = 1
 
 
 # Copies

@@ -96,6 +96,20 @@ class ShipmentData:
 
 
 @entity
+class StockData:
+    product_id: str
+    part: int
+    available: int
+
+
+@entity
+class PriceData:
+    product_id: str
+    price: int
+    currency: str
+
+
+@entity
 class ActivityData:
     customer_id: str
     at: Instant
@@ -166,6 +180,8 @@ EVENTS = (
     Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
     Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
     Event("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", image=True),
+    Event("StockReplenished",     t.STOCK,           StockData,    "a part of its stock had none, and has some again"),
+    Event("PriceDropped",         t.PRODUCT,         PriceData,    "it costs less than before"),
 )
 # fmt: on
 BY_NAME: Mapping[str, Event] = {event.name: event for event in EVENTS}

@@ -18,6 +18,11 @@ SENDER_SECONDS = 15
 """How long the sender of mails may run at a time."""
 CLAIM_SECONDS = 20
 """How long a mail is its sender's: longer than that may run, so that nobody takes over from one still at it."""
+NOTICES_SECONDS = 60
+"""The same of who tells followers of a product, one after the other."""
+NOTICE_CLAIM_SECONDS = 70
+CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
+"""How long after the followers of a product began to be told of something, nothing of that kind is told again."""
 
 
 def check(
@@ -31,6 +36,8 @@ def check(
     notification_days: int = NOTIFICATION_DAYS,
     sender_seconds: int = SENDER_SECONDS,
     claim_seconds: int = CLAIM_SECONDS,
+    notices_seconds: int = NOTICES_SECONDS,
+    notice_claim_seconds: int = NOTICE_CLAIM_SECONDS,
 ) -> None:
     """Raises ValueError, with a sentence for each life that is wrong. The stack calls it at every synth.
 
@@ -48,7 +55,8 @@ def check(
     for what, days in (("effects", effect_days), ("commands", command_days), ("notifications", notification_days)):
         if days <= latest_days:
             wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
-    if claim_seconds <= sender_seconds:
-        wrong.append(f"a mail is claimed for {claim_seconds} s, but its sender may run for {sender_seconds} s")
+    for claimed, runs in ((claim_seconds, sender_seconds), (notice_claim_seconds, notices_seconds)):
+        if claimed <= runs:
+            wrong.append(f"a mail is claimed for {claimed} s, but its sender may run for {runs} s")
     if wrong:
         raise ValueError("lives: " + "; ".join(wrong))

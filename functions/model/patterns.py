@@ -69,6 +69,7 @@ C6   = Get[MaybeErased](     id="C6",   question="customer by id, or what stays 
 R1   = Get[e.Effect](        id="R1",   question="whether a reaction had its effect",                          rows=(t.EFFECT,))
 R2   = Get[e.InvoiceSeries]( id="R2",   question="the last number of a series of invoices",                    rows=(t.INVOICE_SERIES,))
 R3   = Query[e.ErasedCustomer](id="R3", question="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.SHARDS, newest_first=False)
+R4   = Get[e.Campaign](      id="R4",   question="what the followers of a product were told last",              rows=(t.CAMPAIGN,))
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

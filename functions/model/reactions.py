@@ -12,7 +12,8 @@ from functions.model.events import BY_NAME
 class Reaction:
     """`function`: the Lambda module that works the queue; None: the shop's own system does.
 
-    `once_by`: what makes the effect happen once. `concurrency`: most Lambdas working the queue at a time.
+    `once_by`: what makes the effect happen once. `concurrency`: most Lambdas working the queue at a time. `goes_on`:
+    of what is too much for one message it does a part, and sends itself another for the rest.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Reaction:
     batch_size: int = 10
     window_seconds: int = 0
     concurrency: int | None = None
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         if unknown := [name for name in self.on if name not in BY_NAME]:
@@ -58,6 +60,16 @@ REACTIONS = (
         effect="a mail to the customer, if their settings want it",
         once_by="the Notification, claimed before the mail is sent",
         function="notifications",
+    ),
+    Reaction(
+        "notices",
+        on=("StockReplenished", "PriceDropped"),
+        effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
+        once_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
+        function="notices",
+        batch_size=1,  # a message is a page of followers, and a page takes its time
+        concurrency=2,  # the fewest there can be: who tells followers shares what the mail provider allows
+        goes_on=True,
     ),
     Reaction(
         "refunds",

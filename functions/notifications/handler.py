@@ -2,19 +2,14 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from functions import wiring
-from functions.dynamodb.streams import Permanent
 from functions.environment import Notifications, current
+from functions.mails import send
 from functions.model.events import Received
-from functions.notifications.mails import Mail, written
+from functions.notifications.mails import written
 from functions.queues import Messages
 from functions.shop.notifications import claim, letter, mark_sent
 from functions.shop.shop import Shop
-
-NEVER_TAKEN = {"BadRequestException", "MessageRejected"}
-"""Refusals of a mail that would come again for ever (SES API v2 reference, SendEmail)."""
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
@@ -39,7 +34,7 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
         return
     amount = getattr(told.data, "amount", None)
     mail = written(told.name, about.customer, about.order, environment.shop_name, amount)
-    message_id = _send(environment.sender, about.customer.email, mail, told.id)
+    message_id = send(environment.sender, about.customer.email, mail, told.id)
     mark_sent(shop, mine, message_id)
     wiring.log.info(
         "mailed",
@@ -51,25 +46,3 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
             **wiring.delivered(shop, told),
         },
     )
-
-
-def _send(sender: str, to: str, mail: Mail, effect_id: str) -> str:
-    """Hand a mail to the provider; its id there. Raises Permanent where the provider will never take it."""
-    content = {
-        "Simple": {
-            "Subject": {"Data": mail.subject},
-            "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
-        }
-    }
-    try:
-        answer = wiring.client("sesv2").send_email(
-            FromEmailAddress=sender,
-            Destination={"ToAddresses": [to]},
-            Content=content,
-            EmailTags=[{"Name": "effect", "Value": effect_id}],
-        )
-    except ClientError as error:
-        if (code := error.response["Error"]["Code"]) in NEVER_TAKEN:
-            raise Permanent(code) from error
-        raise
-    return str(answer["MessageId"])

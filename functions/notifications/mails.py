@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
-
+from functions.mails import Mail, templates
 from functions.model.amounts import in_percent, tax_in, worth
 from functions.model.entities import Customer, Order
 from functions.model.money import shown
@@ -68,13 +67,6 @@ WORDS: Mapping[str, Words] = {
 }
 
 
-@dataclass(frozen=True)
-class Mail:
-    subject: str
-    text: str
-    html: str
-
-
 def written(event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None) -> Mail:
     """The mail that tells this customer of this event of their order. Everything in the HTML is escaped.
 
@@ -104,24 +96,9 @@ def written(event: str, customer: Customer, order: Order, shop_name: str, amount
         "total": money(order.total),
         "tax": {"percent": in_percent(tax.rate), "amount": money(tax.tax)} if tax.rate else None,
     }
+    found = templates(Path(__file__).parent / "templates")
     return Mail(
         subject=words.subject.format(number=number),
-        text=_template("mail.txt").render(context),
-        html=_template("mail.html").render(context),
+        text=found.get_template("mail.txt").render(context),
+        html=found.get_template("mail.html").render(context),
     )
-
-
-@cache
-def _environment() -> Environment:
-    folder = Path(__file__).parent / "templates"
-    return Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _template(name: str) -> Template:
-    return _environment().get_template(name)

@@ -49,17 +49,33 @@ def letter(shop: Shop, customer_id: str, order_id: str, channel: str = "email") 
 
 
 def claim(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
-    """Take a mail in hand. None where it was sent; raises Claimed while another has it."""
+    """Take a mail about an order in hand. None where it was sent; raises Claimed while another has it."""
+    return in_hand(shop, order.customer_id, event, effect_id, at, CLAIM_SECONDS, order_id=order.order_id)
+
+
+def in_hand(
+    shop: Shop,
+    customer_id: str,
+    event: str,
+    effect_id: str,
+    at: Instant,
+    seconds: int,
+    *,
+    order_id: str | None = None,
+    product_id: str | None = None,
+) -> Notification | None:
+    """Take a mail in hand, for so many seconds. None where it was sent; raises Claimed while another has it."""
     now = shop.now()
     mine = Notification(
-        customer_id=order.customer_id,
-        order_id=order.order_id,
+        customer_id=customer_id,
+        order_id=order_id,
+        product_id=product_id,
         effect_id=effect_id,
         at=at,
         event=event,
         status="SENDING",
         claim=shop.new_id(),
-        claimed_until=int((now + timedelta(seconds=CLAIM_SECONDS)).timestamp()),
+        claimed_until=int((now + timedelta(seconds=seconds)).timestamp()),
         ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp()),
     )
     try:

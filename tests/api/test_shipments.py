@@ -219,7 +219,8 @@ def test_what_a_customer_was_told_is_shown_for_them_and_for_the_order(api: Api) 
     told(api, order_id, "e1", timedelta(days=180))
     (shown,) = api.ask("GET", "/customers/me/notifications", ANN).said["items"]
     assert (shown["order_id"], shown["event"], shown["status"]) == (order_id, "OrderPaid", "SENT")
-    assert set(shown) == {"at", "event", "order_id", "status"}
+    assert set(shown) == {"at", "event", "order_id", "product_id", "status"}
+    assert shown["product_id"] is None
     assert api.ask("GET", f"/orders/{order_id}/notifications", ANN).said["items"] == [shown]
 
 

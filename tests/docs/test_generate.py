@@ -23,7 +23,7 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
-from functions.shop import disputes, ending, erasure, orders, payments, refunds, returns, shipments
+from functions.shop import disputes, ending, erasure, orders, payments, products, refunds, returns, shipments
 from functions.shop.settling import RefusedForGood
 from local.clock import expire_until
 from tests.docs.json_schema import misfits
@@ -126,6 +126,9 @@ def everything_happens(floor: Shopfloor) -> None:
     tell(floor, in_parts, "pi_2", "succeeded", 750)
     tell(floor, in_parts, "pi_3", "failed", 3000)
     tell(floor, in_parts, "pi_1", "succeeded", 3000)
+    products.update_product(shop, STAFF, "mug", price=990)
+    products.create_product(shop, STAFF, "tea", "Tea", 450, "EUR", 1)
+    products.receive_stock(shop, STAFF, "tea", "tea", 5)
     floor.pay(refused, "evt_4", "pi_4")
     floor.pay(stopped, "evt_5", "pi_5")
     tell(floor, "none", "pi_6", "succeeded", 5)

@@ -7,10 +7,12 @@ from typing import Any, get_args
 import pytest
 
 from functions.dynamodb.keys import Instant
-from functions.model.entities import Address, Customer, Discounted, Line, Order
+from functions.mails import Mail
+from functions.model.entities import Address, Customer, Discounted, Line, Order, Product
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
-from functions.notifications.mails import WORDS, Mail, written
+from functions.notices import mails as notices
+from functions.notifications.mails import WORDS, written
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}
@@ -216,3 +218,46 @@ def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
     waits = "9.00 EUR must wait: your bank asks for it itself."
     assert (waits in owing.text, waits in " ".join(Reader(owing.html).words)) == (True, True)
     assert "must wait" not in plain.text + plain.html
+
+
+# notices --------------------------------------------------------------------------------------------------------------
+def notice(event: str, *, name: str = "Ann Ash", product: str = "Blue mug", id: str = "mug") -> Mail:
+    customer = Customer(
+        customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
+    )
+    sold = Product(product_id=id, name=product, price=990, currency="EUR", created_at=AT, updated_at=AT)
+    return notices.written(event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail")
+
+
+def test_a_notice_names_the_product_its_price_and_where_it_is() -> None:
+    letter = """\
+Dear Ann Ash,
+
+What you follow costs less than before.
+
+Blue mug  9.90 EUR
+https://elm.example/p/mug?from=mail
+
+You get this mail because you follow it."""
+    assert notice("PriceDropped").text.startswith(letter)
+    assert notice("StockReplenished").subject == "Blue mug is back in stock"
+
+
+@pytest.mark.parametrize("event", notices.WORDS)
+def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup(event: str) -> None:
+    one, plain = notice(event, name="<b>Ann</b>", product="<i>{{ 7 * 7 }}</i>"), Reader(notice(event).html)
+    shown = Reader(one.html)
+    assert (shown.open, shown.elements) == ([], plain.elements)
+    assert shown.words == one.text.split()
+    assert "<i>{{ 7 * 7 }}</i>" in one.subject
+    assert "{" not in notice(event).subject + notice(event).text
+
+
+def test_whatever_a_product_is_called_by_its_link_is_one() -> None:
+    one = notice("PriceDropped", id='a b/"?&<')
+    assert "https://elm.example/p/a%20b%2F%22%3F%26%3C?from=mail" in one.text
+
+
+def test_there_is_a_notice_for_every_event_that_reaction_waits_for() -> None:
+    (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notices"]
+    assert set(notices.WORDS) == set(reaction.on)

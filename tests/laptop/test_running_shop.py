@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 import urllib3
 
+from functions.dynamodb.keys import instant_of
+from functions.model.entities import Follow
+from functions.model.table import FOLLOW
 from local import burst, demo
 from local.demo import ADDRESS, NotArrived, Shoppers
 from local.running import PROJECT
@@ -28,6 +31,22 @@ def test_the_demo_tells_every_story(laptop: Laptop) -> None:
 
 def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: Laptop) -> None:
     burst.run(laptop.shop(), orders=200, clients=8)
+
+
+def test_followers_are_told_page_after_page(laptop: Laptop) -> None:
+    shop, people = laptop.shop(), Shoppers(laptop.shop())
+    product_id = people.stocked(1)
+    people.alice.call("PUT", f"/products/{product_id}/followers/me")
+    for number in range(120):  # more than a page takes, before her, of whom nobody knows an address
+        follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_of(0))
+        shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.write(follow))
+    people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
+
+    def told() -> list[str]:
+        found = people.alice.get("/customers/me/notifications?limit=100")["items"]
+        return [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
+
+    assert demo.until("her mail", told) == ["PriceDropped"]
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])

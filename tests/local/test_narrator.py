@@ -8,9 +8,10 @@ import pytest
 
 from functions import wiring
 from functions.api.handler import app
+from functions.shop import follows, products
 from local.journal import Entry
 from local.narrator import Terminal, entries_of
-from tests.shopfloor import Shopfloor
+from tests.shopfloor import ANN, STAFF, Shopfloor
 
 assert app.known, "its import gives the log its form"
 
@@ -49,6 +50,18 @@ def test_every_step_of_an_order_is_told_with_its_order(floor: Shopfloor, log: io
         assert step in mine
     effects = [entry for entry in entries if entry["kind"] == "effect" and entry.get("order_id")]
     assert all(entry["attempt"] == 1 and entry["lag_ms"] >= 0 and entry["units"]["write"] for entry in effects)
+
+
+def test_news_of_a_product_are_told_with_how_many_heard_of_them(floor: Shopfloor, log: io.StringIO) -> None:
+    floor.open_shop()
+    follows.follow(floor.shop, ANN, "mug")
+    floor.settle()
+    products.update_product(floor.shop, STAFF, "mug", price=990)
+    products.update_product(floor.shop, STAFF, "pot", price=990)
+    floor.settle()
+    effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
+    assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
+    assert not [text for text in effects if "pot" in text], "nobody follows it"
 
 
 def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: Shopfloor, log: io.StringIO) -> None:

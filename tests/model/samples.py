@@ -182,6 +182,16 @@ SAMPLES: dict[Row[Any], Any] = {
         ttl=TTL,
         message_id="m1",
     ),
+    t.CAMPAIGN: e.Campaign(
+        product_id="mug",
+        event="PriceDropped",
+        event_id="c1",
+        at=AT,
+        status="TELLING",
+        began_at=AT,
+        until=TTL,
+        after="FOLLOWED_BY#ann",
+    ),
     t.ORDER_SUMMARY: e.OrderSummary(
         customer_id="ann",
         order_id="o1",

@@ -20,6 +20,7 @@ def test_the_lives_as_they_are_hold() -> None:
         ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),
         ({"dlq_days": 15}, "SQS allows 14"),
         ({"sender_seconds": 60}, "a mail is claimed for 20 s, but its sender may run for 60 s"),
+        ({"notices_seconds": 90}, "a mail is claimed for 70 s, but its sender may run for 90 s"),
     ],
 )
 def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:

@@ -56,6 +56,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.COMMAND: {"main": "COMMAND#ann#k1 / receive_stock"},
     t.EFFECT: {"main": "EFFECT#c1 / issue_invoice"},
     t.NOTIFICATION: {"main": f"CUSTOMER#ann / NOTIFICATION#{AT}#c1", "gsi1": f"ORDER#o1 / NOTIFICATION#{AT}#c1"},
+    t.CAMPAIGN: {"main": "PRODUCT#mug / CAMPAIGN#PriceDropped"},
     t.ORDER_SUMMARY: {"main": f"CUSTOMER#ann / ORDER#{AT}#o1"},
     t.ORDER_LINE: {
         "main": "ORDER#o1 / LINE#mug",

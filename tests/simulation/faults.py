@@ -13,7 +13,7 @@ from tests.simulation.chance import Chance
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 BATCHES = {"BatchGetItem", "BatchWriteItem"}
-EFFECTS = {*WRITES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
+EFFECTS = {*WRITES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "SendMessage", "Refund"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ ELSEWHERE = (
 # fmt: on
 
 KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
-STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5}
+STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2}
 """How much more often than others what functions write is struck that write little."""
 LIKING = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """How much more, or less, often than elsewhere a kind of fault may strike in a seed."""

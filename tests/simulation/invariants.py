@@ -8,7 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, instant
 from functions.model import counters, derived
-from functions.model.entities import SOLD
+from functions.model.entities import SOLD, Campaign
 from functions.model.lives import ACTIVITY_DAYS
 from functions.model.states import (
     CLOSED,
@@ -25,10 +26,11 @@ from functions.model.states import (
     REFUND_TRANSITIONS,
     SHIPMENT_TRANSITIONS,
 )
-from functions.model.table import BEST_SELLER, BY_TYPE, COUNTED, REVIEW
+from functions.model.table import BEST_SELLER, BY_TYPE, CAMPAIGN, COUNTED, PRODUCT, REVIEW, STOCK
 from functions.shop.erasure import SETTLES
+from functions.shop.notices import notice_id
 from tests.simulation.book import Book, Happened
-from tests.simulation.faults import DAY, HOUR
+from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.money import (
     discounts_add_up,
     ledgers_add_up,
@@ -39,6 +41,7 @@ from tests.simulation.money import (
 from tests.simulation.traffic import BACKORDERED, COMPANIES, PRODUCTS, personal_words
 
 if TYPE_CHECKING:
+    from tests.simulation.services import SentMail
     from tests.simulation.world import World
 
 Invariant = Callable[["World", Book], Iterator[str]]
@@ -319,9 +322,8 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
     )
-    mails = defaultdict(list)
-    for mail in world.ses.mails:
-        mails[mail.effect].append(mail)
+    to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
+    mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}  # who was forgotten has none
     for one in book.happened:
         change = one.change
@@ -331,7 +333,7 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
         customer = change.item.customer_id
         if customer is None:
             continue
-        if any(mail.to not in _addresses_of(world, customer, mail.at) for mail in sent):
+        if any(mail.to not in _addresses_of(world, customer, mail) for mail in sent):
             yield f"a mail on {change.name} to {customer} went to {[mail.to for mail in sent]}"
         if len({mail.subject for mail in sent}) > 1:
             yield f"mails on one {change.name} differ"
@@ -351,12 +353,21 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     )
 
 
-def _addresses_of(world: World, customer_id: str, at: float) -> set[str]:
+def _mails(world: World) -> dict[str, list[SentMail]]:
+    """All mails, by the id of what they tell."""
+    found: dict[str, list[SentMail]] = defaultdict(list)
+    for mail in world.ses.mails:
+        found[mail.effect].append(mail)
+    return found
+
+
+def _addresses_of(world: World, customer_id: str, mail: SentMail) -> set[str]:
     """The addresses that a customer's profile had while whoever sent a mail then can have looked."""
-    looked = at - world.template.functions["notifications"].timeout_seconds
+    assert mail.sender
+    looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
     found: set[str] = set()
     for written, image in world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"]:
-        if written > at:
+        if written > mail.at:
             break
         if written <= looked:
             found.clear()
@@ -383,6 +394,107 @@ def _was_archived_soon(world: World, one: Happened) -> bool:
 def _lost_before_the_mark(mail: Any, effect: str) -> bool:
     """Whether what sent a mail died, or was struck at the mail or at its mark."""
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
+
+
+# followers ------------------------------------------------------------------------------------------------------------
+INDEX_IS_LATE_SECONDS = 2 * MINUTE
+"""How long before a campaign somebody must have followed to be sure to be told: an index shows it later, and clocks
+differ."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A campaign as it is at last. `ended`: when it came to that, `effects`: the id of what each customer is told."""
+
+    image: Campaign
+    ended: float
+    effects: Mapping[str, str]
+
+    @property
+    def began(self) -> float:
+        return datetime.fromisoformat(self.image.began_at).timestamp()
+
+
+def _campaigns(world: World) -> list[Told]:
+    """All campaigns there ever were; those of one product and kind one after the other."""
+    customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
+    found: dict[str, Told] = {}
+    for (_, sort), versions in world.table.history.items():
+        if sort.startswith("CAMPAIGN#"):
+            for written, image in versions:
+                assert image is not None
+                campaign = CAMPAIGN.read(image)
+                effects = {customer_id: notice_id(campaign.event_id, customer_id) for customer_id in customers}
+                found[campaign.event_id] = Told(campaign, written, effects)
+    return list(found.values())
+
+
+def followers_told_once(world: World, book: Book) -> Iterator[str]:
+    """Of each campaign each follower had one mail, and nobody else any; each goes on to its end; and of each kind there
+    is one a day for a product. What happens to a product that is followed becomes one.
+
+    Excused: a second mail, when who sent the first died or got no answer before it could be marked. None, when the
+    follower chose or was forgotten, or followed only for a while; when it was not so any more before all were told;
+    when the event was lost. Of stock in parts nobody can tell from outside whether it was all gone.
+    """
+    campaigns = _campaigns(world)
+    mails = _mails(world)
+    choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
+    latest = {(one.image.product_id, one.image.event): one for one in campaigns}
+    before: dict[tuple[str, str], Told] = {}
+    for told in campaigns:
+        one = told.image
+        what = f"{one.event} of {one.product_id}"
+        if one.status == "TELLING" and latest[one.product_id, one.event] is told:
+            yield f"{what} was never told to the end"
+        last = before.get((one.product_id, one.event))
+        if last and last.image.status != "DROPPED" and told.began < last.image.until - MINUTE:
+            yield f"{what} was told twice within a day"
+        before[one.product_id, one.event] = told
+        for customer_id, effect in told.effects.items():
+            sent = mails.get(effect, [])
+            follows = world.table.history.get((f"CUSTOMER#{customer_id}", f"FOLLOWS#{one.product_id}"), [])
+            if any(mail.to not in _addresses_of(world, customer_id, mail) for mail in sent):
+                yield f"{what} was told to {customer_id} at {[mail.to for mail in sent]}"
+            if sent and not any(image and image["created_at"]["S"] <= one.began_at for _, image in follows):
+                yield f"{what} was told to {customer_id}, who did not follow it"
+            if not all(_lost_before_the_mark(mail, effect) for mail in sent[:-1]):
+                yield f"{what} was told to {customer_id} {len(sent)} times, and nothing had gone wrong"
+            due = _was_there(follows, told.began - INDEX_IS_LATE_SECONDS, told.ended)
+            told_before = f"FOLLOWED_BY#{customer_id}" <= (one.since or "")
+            excused = customer_id in choosy or customer_id in book.erased or told_before
+            if one.status == "TOLD" and due and not sent and not excused:
+                yield f"{what} was not told to {customer_id}"
+    yield from _news_that_nobody_was_told(world, book, campaigns)
+
+
+def _news_that_nobody_was_told(world: World, book: Book, campaigns: list[Told]) -> Iterator[str]:
+    for one in book.happened:
+        change = one.change
+        if change.name not in ("StockReplenished", "PriceDropped") or one.at <= world.readers["relay"].lost_up_to:
+            continue
+        product_id = change.item.product_id
+        same = [told.image for told in campaigns if told.image.product_id == product_id]
+        if any(told.event == change.name and told.until > one.at for told in same):
+            continue  # itself, or another that came first
+        row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
+        history = world.table.history[f"PRODUCT#{product_id}", sort]
+        since = [getattr(row.read(image), name) for at, image in history if image and int(at) >= int(one.at)]
+        was_so = all(value > 0 if row is STOCK else value <= change.after.price for value in since)
+        followers = [
+            key[0]
+            for key, versions in world.table.history.items()
+            if key[1] == f"FOLLOWS#{product_id}"
+            and _was_there(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
+        ]
+        if was_so and followers and PRODUCTS.get(product_id, (0, 1, 0))[1] == 1:
+            yield f"{change.name} of {product_id} was told to nobody"
+
+
+def _was_there(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:
+    """Whether an item was in the table for all of a time."""
+    then = [image for written, image in history if written <= since][-1:]
+    return bool(then) and all([*then, *(image for written, image in history if since < written <= until)])
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
@@ -610,6 +722,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     a_copy_never_goes_back,
     every_change_is_told,
     mails_are_sent_once,
+    followers_told_once,
     the_archive_holds_what_ended,
     activity_that_ended_is_archived,
     nothing_waits_for_ever,

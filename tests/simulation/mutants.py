@@ -19,6 +19,7 @@ from functions.shop import (
     disputes,
     ending,
     invoices,
+    notices,
     payments,
     placing,
     returns,
@@ -149,7 +150,12 @@ MUTANTS = (
     Mutant("address before", "a mail goes to the first address that its customer had",
            instead(mailing, "letter", s.send_to_the_address_before)),
     Mutant("wrong address", "a mail goes to another's address",
-           instead(mailing, "_send", s.send_to_another), 2, "mails_are_sent_once"),
+           instead(mailing, "send", s.send_to_another), 2, "mails_are_sent_once"),
+    # followers
+    Mutant("first page only", "of the followers of a product only the first few are told",
+           instead(notices, "Page", s.first_page), 8, "followers_told_once"),
+    Mutant("cools never", "every event of a product is told",
+           instead(notices, "CAMPAIGN_COOLDOWN_SECONDS", 0), 12, "followers_told_once"),
     # the archive
     Mutant("archives without its log", "an order is archived before its log is complete",
            instead(closing, "_unlogged", lambda *_: [])),

@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 from functions import archive, objects, relay, wiring
+from functions import mails as posting
 from functions.dynamodb import writes
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Batch
@@ -18,10 +19,9 @@ from functions.model import changes, counters, derived, entities
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.states import moved_shipment
-from functions.notifications import handler as mailing
 from functions.queues import Messages
 from functions.shop import archive as closing
-from functions.shop import disputes, ending, notifications, payments, refunds, settling, shipments, stock
+from functions.shop import disputes, ending, notices, notifications, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
 from ops.recover import redrive
 from tests.simulation import template
@@ -207,7 +207,7 @@ def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
     return _SEND(sender, f"other-{to}", mail, effect)
 
 
-_SEND = mailing._send
+_SEND = posting.send
 
 
 def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> Any:
@@ -219,6 +219,13 @@ def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> An
 
 
 _LETTER, _FIRST = notifications.letter, dict[tuple[str, str], str]()
+
+
+def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> notices.Page:
+    return _PAGE(campaign, product, followers, None)
+
+
+_PAGE = notices.Page
 
 
 # Customers ------------------------------------------------------------------------------------------------------------

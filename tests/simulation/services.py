@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Request
 from tests.simulation.faults import Strike
+from tests.simulation.queues import Queue
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Process, Tasks
 from tests.simulation.wire import Answer, JsonService
@@ -244,6 +245,23 @@ class Ses(JsonService):
         )
         self.mails.append(mail)
         return _json({"MessageId": f"mail-{len(self.mails)}"})
+
+
+class Sqs(JsonService):
+    """Takes messages for its queues."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+
+    def about(self, operation: str, request: Request) -> str:
+        body = json.loads(request.asked["MessageBody"])
+        return f"{body['detail']['id']} {body['after']}"
+
+    def answer(self, operation: str, request: Request) -> Answer:
+        assert operation == "SendMessage", operation
+        queue = self._queues[request.asked["QueueUrl"]]
+        queue.send(request.asked["MessageBody"])
+        return _json({"MessageId": f"{queue.settings.name}-{queue.sent}"})
 
 
 class Secrets(JsonService):

@@ -157,7 +157,7 @@ def _rule(properties: Mapping[str, Any]) -> RuleSettings:
     )
 
 
-SETTINGS: tuple[Mapping[str, str], ...] = (
+SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {},
     {"SHIPPING": ""},
@@ -166,9 +166,14 @@ SETTINGS: tuple[Mapping[str, str], ...] = (
 """What a deployment may have other than the stage's own settings: above all, the least that stacks/stage.py allows."""
 
 
+PAGE_SIZES = ("1", "2", "100")
+"""How many followers are told at a time. There are never as many as a real page takes."""
+
+
 def deployed(choose: Any) -> Template:
     """The template of a shop with settings of its own, chosen by `choose(values, name)`."""
     own, lanes = choose(SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
+    own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
     functions = {
         name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})
         for name, one in template().functions.items()

@@ -17,6 +17,8 @@ CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """Price, parts of its stock, pieces at first."""
 BACKORDERED = "rug"
+WANTED = "hat"
+"""What nobody can order at first: there is none. Those who want it follow it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """Percent, how often it may be redeemed, parts of that."""
 COMPANIES = ("acme", "initech")
@@ -94,6 +96,8 @@ class Traffic:
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
+        body = {"product_id": WANTED, "name": f"Blue {WANTED}", "price": 700, "currency": "EUR", "parts": 1}
+        self._expect(201, STAFF, "POST", "/products", body)
         for customer in CUSTOMERS:
             self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})
         for code, (percent, limit, parts) in DISCOUNTS.items():
@@ -114,6 +118,8 @@ class Traffic:
         if self.chance.happens(0.4, "members"):
             made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
         made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
+        for number in range(self.chance.whole(0, 2, "fans")):
+            made += self._fans(number)
         if self.chance.happens(0.3, "somebody leaves"):
             made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
         return made
@@ -381,6 +387,36 @@ class Traffic:
 
         told = f"{name}: {customer.sub} follows {product} and says something of what was ordered"
         return Command(told, self._at(name), speak)
+
+    def _fans(self, number: int) -> list[Command]:
+        """Some follow a product, which comes in or costs another price while they do; some follow it no more then."""
+        name = f"fans {number}"
+        product = self.chance.one_of((WANTED, WANTED, "mug", BACKORDERED), name, "product")
+        begins = self._at(name)
+        made = []
+        for customer in CUSTOMERS:
+            path = f"/products/{product}/followers/me"
+            if self.chance.happens(0.8, name, customer.sub):
+                at = begins + self.chance.between(0, 3.0, name, customer.sub, "follows")
+                follow = partial(self._expect, 200, customer, "PUT", path)
+                made.append(Command(f"{name}: {customer.sub} follows {product}", at, follow))
+            if self.chance.happens(0.2, name, customer.sub, "no more"):
+                at = begins + HOUR * self.chance.number(name, customer.sub, "until when")
+                leave = partial(self._expect, 200, customer, "DELETE", path)
+                made.append(Command(f"{name}: {customer.sub} does not follow {product} any more", at, leave))
+        news = begins + 3 * MINUTE + HOUR * self.chance.number(name, "news") ** 2
+        for again in range(self.chance.whole(1, 3, name, "how often")):
+            at = news + self.chance.one_of((0.0, 5.0, HOUR), name, again, "when") * self.chance.number(
+                name, again, "at"
+            )
+            pieces, price = (self.chance.whole(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
+            if self.chance.happens(0.5, name, again, "comes in"):
+                what = partial(self._receive, product, pieces, f"{name}-{again}".replace(" ", "-"))
+                made.append(Command(f"{name}: {pieces} {product} come in", at, what))
+            else:
+                what = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", {"price": price})
+                made.append(Command(f"{name}: {product} costs {price}", at, what))
+        return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
         """What somebody says has their name in it. They may not have it yet."""

@@ -39,7 +39,7 @@ from tests.simulation.people import People, Warehouse
 from tests.simulation.poison import Poison
 from tests.simulation.provider import Provider
 from tests.simulation.queues import Bus, Queue, Worker
-from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses
+from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses, Sqs
 from tests.simulation.streams import Reader, Stream
 from tests.simulation.table import Line, SimulatedTable
 from tests.simulation.tasks import Endless, Tasks
@@ -150,6 +150,7 @@ class World:
             "s3": self.s3,
             "events": EventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
+            "sqs": Sqs(self.queues),
             "secretsmanager": Secrets(secrets),
             "cognito-idp": Cognito(self.addresses),
         }

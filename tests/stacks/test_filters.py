@@ -23,7 +23,7 @@ Kind = tuple[str, str, bool]  # type of item, what happened, by DynamoDB's own e
 
 def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
     """A stream record of an item of this type, as far as a filter looks."""
-    image = {"type": {"S": item_type}, "version": {"N": "2"}}
+    image = {"type": {"S": item_type}, "version": {"N": "2"}, "available": {"N": "0"}}
     images = {"INSERT": ["NewImage"], "MODIFY": ["OldImage", "NewImage"], "REMOVE": ["OldImage"]}[on]
     return {
         "eventName": on,
@@ -62,6 +62,16 @@ def test_relay_sees_what_has_an_event_and_nothing_else(dev: Template) -> None:
     told = {(event.of, event.name) for event in EVENTS}
     wanted = {(kind.row.type, kind.on, kind.expired) for kind in KINDS if (kind.row, kind.name) in told}
     assert let_through(dev, "relay") == wanted
+
+
+def test_relay_sees_of_stock_only_what_was_gone(dev: Template) -> None:
+    patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
+    seen = []
+    for available in ("0", "-1", "-12", "1", "10", "100"):
+        of_stock = record("Stock", "MODIFY")
+        of_stock["dynamodb"]["OldImage"] = of_stock["dynamodb"]["OldImage"] | {"available": {"N": available}}
+        seen += [available] * Filters(patterns).accept(of_stock)
+    assert seen == ["0", "-1", "-12"]
 
 
 def test_relay_never_sees_the_removal_of_an_orders_children(dev: Template) -> None:

@@ -33,6 +33,7 @@ MODULES = [
     "relay",
     "fulfilment",
     "notifications.handler",
+    "notices.handler",
     "refunds",
     "archive",
     "lapse",
@@ -89,11 +90,25 @@ def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: Template) -> N
     assert may == {"archive": anew, "erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"}}
 
 
-def test_mails_are_sent_as_the_shops_sender_and_by_notifications_alone(dev: Template) -> None:
+def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alone(dev: Template) -> None:
     may = {module: allowed(dev, module).get("ses:SendEmail") for module in MODULES}
-    assert [module for module, resources in may.items() if resources] == ["notifications.handler"]
-    ends = [resource["Fn::Join"][1][-1] for resource in may["notifications.handler"] or []]
-    assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
+    assert [module for module, resources in may.items() if resources] == ["notifications.handler", "notices.handler"]
+    for resources in filter(None, may.values()):
+        ends = [resource["Fn::Join"][1][-1] for resource in resources]
+        assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
+
+
+def test_only_notices_send_messages_and_only_to_themselves(dev: Template) -> None:
+    waits = dev.mapping("notices.handler")["EventSourceArn"]
+    reactions = [module for module in MODULES if module not in ("lapse", "erasure")]  # these tell of failed runs
+    may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
+    assert {module: resources for module, resources in may.items() if resources} == {"notices.handler": [waits]}
+    assert dev.properties("AWS::Lambda::Function")[dev.function("notices.handler")]["Environment"]["Variables"][
+        "QUEUE_URL"
+    ] == {"Ref": waits["Fn::GetAtt"][0]}
+    assert {action for action in allowed(dev, "notices.handler") if action.startswith("dynamodb:")} == {
+        "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
+    }  # fmt: skip
 
 
 def test_each_secret_is_read_by_who_needs_it_alone(dev: Template) -> None:
@@ -135,7 +150,8 @@ def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[As
     working = ["api.handler"]
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        asked[working[-1]].update(asks(model.service_model.endpoint_prefix, model.name, params))
+        if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api.handler":  # but the test
+            asked[working[-1]].update(asks(service, model.name, params))
 
     def noted(module: str, handler: Any) -> Any:
         def handle(*arguments: Any) -> Any:
@@ -148,15 +164,15 @@ def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[As
         return handle
 
     for name, module in {**READERS, **WORKERS, "lapse": lapse, "erasure": erasure}.items():
-        called = "notifications.handler" if name == "notifications" else name
+        called = f"{name}.handler" if name in ("notifications", "notices") else name
         monkeypatch.setattr(module, "handler", noted(called, module.handler))
-    for service in ("dynamodb", "events", "s3", "sesv2"):
+    for service in ("dynamodb", "events", "s3", "sesv2", "sqs"):
         wiring.client(service).meta.events.register("provide-client-params", note)
     return asked
 
 
 def test_every_function_may_do_what_it_does_when_orders_are_worked(
-    dev: Template, floor: Shopfloor, asked: dict[str, set[Asked]]
+    dev: Template, floor: Shopfloor, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = floor.shop
     floor.open_shop(available=10)
@@ -185,6 +201,12 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     reviews.reviews_of_product(shop, "mug", 20, None)
     follows.follow(shop, ANN, "mug")
     follows.followers_of_product(shop, STAFF, "mug", 20, None)
+    monkeypatch.setenv("PAGE_SIZE", "1")
+    products.update_product(shop, STAFF, "mug", price=990)
+    products.create_product(shop, STAFF, "cup", "Cup", 990, "EUR", 1)
+    follows.follow(shop, ANN, "cup")
+    products.receive_stock(shop, STAFF, "cups", "cup", 5)
+    floor.settle()
     expire_until(floor.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
     floor.settle()
     assert isinstance(orders.order_by_id(shop, ANN, sold), ArchivedOrder)

@@ -21,6 +21,7 @@ LAMBDAS = {
     "relay": environment.Relay,
     "fulfilment": environment.Fulfilment,
     "notifications.handler": environment.Notifications,
+    "notices.handler": environment.Notices,
     "refunds": environment.Refunds,
     "archive": environment.Archive,
     "lapse": environment.Lapse,

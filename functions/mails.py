@@ -1,0 +1,55 @@
+"""Mails: as text and HTML, and how they are handed to the provider."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from botocore.exceptions import ClientError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from functions import wiring
+from functions.dynamodb.streams import Permanent
+
+NEVER_TAKEN = {"BadRequestException", "MessageRejected"}
+"""Refusals of a mail that would come again for ever (SES API v2 reference, SendEmail)."""
+
+
+@dataclass(frozen=True)
+class Mail:
+    subject: str
+    text: str
+    html: str
+
+
+@cache
+def templates(folder: Path) -> Environment:
+    """The templates of a folder. Everything in the HTML is escaped, and nothing that is missing passes unseen."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def send(sender: str, to: str, mail: Mail, effect_id: str) -> str:
+    """Hand a mail to the provider; its id there. Raises Permanent where the provider will never take it."""
+    content = {
+        "Simple": {
+            "Subject": {"Data": mail.subject},
+            "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
+        }
+    }
+    try:
+        answer = wiring.client("sesv2").send_email(
+            FromEmailAddress=sender,
+            Destination={"ToAddresses": [to]},
+            Content=content,
+            EmailTags=[{"Name": "effect", "Value": effect_id}],
+        )
+    except ClientError as error:
+        if (code := error.response["Error"]["Code"]) in NEVER_TAKEN:
+            raise Permanent(code) from error
+        raise
+    return str(answer["MessageId"])
