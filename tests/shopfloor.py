@@ -16,7 +16,7 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
-from functions import archive, copies, environment, fulfilment, lapse, refunds, relay, wiring
+from functions import archive, bulk, copies, environment, fulfilment, lapse, refunds, relay, wiring
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
@@ -38,6 +38,7 @@ WORKERS: dict[str, ModuleType] = {
     "notifications": notifications,
     "refunds": refunds,
     "archive": archive,
+    "bulk": bulk,
 }
 READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
 VARIABLES = {
@@ -52,6 +53,7 @@ VARIABLES = {
     "ASSUMED_DELIVERED_DAYS": "30",
     "RETENTION_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
+    "LINES_PER_SECOND": "1000000",
 }
 
 

@@ -89,6 +89,7 @@ KINDS = (
     Kind("InvoiceIssued", t.INVOICE, "INSERT"),
     Kind("ShipmentRequested", t.SHIPMENT, "INSERT", to="REQUESTED"),
     *_moves(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
+    Kind("ImportPartQueued", t.IMPORT_PART, "INSERT", to="QUEUED"),
     Kind("ActivityExpired", t.ACTIVITY, "REMOVE", expired=True),
 )
 

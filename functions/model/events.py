@@ -102,6 +102,12 @@ class ActivityData:
     change_id: str
 
 
+@entity
+class ImportPartData:
+    import_id: str
+    part: int
+
+
 @dataclass(frozen=True)
 class Event:
     """A contract: the change it tells of, its data, its schema version. `image`: the removed item comes whole."""
@@ -165,6 +171,7 @@ EVENTS = (
     Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
     Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
     Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
+    Event("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "lines of an import are to be written"),
     Event("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", image=True),
 )
 # fmt: on

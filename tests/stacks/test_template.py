@@ -23,6 +23,7 @@ LAMBDAS = {
     "notifications.handler": environment.Notifications,
     "refunds": environment.Refunds,
     "archive": environment.Archive,
+    "bulk": environment.Bulk,
     "lapse": environment.Lapse,
     "erasure": environment.Erasure,
 }
