@@ -85,6 +85,15 @@ class Refunds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bulk:
+    """`lines_per_second`: how many lines of imports are written at most, by all of these together."""
+
+    table_name: str
+    failures_bucket: str
+    lines_per_second: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Erasure:
     table_name: str
     failures_bucket: str

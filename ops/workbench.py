@@ -6,6 +6,7 @@ by the rows themselves, so their keys are spelled, and their indexes filled, as 
 facets: a table that has facets has no `TableData` of its own.
 """
 
+import base64
 import json
 import typing
 from collections.abc import Mapping
@@ -97,14 +98,17 @@ def tag(hint: Any) -> str:
         return "L"
     if is_map(hint) or is_dataclass(hint):
         return "M"
-    return {str: "S", int: "N", bool: "BOOL"}[hint]
+    return {str: "S", int: "N", bool: "BOOL", bytes: "B"}[hint]
 
 
 def sample(row: Row[Any]) -> dict[str, Any]:
-    """An item of this row, made up. All of them belong together: they have one customer, one order."""
+    """An item of this row, made up, bytes as base64. All of them belong together: they have one customer, one order."""
     # What takes another's place lies at the same key, and a table has one item there: it is the place of another one.
     number = 1 if row.replaces is None else 2
-    return row.write(_made_up(row.entity, number))
+    image = row.write(_made_up(row.entity, number))
+    return {
+        name: {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value for name, value in image.items()
+    }
 
 
 def _facet(row: Row[Any]) -> dict[str, Any]:
@@ -145,4 +149,4 @@ def _value(name: str, hint: Any, number: int) -> Any:
         return _made_up(hint, number)
     if typing.get_origin(hint) is typing.Literal:
         return choices[0]
-    return {str: f"{name}-{number}", int: number, bool: True}[hint]
+    return {str: f"{name}-{number}", int: number, bool: True, bytes: name.encode()}[hint]

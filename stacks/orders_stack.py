@@ -146,8 +146,13 @@ class OrdersStack(Stack):
         archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
 
+        importing = env.Bulk(**self.on_table, lines_per_second=self.stage.import_lines_per_second)
+        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE)
+        bulk.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+
         workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
         workers["notices"] = notices
+        workers["bulk"] = bulk
         for reaction in REACTIONS:
             worker = workers[reaction.function] if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"

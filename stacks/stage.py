@@ -61,6 +61,7 @@ class Stage:
     `notices_per_second`: how many followers are mailed at most; what SES allows must be enough for other mails, too.
     `cors_origins`: the web pages that may call the API. `retention_days`: how long a closed order stays in the table.
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
+    `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
     """
 
@@ -80,6 +81,7 @@ class Stage:
     retention_days: int = _number(365, 1, 10 * 365)
     log_retention_days: int = _number(14, 1, 3653)
     parallelization: int = _number(1, 1, 10)
+    import_lines_per_second: int = _number(50, 10, 1_000)
     requests_per_second: int = _number(50, 1, 10_000)
     burst_requests: int = _number(100, 1, 5_000)
 

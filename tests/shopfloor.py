@@ -19,7 +19,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.ses.models import ses_backends
 from moto.sqs.models import sqs_backends
 
-from functions import archive, copies, environment, fulfilment, lapse, refunds, relay, wiring
+from functions import archive, bulk, copies, environment, fulfilment, lapse, refunds, relay, wiring
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
@@ -43,6 +43,7 @@ WORKERS: dict[str, ModuleType] = {
     "refunds": refunds,
     "archive": archive,
     "notices": notices,
+    "bulk": bulk,
 }
 READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
 VARIABLES = {
@@ -60,6 +61,7 @@ VARIABLES = {
     "ASSUMED_DELIVERED_DAYS": "30",
     "RETENTION_DAYS": "365",
     "RETURN_WINDOW_DAYS": "30",
+    "LINES_PER_SECOND": "1000000",
 }
 
 

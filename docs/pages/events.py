@@ -23,6 +23,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "currency": "EUR",
     "customer_id": "c0ffee00-1234-4abc-9def-0123456789ab",
     "event": "OrderPaid",
+    "import_id": "9b2f6c1de0a84f0c8f5d1a7e3b6c2d10",
     "invoice_id": "2026-00000042",
     "issued_at": "2026-11-21T09:30:00.123Z",
     "method": "CARD",

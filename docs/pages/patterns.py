@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from docs import markdown
-from functions.dynamodb.keys import Instant
+from functions.dynamodb.keys import ATTRIBUTES, Instant
 from functions.dynamodb.patterns import LAST, Get, Query
 from functions.dynamodb.store import Table
 from functions.model.patterns import PATTERNS
@@ -43,13 +43,14 @@ DynamoDB reads 1 MB at most. It goes on as long as there is a cursor.
 
 
 def _row(pattern: Get[Any] | Query[Any]) -> Sequence[str]:
-    requests = _asked(pattern)
     answers = " / ".join(row.type for row in pattern.rows)
     if pattern.view:
         answers += f", as `{pattern.view.__name__}`"
     if isinstance(pattern, Get):
-        key = " and ".join(f"`{name}` = `{value['S']}`" for name, value in requests[0]["Key"].items())
+        halves = zip(ATTRIBUTES["main"], pattern.rows[0].templates("main"), strict=True)
+        key = " and ".join(f"`{name}` = `{half.text}`" for name, half in halves)
         return (f"**{pattern.id}**", pattern.question, answers, "GetItem", key, "yes", "", "")
+    requests = _asked(pattern)
     where = "Query" + ("" if pattern.index == "main" else f" {pattern.index.upper()}")
     shards = f", one for each of {len(requests)} shards" if len(requests) > 1 else ""
     return (
@@ -64,16 +65,13 @@ def _row(pattern: Get[Any] | Query[Any]) -> Sequence[str]:
     )
 
 
-def _asked(pattern: Get[Any] | Query[Any]) -> list[dict[str, Any]]:
+def _asked(pattern: Query[Any]) -> list[dict[str, Any]]:
     """The requests of a pattern, every known value spelled as its own name."""
     sent = _Sent()
     table = Table(cast(Any, sent), "table", BY_TYPE)
     known: dict[str, str] = {name: f"{{{name}}}" for name in pattern.known}
-    if isinstance(pattern, Get):
-        table.get(pattern, **known)
-    else:
-        times = {"since": "{since}", "until": "{until}"} if _ranged(pattern) else {}
-        table.query(pattern, limit=1, after=None, **times, **known)
+    times = {"since": "{since}", "until": "{until}"} if _ranged(pattern) else {}
+    table.query(pattern, limit=1, after=None, **times, **known)
     return sent.requests
 
 
@@ -82,10 +80,6 @@ class _Sent:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
-
-    def get_item(self, **request: Any) -> dict[str, Any]:
-        self.requests.append(request)
-        return {}
 
     def query(self, **request: Any) -> dict[str, Any]:
         self.requests.append(request)

@@ -57,7 +57,9 @@ def page(app: Routes) -> str:
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    taken: Mapping[str, Mapping[str, Any]] = operation.get("requestBody", {}).get("content", {})
+    media_type, content = next(iter(taken.items()), ("", {}))
+    body: Mapping[str, Any] = content.get("schema", {})
     parameters = [
         (f"<code>{escape(one['name'])}</code>", one["in"], _type(one["schema"]), _words(one.get("description", "")))
         for one in operation.get("parameters", ())
@@ -66,13 +68,14 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
         (f"<code>{status}</code>", _content(answer), _words(answer["description"]))
         for status, answer in operation["responses"].items()
     ]
-    sent = schemas[body["$ref"].rpartition("/")[2]]["examples"][0] if body else None
+    sent = _sending(media_type, body, schemas) if body else ()
     public = operation.get("security") == []
     parts = [
         _prose(operation.get("description", "")),
         "<p>Needs no token.</p>" if public else "",
         _table(("Parameter", "In", "Type", ""), parameters) if parameters else "",
         f"<p>Body: {_type(body)}</p>" if body else "",
+        f"<p>Such as this file:</p><pre>{escape(content['example'])}</pre>" if "example" in content else "",
         f"<pre>{escape(_curl(method, path, operation, public, sent))}</pre>",
         _table(("Status", "Answer", ""), answers),
     ]
@@ -80,16 +83,22 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
     return f"<details id='{operation['operationId']}'><summary>{heading}</summary><div>{''.join(parts)}</div></details>"
 
 
-def _curl(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Any) -> str:
+def _sending(media_type: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterable[str]:
+    yield f'-H "Content-Type: {media_type}"'
+    if "$ref" in body:
+        yield f"-d '{json.dumps(schemas[body['$ref'].rpartition('/')[2]]['examples'][0])}'"
+    else:
+        yield "--data-binary @FILE"
+
+
+def _curl(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
     """A command that asks this, with what is the asker's own in capitals."""
     required = [one for one in operation.get("parameters", ()) if one["required"]]
     query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
     url = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) + (f"?{query}" if query else "")
     lines = [f'curl -X {method} "$API{url}"'] + ([] if public else ['-H "Authorization: Bearer $TOKEN"'])
     lines += [f'-H "{one["name"]}: {one["name"].upper()}"' for one in required if one["in"] == "header"]
-    if sent is not None:
-        lines += ['-H "Content-Type: application/json"', f"-d '{json.dumps(sent)}'"]
-    return " \\\n  ".join(lines)
+    return " \\\n  ".join([*lines, *sent])
 
 
 def _schema(name: str, schema: Mapping[str, Any]) -> str:

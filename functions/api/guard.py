@@ -7,7 +7,8 @@ on integers of thousands of digits and on deep nesting.
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from functions.api.problems import Malformed, TooLarge, WrongMediaType, field_of
@@ -30,10 +31,35 @@ def guarded(event: Mapping[str, Any]) -> dict[str, Any]:
         return {**event, "body": None, "isBase64Encoded": False}
     text = _text(body, bool(event.get("isBase64Encoded")))
     if event["requestContext"]["http"]["method"] in WITH_BODY:
-        if not _is_json(event.get("headers") or {}):
-            raise WrongMediaType
+        if _media_type(event.get("headers") or {}) != "application/json":
+            raise WrongMediaType("application/json")
         parsed(text)
     return {**event, "body": text, "isBase64Encoded": False}
+
+
+@dataclass(frozen=True)
+class File:
+    """What was sent to a route that takes files."""
+
+    media_type: str
+    content: bytes
+
+
+def file_in(event: Mapping[str, Any], media_types: Sequence[str], most_bytes: int) -> tuple[File, dict[str, Any]]:
+    """The file that was sent, as it came, and the event without it. Raises Malformed, TooLarge, WrongMediaType."""
+    body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
+    media_type = _media_type(event.get("headers") or {})
+    if media_type not in media_types:
+        raise WrongMediaType(*media_types)
+    if len(body) > most_bytes * (4 / 3 if is_base64 else 1) + 4:
+        raise TooLarge(most_bytes)
+    try:
+        content = base64.b64decode(body, validate=True) if is_base64 else body.encode()
+    except ValueError:
+        raise Malformed(("body", "is not UTF-8")) from None
+    if len(content) > most_bytes:
+        raise TooLarge(most_bytes)
+    return File(media_type, content), {**event, "body": None, "isBase64Encoded": False}
 
 
 def _text(body: str, is_base64: bool) -> str:
@@ -51,9 +77,9 @@ def _text(body: str, is_base64: bool) -> str:
     return text
 
 
-def _is_json(headers: Mapping[str, str]) -> bool:
+def _media_type(headers: Mapping[str, str]) -> str:
     declared = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    return declared.partition(";")[0].strip().lower() == "application/json"
+    return declared.partition(";")[0].strip().lower()
 
 
 def parsed(text: str) -> dict[str, Any]:

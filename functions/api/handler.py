@@ -21,6 +21,7 @@ from functions.api import (
     docs,
     follows,
     guard,
+    imports,
     insight,
     invoices,
     notifications,
@@ -59,6 +60,7 @@ NOUNS = (
     reviews,
     follows,
     notifications,
+    imports,
 )
 PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 DAY_OLD = "public, max-age=300"
@@ -105,6 +107,8 @@ def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict
     line["customer_id"] = caller and caller.id
     line |= order_named(route.named(asked.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
+    if route.key == imports.TAKES_FILES:
+        app.context["file"], event = guard.file_in(event, imports.MEDIA_TYPES, imports.MOST_BYTES)
     return app.resolve(guard.guarded(event), context)
 
 

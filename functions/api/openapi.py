@@ -85,7 +85,9 @@ def _described(operation: dict[str, Any], route: Known) -> dict[str, Any]:
         described["description"] = more
     if route.key in PUBLIC:
         described["security"] = []
-    described["responses"] = _responses(operation, route)
+    if body := described.pop("x-body", None):
+        described["requestBody"] = body
+    described["responses"] = _responses(described, route)
     described.pop("x-problems", None)
     return described
 
@@ -93,7 +95,7 @@ def _described(operation: dict[str, Any], route: Known) -> dict[str, Any]:
 def _responses(operation: dict[str, Any], route: Known) -> dict[str, Any]:
     """The good answers, then the problems, one response for each status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
-    if _takes_key(operation):
+    if _takes_key(operation) and "201" in answers:
         replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
         answers["200"] = {**answers["201"], **replayed}
     for answer in answers.values():

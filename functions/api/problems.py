@@ -44,8 +44,8 @@ class TooLarge(Exception):
 
 
 class WrongMediaType(Exception):
-    def __init__(self) -> None:
-        super().__init__("a body must come with Content-Type: application/json")
+    def __init__(self, *taken: str) -> None:
+        super().__init__(f"a body must come with Content-Type: {' or '.join(taken)}")
 
 
 class Unauthenticated(Exception):
@@ -164,7 +164,7 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     errors.ReturnWindowOver: Kind(409, "return-window-over", "The time to return it is over", ("ended_at",)),
     errors.WrongState:       Kind(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
     TooLarge:                Kind(413, "too-large", "The body is too large", ("most_bytes",)),
-    WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as JSON"),
+    WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as what is taken here"),
     errors.KeyReused:        Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
     Busy:                    Kind(503, "busy", "Too many at once: try again", headers=_retry_after),
     HTTPClientError:         _UNREACHABLE,

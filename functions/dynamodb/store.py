@@ -59,7 +59,7 @@ class Table:
     unreadable: Callable[[Image, Unreadable], None] = _refuse
 
     # reading ----------------------------------------------------------------------------------------------------------
-    def get(self, pattern: Get[T], **known: str) -> T | None:
+    def get(self, pattern: Get[T], **known: Any) -> T | None:
         """The item, or None where there is none or it has expired. One consistent GetItem. Raises BadKey, Busy."""
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:

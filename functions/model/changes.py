@@ -107,6 +107,7 @@ KINDS = (
     Kind("InvoiceIssued", t.INVOICE, "INSERT"),
     Kind("ShipmentRequested", t.SHIPMENT, "INSERT", to="REQUESTED"),
     *_moves(t.SHIPMENT, states.SHIPMENT_TRANSITIONS),
+    Kind("ImportPartQueued", t.IMPORT_PART, "INSERT", to="QUEUED"),
     Kind("ActivityExpired", t.ACTIVITY, "REMOVE", expired=True),
     Kind("StockReplenished", t.STOCK, "MODIFY", between=_replenished, once_was={"available": NONE_LEFT}),
     Kind("PriceDropped", t.PRODUCT, "MODIFY", between=_cheaper),

@@ -27,6 +27,7 @@ NotificationStatus = Literal["SENDING", "SENT"]
 CampaignStatus = Literal["TELLING", "TOLD", "DROPPED"]
 SettingsName = Literal["notifications"]
 SweepStatus = Literal["RUNNING", "DONE"]
+ImportPartStatus = Literal["QUEUED", "DONE"]
 
 NEVER_COUNTED: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Why money goes back that never counted for the order it came for."""
@@ -174,6 +175,64 @@ class Stock:
     available: int
     received: int
     created_at: Instant
+    version: int = 1
+
+
+@entity
+class Import:
+    """Products and stock that were sent as one file. `count`: of its lines, without the blank ones; `parts`: how many
+    items say what becomes of them."""
+
+    import_id: str
+    count: int
+    parts: int
+    created_at: Instant
+    ttl: int
+    version: int = 1
+
+
+@entity
+class Rejected:
+    """A line of an import that is not written: what is wrong with which of its fields."""
+
+    line: int
+    field: str
+    why: str
+
+
+@entity
+class ImportPart:
+    """Some lines of an import, and what has become of them.
+
+    `count`: how many are to be written, in their order; `done`: so many of them are `written`, found `unchanged`, or
+    rejected after all. `retried`: how many of those done took more than one try. `rejected`: these, and the ones that
+    were wrong from the start.
+    """
+
+    import_id: str
+    part: int
+    status: ImportPartStatus
+    count: int
+    rejected: tuple[Rejected, ...]
+    created_at: Instant
+    updated_at: Instant
+    ttl: int
+    done: int = 0
+    written: int = 0
+    unchanged: int = 0
+    retried: int = 0
+    version: int = 1
+
+
+@entity
+class ImportLines:
+    """What is to be written of an import's part: gzipped NDJSON, one a line, with the number it came as."""
+
+    import_id: str
+    part: int
+    ndjson: bytes
+    created_at: Instant
+    ttl: int
     version: int = 1
 
 

@@ -116,6 +116,12 @@ class ActivityData:
     change_id: str
 
 
+@entity
+class ImportPartData:
+    import_id: str
+    part: int
+
+
 @dataclass(frozen=True)
 class Event:
     """A contract: the change it tells of, its data, its schema version. `image`: the removed item comes whole."""
@@ -179,6 +185,7 @@ EVENTS = (
     Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
     Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
     Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
+    Event("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "lines of an import are to be written"),
     Event("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", image=True),
     Event("StockReplenished",     t.STOCK,           StockData,    "a part of its stock had none, and has some again"),
     Event("PriceDropped",         t.PRODUCT,         PriceData,    "it costs less than before"),

@@ -8,6 +8,8 @@ FAILURE_DAYS = 30
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
+IMPORT_DAYS = 90
+"""Of an import and the state of its lines, which keeps each from being written twice."""
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
@@ -33,6 +35,7 @@ def check(
     bus_archive_days: int = BUS_ARCHIVE_DAYS,
     effect_days: int = EFFECT_DAYS,
     command_days: int = COMMAND_DAYS,
+    import_days: int = IMPORT_DAYS,
     notification_days: int = NOTIFICATION_DAYS,
     sender_seconds: int = SENDER_SECONDS,
     claim_seconds: int = CLAIM_SECONDS,
@@ -52,9 +55,16 @@ def check(
             "allows 14"
         )
     latest_days = max(failure_days, bus_archive_days) + 2 * dlq_days
-    for what, days in (("effects", effect_days), ("commands", command_days), ("notifications", notification_days)):
+    for what, days in (
+        ("effects", effect_days),
+        ("commands", command_days),
+        ("imports", import_days),
+        ("notifications", notification_days),
+    ):
         if days <= latest_days:
             wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
+    if import_days < command_days:
+        wrong.append(f"an import is answered by its key for {command_days} d, but it is gone after {import_days} d")
     for claimed, runs in ((claim_seconds, sender_seconds), (notice_claim_seconds, notices_seconds)):
         if claimed <= runs:
             wrong.append(f"a mail is claimed for {claimed} s, but its sender may run for {runs} s")

@@ -31,6 +31,9 @@ class Reaction:
             raise TypeError(f"{self.name} waits for {unknown}, which nobody publishes")
 
 
+BULK_CONCURRENCY = 2
+"""The fewest that a mapping can be limited to."""
+
 REACTIONS = (
     Reaction(
         "fulfilment",
@@ -86,6 +89,15 @@ REACTIONS = (
         function="archive",
         window_seconds=5,
         batch_size=100,
+    ),
+    Reaction(
+        "bulk",
+        on=("ImportPartQueued",),
+        effect="the products and the stock of an import's lines, at so many lines a second",
+        once_by="the part's state, in the transaction of each line",
+        function="bulk",
+        batch_size=1,  # a part takes seconds, and a batch is sent again together when its function dies
+        concurrency=BULK_CONCURRENCY,
     ),
     Reaction(
         "warehouse",

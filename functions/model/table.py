@@ -19,6 +19,9 @@ COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",         
 PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # not by its name, which may hold what no key can
 CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
+IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
+IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                by="api, bulk")
+IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # partitions of their own: an import is written at one moment
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
 FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")

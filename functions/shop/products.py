@@ -1,5 +1,6 @@
 """Products and their stock. Stock of what sells very fast is split over several items (parts)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,18 +55,41 @@ def create_product(
         created_at=now,
         updated_at=now,
     )
-    _must_have_one_debt(product)
-    stock = [Stock(product_id=product_id, part=part, available=0, received=0, created_at=now) for part in range(parts)]
-    shop.table.write(
-        put(PRODUCT, product, refused=lambda found: AlreadyExists("product")), *(put(STOCK, part) for part in stock)
-    )
+    must_have_one_debt(product)
+    shop.table.write(put(PRODUCT, product, refused=lambda found: AlreadyExists("product")), *first_stock(product, 0))
     return product
 
 
-def _must_have_one_debt(product: Product) -> None:
-    """One part below zero beside another that holds some would sell these to two."""
+def must_have_one_debt(product: Product) -> None:
+    """One part below zero beside another that holds some would sell these to two. Raises Invalid."""
     if product.backorder and product.parts > 1:
         raise Invalid("backorder", "is for products whose stock is one part")
+
+
+def first_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
+    """The stock of a new product, one item per part."""
+    for part, share in enumerate(_shares(product, quantity)):
+        held = Stock(
+            product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
+        )
+        yield put(STOCK, held)
+
+
+def more_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
+    """The writes that put goods into stock, spread evenly over its parts."""
+    for part, share in enumerate(_shares(product, quantity)):
+        if share:
+            yield adjust(
+                STOCK,
+                STOCK.key(product_id=product.product_id, part=part),
+                add={"available": share, "received": share},
+                at_least={},
+                refused=lambda found: NotFound("product"),
+            )
+
+
+def _shares(product: Product, quantity: int) -> list[int]:
+    return [quantity // product.parts + (part < quantity % product.parts) for part in range(product.parts)]
 
 
 def update_product(
@@ -94,7 +118,7 @@ def update_product(
             category=before.category if category is None else category,
             catalog=before.catalog if catalog is None else catalog,
         )
-        _must_have_one_debt(wanted)
+        must_have_one_debt(wanted)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.instant(), version=before.version + 1)
@@ -113,19 +137,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
     body = {"product_id": product_id, "quantity": quantity}
 
     def decide() -> tuple[list[Write[Stock]], dict[str, Any]]:
-        parts = product(shop, product_id).parts
-        shares = [quantity // parts + (part < quantity % parts) for part in range(parts)]
-        return [
-            adjust(
-                STOCK,
-                STOCK.key(product_id=product_id, part=part),
-                add={"available": share, "received": share},
-                at_least={},
-                refused=lambda found: NotFound("product"),
-            )
-            for part, share in enumerate(shares)
-            if share
-        ], body
+        return list(more_stock(product(shop, product_id), quantity)), body
 
     return once_per_key(shop, caller.id, key, "receive_stock", body, decide)
 

@@ -22,8 +22,11 @@ from functions.api import (
 )
 from functions.api.context import PUBLIC
 from functions.api.fields import COUNTRIES
+from functions.api.guard import File
 from functions.api.handler import app, handler
+from functions.api.imports import TAKES_FILES, lines_of
 from functions.api.openapi import document
+from functions.shop.imports import Line
 from tests.api.asking import answer_to, event
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
@@ -122,10 +125,19 @@ def test_what_a_client_sends_has_an_example_that_is_valid(model: Any) -> None:
 
 def test_every_body_is_closed_but_the_providers() -> None:
     for key, operation in OPERATIONS.items():
-        if body := operation.get("requestBody"):
+        if (body := operation.get("requestBody")) and key != TAKES_FILES:
             name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             closed = DOCUMENT["components"]["schemas"][name].get("additionalProperties") is False
             assert closed == (key != "POST /payments/events")
+
+
+def test_a_file_of_products_has_an_example_of_each_kind_all_of_whose_lines_are_taken() -> None:
+    content = OPERATIONS[TAKES_FILES]["requestBody"]["content"]
+    assert content.keys() == {"application/x-ndjson", "text/csv"}
+    for media_type, described in content.items():
+        lines = lines_of(File(media_type, described["example"].encode()))
+        assert [line.product["product_id"] for line in lines if isinstance(line, Line)] == ["mug", "pot"]
+    assert "--data-binary @FILE" in answer_to(event("GET", "/docs")).text
 
 
 def test_countries_are_those_of_iso_3166() -> None:

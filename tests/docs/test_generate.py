@@ -23,7 +23,18 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
-from functions.shop import disputes, ending, erasure, orders, payments, products, refunds, returns, shipments
+from functions.shop import (
+    disputes,
+    ending,
+    erasure,
+    imports,
+    orders,
+    payments,
+    products,
+    refunds,
+    returns,
+    shipments,
+)
 from functions.shop.settling import RefusedForGood
 from local.clock import expire_until
 from tests.docs.json_schema import misfits
@@ -53,7 +64,7 @@ def test_every_access_pattern_is_on_its_page_with_the_key_condition_it_sends() -
     for pattern in PATTERNS:
         (line,) = [line for line in lines if line.startswith(f"| **{pattern.id}** |")]
         assert pattern.question in line
-        assert all(f"{{{name}}}" in line for name in pattern.known)
+        assert all(re.search(rf"{{{name}(:\d+)?}}", line) for name in pattern.known)
 
 
 def test_every_event_and_every_reaction_is_on_their_page() -> None:
@@ -132,6 +143,8 @@ def everything_happens(floor: Shopfloor) -> None:
     floor.pay(refused, "evt_4", "pi_4")
     floor.pay(stopped, "evt_5", "pi_5")
     tell(floor, "none", "pi_6", "succeeded", 5)
+    jug = imports.Line(1, {"product_id": "jug", "name": "Jug", "price": 990, "currency": "EUR"}, 5)
+    imports.import_products(shop, STAFF, "file", {}, lambda: [jug])
     floor.settle()
 
     shipments.dispatch(shop, WAREHOUSE, in_parts, f"{in_parts}-1", "dhl", "1", {"mug": 1})

@@ -54,6 +54,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.REVIEW, replace(REVIEW, product_id=f"mug-{n}", written_at=moment(n))
         yield t.FOLLOW, replace(FOLLOW, customer_id=f"c{n}")
         yield t.FOLLOW, replace(FOLLOW, product_id=f"mug-{n}")
+        yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], part=n)
         yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
         yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
@@ -97,6 +98,9 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ENTRY, replace(ENTRY, version=100 + n, other=id)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=id)
         yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=behind)
+        yield t.IMPORT, replace(SAMPLES[t.IMPORT], import_id=id)
+        yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
+        yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
         yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
         yield t.METRIC, replace(METRIC, shard=str(n % e.SHARDS), minute=behind if n % 2 else before)
@@ -190,6 +194,9 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.A12c: Ask(O1, 7, 1.0, asked={"limit": 7}),
     p.A12d: Ask(O1, 7, 1.0, asked={"limit": 7}),
     p.A12e: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.B1: Ask({"import_id": "i1"}, 8, 1.0),
+    p.B2: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
+    p.B3: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
     p.C1: Ask({"caller": "ann", "key": "k1", "command": "receive_stock"}, 1, 1.0),
     p.C2: Ask(O1 | {"payment_id": "pi_1"}, 1, 1.0),
     p.C3: Ask(O1 | {"refund_id": "pi_1-1"}, 1, 1.0),

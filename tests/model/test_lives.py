@@ -14,6 +14,8 @@ def test_the_lives_as_they_are_hold() -> None:
     [
         ({"effect_days": 58}, "effects are remembered for 58 d, but what they guard can come again for 58 d"),
         ({"command_days": 30}, "commands are remembered for 30 d"),
+        ({"import_days": 58}, "imports are remembered for 58 d, but what they guard can come again for 58 d"),
+        ({"import_days": 89}, "an import is answered by its key for 90 d, but it is gone after 89 d"),
         ({"notification_days": 30}, "notifications are remembered for 30 d"),
         ({"failure_days": 90}, "effects are remembered for 90 d, but what they guard can come again for 118 d"),
         ({"bus_archive_days": 365}, "effects are remembered for 90 d"),

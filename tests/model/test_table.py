@@ -30,6 +30,9 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.PRODUCT: {"main": "PRODUCT#mug / PRODUCT", "gsi1": "CATEGORY#main#/kitchen/ / PRODUCT#mug"},
     t.CATEGORY: {"main": "CATALOG#main / PATH#/kitchen/mugs/", "gsi1": "PARENT#main#/kitchen/ / CHILD#/kitchen/mugs/"},
     t.STOCK: {"main": "PRODUCT#mug / STOCK#007"},
+    t.IMPORT: {"main": "IMPORT#i1 / IMPORT"},
+    t.IMPORT_PART: {"main": "IMPORT#i1 / PART#000"},
+    t.IMPORT_LINES: {"main": "IMPORT#i1#000 / LINES"},
     t.REVIEW: {
         "main": "PRODUCT#mug / REVIEW#ann",
         "gsi1": f"CUSTOMER#ann / REVIEW#{AT}#mug",

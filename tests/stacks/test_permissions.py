@@ -15,6 +15,7 @@ from functions.shop import (
     customers,
     ending,
     follows,
+    imports,
     orders,
     products,
     refunds,
@@ -36,6 +37,7 @@ MODULES = [
     "notices.handler",
     "refunds",
     "archive",
+    "bulk",
     "lapse",
     "erasure",
 ]
@@ -181,6 +183,9 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     companies.join(shop, STAFF, "acme", ANN.id)
     companies.company_with_members(shop, ANN, "acme", 20, None)
     customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
+    mugs = {"product_id": "mug", "name": "Red mug", "price": 1250, "currency": "EUR"}
+    lines = [imports.Line(1, mugs, 5), imports.Line(2, {**mugs, "product_id": "jug"}, 5)]
+    imports.import_products(shop, STAFF, "file", {}, lambda: lines)
     activity.activity_of_day(shop, STAFF, "2026-11-21", 20, None)
     sold, cancelled = floor.place("sold", mug=2, pot=1), floor.place("cancelled")
     floor.place("lapsed")

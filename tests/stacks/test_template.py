@@ -24,6 +24,7 @@ LAMBDAS = {
     "notices.handler": environment.Notices,
     "refunds": environment.Refunds,
     "archive": environment.Archive,
+    "bulk": environment.Bulk,
     "lapse": environment.Lapse,
     "erasure": environment.Erasure,
 }

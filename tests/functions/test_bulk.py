@@ -1,0 +1,369 @@
+"""The reaction to lines of an import: each is written once and counted once, whatever happens on the way."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions import bulk, relay, wiring
+from functions.bulk import Pace
+from functions.model.entities import Product, Rejected, Stock
+from functions.model.patterns import B3
+from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
+from functions.shop import imports, products
+from functions.shop.imports import PART_LINES, Line, Progress
+from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
+from tests.shopfloor import STAFF, Shopfloor
+
+Message = dict[str, Any]
+_keys = itertools.count()
+
+
+def line(number: int, id: str, quantity: int = 0, **said: Any) -> Line:
+    return Line(number, {"product_id": id, "name": id.upper(), "price": 100, "currency": "EUR", **said}, quantity)
+
+
+def jugs(many: int, quantity: int = 7) -> list[Line]:
+    return [line(number, f"jug-{number:04}", quantity) for number in range(1, many + 1)]
+
+
+def send(floor: Shopfloor, *lines: Line | Rejected) -> str:
+    """Have the shop take a file with these lines; the import's id."""
+    key = f"import-{next(_keys)}"
+    answer = imports.import_products(floor.shop, STAFF, key, {"sha256": key}, lambda: lines)
+    return str(answer.result["import_id"])
+
+
+def queued(floor: Shopfloor) -> list[Message]:
+    relay.handler({"Records": floor.records()}, None)
+    return floor.waiting("bulk")
+
+
+def handle(*messages: Message, delivery: int = 1) -> list[str]:
+    """The messages to be sent again."""
+    counted = [{**one, "attributes": {"ApproximateReceiveCount": str(delivery)}} for one in messages]
+    answer = bulk.handler({"Records": counted}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def report(floor: Shopfloor, import_id: str) -> Progress:
+    return imports.progress(floor.shop, STAFF, import_id)
+
+
+def counts(floor: Shopfloor, import_id: str) -> tuple[str, int, int, int, int]:
+    found = report(floor, import_id)
+    assert found.lines == found.written + found.unchanged + found.rejected + found.waiting
+    assert (found.ended_at is None) == (found.state == "RUNNING")
+    return found.state, found.written, found.unchanged, found.rejected, found.retried
+
+
+def why(floor: Shopfloor, import_id: str) -> list[tuple[int, str, str]]:
+    page = imports.rejected_lines(floor.shop, STAFF, import_id, 100, None)
+    return [(one.line, one.field, one.why) for one in page.items]
+
+
+def held(floor: Shopfloor, id: str) -> list[tuple[int, int]]:
+    return [(part.available, part.received) for part in products.stock_of_product(floor.shop, id)]
+
+
+def all_are_there_once(floor: Shopfloor, lines: Sequence[Line]) -> None:
+    """Every product as its line says, never changed since, with just the goods that came in."""
+    keys = [PRODUCT.key(product_id=one.product["product_id"]) for one in lines]
+    keys += [STOCK.key(product_id=one.product["product_id"], part=0) for one in lines]
+    found = floor.shop.table.batch_get(keys, consistent=True)
+    made = {one.product_id: (one.name, one.price, one.version) for one in found if isinstance(one, Product)}
+    stock = {one.product_id: (one.available, one.received, one.version) for one in found if isinstance(one, Stock)}
+    assert made == {one.product["product_id"]: (one.product["name"], one.product["price"], 1) for one in lines}
+    assert stock == {one.product["product_id"]: (one.quantity, one.quantity, 1) for one in lines}
+
+
+# what is written ------------------------------------------------------------------------------------------------------
+def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(floor: Shopfloor) -> None:
+    floor.open_shop(available=10)
+    import_id = send(
+        floor,
+        line(1, "jug", 7, parts=3, category="/jugs/"),
+        line(2, "mug", 5, price=1390, name="Blue mug", backorder=True),
+        line(3, "pot", name="Blue pot", price=1250),
+    )
+    assert counts(floor, import_id) == ("RUNNING", 0, 0, 0, 0)
+    assert handle(*queued(floor)) == []
+    assert counts(floor, import_id) == ("DONE", 2, 1, 0, 0)
+    jug, mug = products.product(floor.shop, "jug"), products.product(floor.shop, "mug")
+    assert (jug.name, jug.price, jug.category, jug.parts, jug.version) == ("JUG", 100, "/jugs/", 3, 1)
+    assert held(floor, "jug") == [(3, 3), (2, 2), (2, 2)]
+    assert (mug.price, mug.backorder, mug.category, mug.version) == (1390, True, "/", 2)
+    assert held(floor, "mug") == [(15, 15)]
+    assert products.product(floor.shop, "pot").version == 1
+    assert {one.product.product_id for one in products.products_in_category(floor.shop, "/jugs/", 9, None).items} == {
+        "jug"
+    }
+
+
+def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(floor: Shopfloor) -> None:
+    floor.open_shop(available=10)
+    import_id = send(floor, line(1, "mug", 5, name="Blue mug", price=1250))
+    handle(*queued(floor))
+    assert counts(floor, import_id) == ("DONE", 1, 0, 0, 0)
+    assert (held(floor, "mug"), products.product(floor.shop, "mug").version) == ([(15, 15)], 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "reason"),
+    [
+        ({"currency": "USD"}, "currency", "is EUR for this product, and stays so"),
+        ({"parts": 2}, "parts", "is 1 for this product, and stays so"),
+        ({"product_id": "new", "parts": 2, "backorder": True}, "backorder", "is for products whose stock is one part"),
+        ({"product_id": "a#b"}, "product_id", "cannot stand in a key"),
+    ],
+)
+def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(
+    floor: Shopfloor, said: dict[str, Any], field: str, reason: str
+) -> None:
+    floor.open_shop()
+    import_id = send(floor, line(1, "jug"), line(2, **{"id": "mug", "quantity": 5, **said}), line(3, "can"))
+    handle(*queued(floor))
+    assert counts(floor, import_id) == ("DONE", 2, 0, 1, 0)
+    assert why(floor, import_id) == [(2, field, reason)]
+    assert (held(floor, "mug"), products.product(floor.shop, "can").version) == ([(10, 10)], 1)
+
+
+def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(floor: Shopfloor) -> None:
+    import_id = send(floor, *jugs(3))
+    messages = queued(floor)
+    with refusing("dynamodb", "TransactWriteItems", "ValidationException", times=1):
+        assert handle(*messages) == []
+    assert counts(floor, import_id) == ("DONE", 2, 0, 1, 0)
+    assert why(floor, import_id) == [(1, "line", "cannot be stored")]
+
+
+def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_the_order_of_lines(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    wrong = [line(number, "mug", currency="USD") for number in (1, 3)]
+    import_id = send(floor, wrong[0], Rejected(line=2, field="price", why="is required"), line(4, "jug"))
+    handle(*queued(floor))
+    assert [(number, field) for number, field, _ in why(floor, import_id)] == [(1, "currency"), (2, "price")]
+    assert counts(floor, import_id) == ("DONE", 1, 0, 2, 0)
+
+
+def test_a_line_is_one_transaction_with_the_part_that_counts_it(floor: Shopfloor) -> None:
+    send(floor, *jugs(3))
+    with counted("dynamodb", "TransactWriteItems") as writes:
+        handle(*queued(floor))
+    kinds = [[next(iter(one)) for one in request["TransactItems"]] for request in writes]
+    assert kinds == [["Update", "Put", "Put"]] * 3
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(floor: Shopfloor) -> None:
+    import_id = send(floor, *jugs(3))
+    messages = queued(floor)
+    handle(*messages)
+    products.update_product(floor.shop, STAFF, "jug-0001", price=1)
+    before = report(floor, import_id)
+    with counted("dynamodb", "TransactWriteItems") as transactions, counted("dynamodb", "UpdateItem") as updates:
+        assert handle(*messages, *messages, delivery=2) == []
+    assert transactions == updates == []
+    assert report(floor, import_id) == before
+    assert products.product(floor.shop, "jug-0001").price == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(floor: Shopfloor, call: int, when: Any) -> None:
+    lines = jugs(3)
+    import_id = send(floor, *lines)
+    messages = queued(floor)
+    with dying("dynamodb", "TransactWriteItems", when, call):
+        handle(*messages)
+    found = report(floor, import_id)
+    assert found.written == call - (when == "before"), "what is counted is what is written"
+    assert handle(*messages, delivery=2) == []
+    assert counts(floor, import_id)[:4] == ("DONE", 3, 0, 0)
+    all_are_there_once(floor, lines)
+
+
+def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(floor: Shopfloor) -> None:
+    with dying("dynamodb", "TransactWriteItems", "after"):
+        send(floor, *jugs(2))
+    (message,) = queued(floor)
+    handle(message)
+    import_id = json.loads(message["body"])["detail"]["data"]["import_id"]
+    assert counts(floor, import_id) == ("DONE", 2, 0, 0, 0)
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(floor: Shopfloor) -> None:
+    lines = jugs(2)
+    import_id = send(floor, *lines)
+    messages = queued(floor)
+    with losing_the_answer("dynamodb", "TransactWriteItems"):
+        assert handle(*messages) == [messages[0]["messageId"]]
+    assert report(floor, import_id).written == 1
+    handle(*messages, delivery=2)
+    assert counts(floor, import_id)[:4] == ("DONE", 2, 0, 0)
+    all_are_there_once(floor, lines)
+
+
+def test_two_that_work_the_same_part_at_once_write_each_line_once(floor: Shopfloor) -> None:
+    lines = jugs(60)
+    import_id = send(floor, *lines)
+    (message,) = queued(floor)
+    with ThreadPoolExecutor(3) as pool:
+        for again in pool.map(lambda _: handle(message), range(3)):
+            assert set(again) <= {message["messageId"]}
+    while handle(message, delivery=2):
+        pass
+    assert counts(floor, import_id)[:4] == ("DONE", 60, 0, 0)
+    all_are_there_once(floor, lines)
+
+
+def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(floor: Shopfloor) -> None:
+    floor.open_shop()
+    import_id = send(floor, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
+    messages = queued(floor)
+    with meanwhile(
+        "dynamodb",
+        "TransactWriteItems",
+        lambda: products.update_product(floor.shop, STAFF, "mug", category="/mugs/"),
+    ):
+        handle(*messages)
+    mug = products.product(floor.shop, "mug")
+    assert (mug.price, mug.category, mug.version) == (1390, "/mugs/", 3)
+    assert held(floor, "mug") == [(15, 15)]
+    assert counts(floor, import_id) == ("DONE", 2, 0, 0, 1)
+
+
+def test_a_product_that_another_makes_meanwhile_is_changed(floor: Shopfloor) -> None:
+    import_id = send(floor, line(1, "jug", 5))
+
+    def made() -> None:
+        products.create_product(floor.shop, STAFF, "jug", "Another", 1, "EUR", 1)
+
+    messages = queued(floor)
+    with meanwhile("dynamodb", "TransactWriteItems", made):
+        handle(*messages)
+    jug = products.product(floor.shop, "jug")
+    assert (jug.name, jug.price, jug.version, held(floor, "jug")) == ("JUG", 100, 2, [(5, 5)])
+    assert counts(floor, import_id) == ("DONE", 1, 0, 0, 1)
+
+
+# throttled ------------------------------------------------------------------------------------------------------------
+def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_is_not_written_is_counted_exactly(
+    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = jugs(5)
+    import_id = send(floor, *lines)
+    (message,) = queued(floor)
+    pauses: list[float] = []
+    _time_passes(floor, monkeypatch, pauses)
+    with dying("dynamodb", "TransactWriteItems", "before", 3):
+        handle(message)
+    with (
+        refusing("dynamodb", "TransactWriteItems", "ThrottlingException"),
+        counted("dynamodb", "TransactWriteItems") as tries,
+    ):
+        assert handle(message, delivery=2) == [message["messageId"]]
+    assert len(tries) == len(pauses) + 1, "each pause is followed by one try: no loop around the loop"
+    assert {one["ClientRequestToken"] for one in tries} == {tries[0]["ClientRequestToken"]}, "of the same line"
+    assert sum(pauses) <= floor.shop.table.budget_seconds
+    assert len(set(pauses)) == len(pauses) > 5, "no two wait as long"
+    found = report(floor, import_id)
+    assert (found.written, found.waiting, found.state) == (2, 3, "RUNNING")
+    assert handle(message, delivery=3) == []
+    assert counts(floor, import_id) == ("DONE", 5, 0, 0, 1)
+    all_are_there_once(floor, lines)
+
+
+def _time_passes(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
+    """Nobody waits: a pause moves the clock on."""
+    made = wiring.shop
+
+    def shop(table_name: str, **settings: Any) -> Any:
+        built = made(table_name, **settings)
+
+        def sleep(seconds: float) -> None:
+            floor.ahead += timedelta(seconds=seconds)
+            pauses.append(seconds)
+
+        built.table.sleep = sleep
+        return built
+
+    monkeypatch.setattr(wiring, "shop", shop)
+
+
+def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
+    now, slept = [1000.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        slept.append(seconds)
+
+    pace = Pace(lambda: datetime.fromtimestamp(now[0], UTC), sleep, 20)
+    times = []
+    for number in range(40):
+        pace()
+        times.append(now[0])
+        now[0] += 0.4 if number == 20 else 0.001
+    assert len(slept) == 38, "the first waits for nothing, nor does one after a long write"
+    assert all(later - before >= 0.05 - 1e-9 for before, later in itertools.pairwise(times))
+    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "what was slow is not made up for, nor added to"
+
+
+# what can never be written --------------------------------------------------------------------------------------------
+def test_a_part_whose_time_is_over_is_left_alone(floor: Shopfloor) -> None:
+    send(floor, *jugs(2))
+    messages = queued(floor)
+    floor.wait(days=91)
+    with counted("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*messages) == []
+    assert writes == []
+    assert floor.objects("failures") == {}
+
+
+def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(floor: Shopfloor) -> None:
+    import_id = send(floor, *jugs(2))
+    messages = queued(floor)
+    kept = floor.shop.table.get(B3, import_id=import_id, part=0)
+    assert kept is not None
+    floor.shop.table.delete([IMPORT_LINES.key_of(kept)])
+    assert handle(*messages) == []
+    (parked,) = floor.objects("failures")
+    assert parked.startswith("parked/bulk/")
+    assert report(floor, import_id).state == "RUNNING"
+
+
+# many -----------------------------------------------------------------------------------------------------------------
+def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and_breaks_off_once(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop(available=10)
+    lines: list[Line | Rejected] = [*jugs(990)]
+    lines += [Rejected(line=990 + number, field="price", why="is required") for number in range(1, 6)]
+    lines += [line(996, "mug", 3, name="Blue mug", price=1250), line(997, "pot", name="Blue pot", price=1250)]
+    lines += [line(997 + number, "mug", currency="USD") for number in range(1, 4)]
+    import_id = send(floor, *lines)
+    messages = queued(floor)
+    assert len(messages) == 1_000 // PART_LINES
+    broken_off = 0
+    for number, message in enumerate(messages):
+        if number % 3 == 0:
+            with dying("dynamodb", "TransactWriteItems", "after" if number else "before", number + 2):
+                handle(message)
+            broken_off += 1
+    with ThreadPoolExecutor(2) as pool:
+        again = [id for ids in pool.map(lambda one: handle(one, delivery=2), messages + messages[::-1]) for id in ids]
+    while again:
+        again = [id for one in messages if one["messageId"] in again for id in handle(one, delivery=3)]
+    found = report(floor, import_id)
+    assert (found.state, found.lines, found.waiting) == ("DONE", 1_000, 0)
+    assert (found.written, found.unchanged, found.rejected) == (991, 1, 8)
+    assert broken_off <= found.retried
+    assert [number for number, _, _ in why(floor, import_id)] == [*range(991, 996), *range(998, 1_001)]
+    all_are_there_once(floor, [one for one in lines[:990] if isinstance(one, Line)])
+    assert held(floor, "mug") == [(13, 13)]
