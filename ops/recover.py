@@ -24,6 +24,7 @@ from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
+from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
@@ -147,6 +148,8 @@ def _bring_up(shop: Shop, key: Mapping[str, Any], entries: Callable[[Any], Entri
                 _while_unchanged(shop, row, item, write)
             if todo := counters.standing(row, item, shop.instant()):
                 count(shop, todo)
+            if isinstance(item, Order):
+                names.bring_up(shop, item)
 
     decided_again(shop, attempt)
 

@@ -91,7 +91,8 @@ class OrdersStack(Stack):
     def the_streams_readers(self) -> Sequence[Function]:
         copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)
         copies.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
-        copies.may("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        copies.may("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        copies.may("dynamodb:BatchWriteItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.of_copies(), batch_size=50)
 
         publishing = env.Relay(bus_name=self.bus.name, failures_bucket=self.failures.name)
@@ -129,6 +130,9 @@ class OrdersStack(Stack):
         refunds.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         refunds.may("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
 
+        names = self.function("names", env.Names(**self.on_table), no_dead_letters=BY_QUEUE, timeout_seconds=120)
+        names.may("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+
         archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)
         archive = self.function("archive", archiving, no_dead_letters=BY_QUEUE, timeout_seconds=120)
         archive.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
@@ -136,6 +140,7 @@ class OrdersStack(Stack):
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
 
         workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
+        workers["names"] = names
         for reaction in REACTIONS:
             worker = workers[reaction.function] if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"

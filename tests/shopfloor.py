@@ -16,7 +16,7 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
-from functions import archive, copies, environment, fulfilment, lapse, refunds, relay, wiring
+from functions import archive, copies, environment, fulfilment, lapse, names, refunds, relay, wiring
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
@@ -37,6 +37,7 @@ WORKERS: dict[str, ModuleType] = {
     "fulfilment": fulfilment,
     "notifications": notifications,
     "refunds": refunds,
+    "names": names,
     "archive": archive,
 }
 READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}

@@ -32,7 +32,8 @@ class Kind:
     """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
 
     `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before.
-    `move`: the transition it tells of.
+    `move`: the transition it tells of. `differs`: the field that is another now, or may be, where nobody knows what was
+    before.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kind:
     expired: bool = False
     was: Row[Any] | None = None
     move: states.Transition | None = None
+    differs: str = ""
 
     def tells(self, row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> bool:
         """Whether this is what happened."""
@@ -51,6 +53,8 @@ class Kind:
             return False
         if self.move is not None:
             return _made(self.move, before, after)
+        if self.differs and before is not None and getattr(before, self.differs) == getattr(after, self.differs):
+            return False
         return self.to is None or bool(after.status == self.to)
 
 
@@ -72,6 +76,7 @@ def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Ki
 
 KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    Kind("CustomerRenamed", t.CUSTOMER, "MODIFY", differs="name"),
     Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER),
     Kind("OrderPaid", t.ORDER, "INSERT", to="PAID"),  # it costs nothing
     Kind("OrderPlaced", t.ORDER, "INSERT"),

@@ -72,6 +72,8 @@ def before_of(kind: Kind, state: str) -> Any:
         return order(status="ARCHIVING", version=7)
     if kind.was is not None:
         return replace(SAMPLES[kind.was], version=3)
+    if kind.differs:
+        return replace(SAMPLES[kind.row], version=3)
     more = {kind.move.by: 1980} if kind.move and kind.move.falls else {}
     return MADE[kind.row](status=state, version=3, **more)
 
@@ -87,6 +89,9 @@ def happen(engine: Engine, table: Table, kind: Kind, state: str) -> None:
         assert engine.expire() >= 1
     elif kind.was is not None:
         table.write(turn(kind.was, before, kind.row, replace(SAMPLES[kind.row], updated_at=moment(9))))
+    elif kind.differs:
+        other: dict[str, Any] = {kind.differs: "another"}
+        table.write(change(kind.row, before, replace(before, **other, version=4, updated_at=moment(9))))
     else:
         assert kind.move is not None
         touched = {"status": kind.move.reached(state), **TOUCHED[kind.move.by]}
@@ -125,6 +130,25 @@ def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_
             names = told.setdefault((state, move.reached(state)), {})
             assert ("", False) not in names or names == {("", False): move.change}, "what no field tells is told last"
             assert names.setdefault((move.by, move.falls), move.change) == move.change
+
+
+def test_a_customer_who_has_another_address_has_no_other_name_but_may_have_where_nobody_knows_what_was() -> None:
+    ann = SAMPLES[t.CUSTOMER]
+    moved = replace(ann, email="ash@example.com", email_hash="h2", version=2)
+    changed = modified(t.CUSTOMER, ann, moved)
+    found = read(changed)
+    assert found is not None
+    assert found.name == "CustomerChanged"
+    found = read({**changed, "dynamodb": {"NewImage": changed["dynamodb"]["NewImage"]}})
+    assert found is not None
+    assert found.name == "CustomerRenamed"
+
+
+def test_a_name_that_comes_to_an_order_is_no_change_of_it() -> None:
+    before = order(status="PAID", version=6)
+    named = replace(before, customer_name="Ann Elm", customer_version=2)
+    assert read(modified(t.ORDER, before, named)) is None
+    assert read(modified(t.ORDER, before, replace(named, customer_name=None))) is None
 
 
 def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> None:

@@ -34,6 +34,7 @@ MODULES = [
     "fulfilment",
     "notifications.handler",
     "refunds",
+    "names",
     "archive",
     "lapse",
     "erasure",

@@ -22,6 +22,7 @@ LAMBDAS = {
     "fulfilment": environment.Fulfilment,
     "notifications.handler": environment.Notifications,
     "refunds": environment.Refunds,
+    "names": environment.Names,
     "archive": environment.Archive,
     "lapse": environment.Lapse,
     "erasure": environment.Erasure,
