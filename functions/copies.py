@@ -15,7 +15,8 @@ from functions.model import changes, counters, derived
 from functions.model.changes import Change
 from functions.model.entities import Counted
 from functions.model.patterns import A12b
-from functions.model.table import BY_TYPE, COUNTED
+from functions.model.table import BY_TYPE, COUNTED, ORDER
+from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 
 
@@ -40,6 +41,8 @@ def follow(shop: Shop, record: Record) -> list[dict[str, Any]]:
     copy(shop.table, changed)
     if todo := counters.counting(changed):
         decided_again(shop, lambda: count(shop, todo))
+    if changed.row is ORDER and changed.on == "INSERT":  # once its summary is there, whoever is renamed finds it
+        names.bring_up(shop, changed.item)
     return [{"change": changed.name, "id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 

@@ -94,6 +94,12 @@ class Bulk:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Names:
+    table_name: str
+    failures_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Erasure:
     table_name: str
     failures_bucket: str

@@ -83,13 +83,14 @@ def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
     Whether there was one."""
     key = stub.object_key
     whole = json.loads(objects.get(bucket, key))
-    addresses = [image.pop("address", None) for image in whole["items"] if image["type"]["S"] == "Order"]
-    if any(addresses):
+    orders = [image for image in whole["items"] if image["type"]["S"] == "Order"]
+    taken = [order.pop(name, None) for order in orders for name in ("address", "customer_name")]
+    if any(taken):
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
         body = objects.put_once(bucket, key, objects.as_json(whole), "application/json")
         rewritten(shop, stub, key, hashlib.sha256(body).hexdigest())
     objects.remove_others(bucket, f"orders/{stub.order_id}/", key)
-    return any(addresses)
+    return any(taken)
 
 
 # the failure store ----------------------------------------------------------------------------------------------------

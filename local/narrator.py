@@ -91,6 +91,10 @@ def _archived(line: Line) -> str:
     return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
 
 
+def _renamed(line: Line) -> str:
+    return f"another name on {line['orders']} open orders" if line["orders"] else ""
+
+
 def _looked(line: Line) -> Iterator[Noted]:
     for what in ("lapsed", "assumed_delivered"):
         if line[what]:
@@ -126,6 +130,7 @@ TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "not wanted": _effect("notifications", lambda _: "no mail wanted"),
     "noticed": _effect("notices", _noticed),
     "refunded": _effect("refunds", _refunded),
+    "renamed": _effect("names", _renamed),
     "archived": _effect("archive", _archived),
     "looked": _looked,
     "parked": _parked,

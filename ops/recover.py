@@ -24,6 +24,7 @@ from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
+from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 from ops.sweep import AfterPage, Found, sweep
 
@@ -140,6 +141,7 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
         ended = []
     todo = counters.standing(row, item, shop.instant())
     counting = to_count(shop, todo) if todo else []
+    renamed = names.newer(shop, item) if isinstance(item, Order) else None
     if not dry:
         if ended and shop.table.batch_get([row.key_of(item)], consistent=True) != [item]:
             raise Changed(row, row.key_of(item))  # somebody has brought it back
@@ -148,7 +150,9 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
             _while_unchanged(shop, row, item, write)
         if counting:
             shop.table.write(*counting)
-    return bool(writes or ended or counting)
+        if renamed:
+            names.bear(shop, item.order_id, renamed)
+    return bool(writes or ended or counting or renamed)
 
 
 def _take_off(shop: Shop, mark: Counted) -> bool:

@@ -107,7 +107,7 @@ function orderRow(order, me, signal) {
     };
     const status = now.archived ? chip("Archived", "over") : stateChip(now.status);
     const buttons = el("div", { class: "row tight" }, actionButtons({ order: now, me, done, small: true }));
-    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), el("span", { class: "id", title: order.customer_id }, shortId(order.customer_id)), { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
+    const cells = row(storyLink(order.order_id), status, timeOf(order.placed_at), el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id)), { number: money(now.total, now.currency) }, buttons.children.length ? buttons : "–");
     shown.replaceChildren(...cells.children);
   };
   draw(order);

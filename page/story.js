@@ -169,7 +169,7 @@ function standing(order, { me, look }) {
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
       ["Given back", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
       ["Goes to", address && `${address.name}, ${address.street}, ${address.postcode} ${address.city}, ${address.country}`],
-      ["Customer", el("span", { class: "id", title: order.customer_id }, shortId(order.customer_id))]),
+      ["Customer", el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
     archived && el("p", { class: "notice" }, `It is ${stateName(status).toLowerCase()} and archived: only this stays in the table, all else lies in the archive.`),
     lines && linesTable(lines, currency),
   ];

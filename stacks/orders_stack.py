@@ -1,6 +1,7 @@
 """The whole shop on AWS: what there is, what feeds what, and what each function may do. Read `may` as a sentence."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
@@ -43,6 +44,7 @@ class OrdersStack(Stack):
         self.bus = Bus(self, "Bus")
 
         self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
+        self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
         functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
         self.tell(
@@ -91,7 +93,8 @@ class OrdersStack(Stack):
     def the_streams_readers(self) -> Sequence[Function]:
         copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)
         copies.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
-        copies.may("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        copies.may("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        copies.may("dynamodb:BatchWriteItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.of_copies(), batch_size=50)
 
         publishing = env.Relay(bus_name=self.bus.name, failures_bucket=self.failures.name)
@@ -111,64 +114,82 @@ class OrdersStack(Stack):
         StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
 
     def the_reactions(self) -> Sequence[Function]:
+        """Each reaction's queue, and who works it; where nobody of ours does, the stack tells where it is."""
+        workers = []
+        for reaction in REACTIONS:
+            worker: Function | None = getattr(self, reaction.function)() if reaction.function else None
+            place = f"{reaction.name.capitalize()}Reaction"
+            settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.bus, "reaction": reaction}
+            queue = ReactionQueue(self, place, function=worker, **settings).queue
+            if worker is None:
+                self.tell(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
+                continue
+            worker.may("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue.queue_arn)
+            if reaction.goes_on:
+                worker.may("sqs:SendMessage", on=queue.queue_arn)
+                worker.is_told(queue_url=queue.queue_url)
+            self.let_park(worker)
+            workers.append(worker)
+        return workers
+
+    def fulfilment(self) -> Function:
         fulfilment = self.function("fulfilment", env.Fulfilment(**self.on_table), no_dead_letters=BY_QUEUE)
         fulfilment.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        return fulfilment
 
-        sender, domain = self.stage.sender, self.stage.sender.partition("@")[2]
-        telling = env.Notifications(**self.on_table, sender=sender, shop_name=self.stage.shop_name)
+    def notifications(self) -> Function:
+        telling = env.Notifications(**self.on_table, **self.mailing)
         runs = lives.SENDER_SECONDS
         notifications = self.function("notifications.handler", telling, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
         notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
-        notifications.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
+        self.let_mail(notifications)
+        return notifications
 
+    def notices(self) -> Function:
         each = self.stage.notices_per_second // 2  # so many work at a time
-        link, size = self.stage.product_url, min(100, each * lives.NOTICES_SECONDS // 2)
-        mailing = {"sender": sender, "shop_name": self.stage.shop_name, "product_url": link}
-        noticing = env.Notices(**self.on_table, **mailing, mails_per_second=each, page_size=size)
+        noticing = env.Notices(
+            **self.on_table,
+            **self.mailing,
+            product_url=self.stage.product_url,
+            mails_per_second=each,
+            page_size=min(100, each * lives.NOTICES_SECONDS // 2),
+        )
         runs = lives.NOTICES_SECONDS
         notices = self.function("notices.handler", noticing, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
         notices.may("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
         notices.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         notices.may("dynamodb:Query", on=self.table.index_arns["GSI1"])
-        notices.may("ses:SendEmail", on=[self.identity_arn(sender), self.identity_arn(domain)])
+        self.let_mail(notices)
+        return notices
 
+    def refunds(self) -> Function:
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
         refunding = env.Refunds(**self.on_table, **paying)
         refunds = self.function("refunds", refunding, no_dead_letters=BY_QUEUE, timeout_seconds=180)
         refunds.may("dynamodb:GetItem", on=self.table.arn)
         refunds.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         refunds.may("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+        return refunds
 
+    def names(self) -> Function:
+        names = self.function("names", env.Names(**self.on_table), no_dead_letters=BY_QUEUE, timeout_seconds=120)
+        names.may("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        return names
+
+    def archive(self) -> Function:
         archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)
         archive = self.function("archive", archiving, no_dead_letters=BY_QUEUE, timeout_seconds=120)
         archive.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
+        return archive
 
+    def bulk(self) -> Function:
         importing = env.Bulk(**self.on_table, lines_per_second=self.stage.import_lines_per_second)
         bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE)
         bulk.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-
-        workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
-        workers["notices"] = notices
-        workers["bulk"] = bulk
-        for reaction in REACTIONS:
-            worker = workers[reaction.function] if reaction.function else None
-            place = f"{reaction.name.capitalize()}Reaction"
-            reacting = ReactionQueue(
-                self, place, stage=self.stage, bus=self.bus.bus, reaction=reaction, function=worker
-            )
-            if worker:
-                received = "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"
-                worker.may(*received, on=reacting.queue.queue_arn)
-                if reaction.goes_on:
-                    worker.may("sqs:SendMessage", on=reacting.queue.queue_arn)
-                    worker.is_told(queue_url=reacting.queue.queue_url)
-                self.let_park(worker)
-            else:
-                self.tell(**{f"{reaction.name.capitalize()}QueueUrl": reacting.queue.queue_url})
-        return tuple(workers.values())
+        return bulk
 
     def the_passing_of_time(self) -> Sequence[Function]:
         looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
@@ -211,9 +232,12 @@ class OrdersStack(Stack):
         function.may("s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content.")
         function.may(*USE_KEY, on=self.key.key_arn)
 
-    def identity_arn(self, name: str) -> str:
-        """SES asks for the narrowest of its verified identities: the address, or else its domain."""
-        return str(self.format_arn(service="ses", resource="identity", resource_name=name))
+    def let_mail(self, function: Function) -> None:
+        """SES asks for the narrowest of its verified identities: the sender's address, or else its domain."""
+        sender = self.stage.sender
+        identity = partial(self.format_arn, service="ses", resource="identity")
+        names = sender, sender.partition("@")[2]
+        function.may("ses:SendEmail", on=[identity(resource_name=name) for name in names])
 
     def tell(self, **outputs: str) -> None:
         for name, value in outputs.items():

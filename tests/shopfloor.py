@@ -19,7 +19,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.ses.models import ses_backends
 from moto.sqs.models import sqs_backends
 
-from functions import archive, bulk, copies, environment, fulfilment, lapse, refunds, relay, wiring
+from functions import archive, bulk, copies, environment, fulfilment, lapse, names, refunds, relay, wiring
 from functions.model.entities import Address
 from functions.model.events import SOURCE
 from functions.model.reactions import REACTIONS
@@ -41,6 +41,7 @@ WORKERS: dict[str, ModuleType] = {
     "fulfilment": fulfilment,
     "notifications": notifications,
     "refunds": refunds,
+    "names": names,
     "archive": archive,
     "notices": notices,
     "bulk": bulk,
@@ -196,8 +197,9 @@ class Shopfloor:
 
 @contextmanager
 def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """Buckets, bus, rules and queues, as the stack makes them from the same declarations: for all tests of a file, since
-    it takes longer than most of them. The queues' URLs."""
+    """Buckets, bus, rules and queues, as the stack makes them from the same declarations. The queues' URLs.
+
+    They are there for all tests of a file: to make them takes longer than most tests."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)

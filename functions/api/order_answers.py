@@ -88,6 +88,7 @@ class OrderAnswer(Answer):
 
     `total`: its goods less the discount, and `shipping`; `tax` is contained in it. `due`: what is still to be paid.
     `refunded`: what of `paid` is given back, or about to be; `owed`: what is to be besides, but waits for a dispute.
+    `customer_name`: as it is now while the order is open, then as it was; null for who was forgotten.
     """
 
     order_id: str
@@ -99,6 +100,7 @@ class OrderAnswer(Answer):
     total: int
     version: int
     archived: bool = False
+    customer_name: str | None = None
     lines: Sequence[OrderLineAnswer] | None = None
     address: AddressAnswer | None = None
     discount: DiscountedAnswer | None = None
@@ -127,6 +129,7 @@ class OrderAnswer(Answer):
         if isinstance(item, e.ArchivedOrder):
             return stays
         whole: dict[str, Any] = {
+            "customer_name": item.customer_name,
             "lines": order_lines_shown(item.lines),
             "address": item.address and AddressAnswer.of(item.address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
@@ -142,7 +145,8 @@ class OrderAnswer(Answer):
 
 
 class OrderInList(Answer):
-    """An order as a list shows it. `items`: how many pieces; a work queue does not say."""
+    """An order as a list shows it. `items`: how many pieces; a work queue does not say, but whose it is:
+    `customer_name`."""
 
     order_id: str
     customer_id: str
@@ -152,6 +156,7 @@ class OrderInList(Answer):
     total: int
     version: int
     items: int | None = None
+    customer_name: str | None = None
     archived: bool = False
 
 

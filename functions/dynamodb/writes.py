@@ -1,6 +1,6 @@
 """Writes as data: each knows its condition, and what to say when the condition does not hold."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -130,6 +130,39 @@ def adjust(
         "ExpressionAttributeValues": values,
     }
     return Write("Update", row, request, refused)
+
+
+def copied(
+    row: Row[T],
+    key: Mapping[str, Any],
+    attributes: Mapping[str, str | None],
+    source: tuple[str, int],
+    among: tuple[str, Sequence[str]],
+) -> Write[T]:
+    """Write texts that an existing item has from another one, unless it has them from a later version of that already.
+
+    `source`: the name of the attribute that holds that version, and the version. `among`: a field of the item, and the
+    values one of which it must have. The item's own version stays: whoever has read the item before may still write it.
+    """
+    image = {name: {"S": text} for name, text in attributes.items() if text is not None}
+    image[source[0]] = {"N": str(source[1])}
+    gone = [name for name in attributes if name not in image]
+    token = {name: f"{number}" for number, name in enumerate([*image, *gone])}
+    values = {f":{token[name]}": value for name, value in image.items()}
+    values |= {f":among{number}": {"S": value} for number, value in enumerate(among[1])}
+    sets = ", ".join(f"#{token[name]} = :{token[name]}" for name in image)
+    removes = ", ".join(f"#{token[name]}" for name in gone)
+    version = token[source[0]]
+    older = f"(attribute_not_exists(#{version}) OR #{version} < :{version})"
+    one_of = ", ".join(f":among{number}" for number in range(len(among[1])))
+    request = {
+        "Key": dict(key),
+        "UpdateExpression": f"SET {sets}" + (f" REMOVE {removes}" if removes else ""),
+        "ConditionExpression": f"#among IN ({one_of}) AND {older}",
+        "ExpressionAttributeNames": {f"#{number}": name for name, number in token.items()} | {"#among": among[0]},
+        "ExpressionAttributeValues": values,
+    }
+    return Write("Update", row, request, lambda found: Changed(row, key), {**image, **dict.fromkeys(gone)})
 
 
 def unchanged(row: Row[T], item: T, *, refused: Refusal[T] | None = None) -> Write[T]:

@@ -14,7 +14,7 @@ from functions.dynamodb.keys import Instant, Row, instant_of
 from functions.dynamodb.streams import Permanent, Record
 from functions.model import states
 from functions.model import table as t
-from functions.model.entities import Product, Stock
+from functions.model.entities import Customer, Product, Stock
 
 On = Literal["INSERT", "MODIFY", "REMOVE"]
 UNFOLLOWED = ("marker", "counter")
@@ -33,8 +33,8 @@ class Kind:
     """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
 
     `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before.
-    `move`: the transition it tells of. `between`: what is so between the item before and after; where nobody knows
-    what was before, nobody can say. `once_was`: what a filter asks of the item before, by attribute, in its own
+    `move`: the transition it tells of. `between`: what is so between the item before, if anybody
+    knows that, and after. `once_was`: what a filter asks of the item before, by attribute, in its own
     language: for what is written so often that nobody shall be called for all of it.
     """
 
@@ -45,7 +45,7 @@ class Kind:
     expired: bool = False
     was: Row[Any] | None = None
     move: states.Transition | None = None
-    between: Callable[[Any, Any], bool] | None = None
+    between: Callable[[Any | None, Any], bool] | None = None
     once_was: Mapping[str, tuple[Any, ...]] | None = None
 
     def tells(self, row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> bool:
@@ -57,7 +57,7 @@ class Kind:
         if self.move is not None:
             return _made(self.move, before, after)
         if self.between is not None:
-            return before is not None and self.between(before, after)
+            return self.between(before, after)
         return self.to is None or bool(after.status == self.to)
 
 
@@ -77,12 +77,16 @@ def _moves(row: Row[Any], transitions: tuple[states.Transition, ...]) -> list[Ki
     return [Kind(move.change, row, "MODIFY", move=move) for move in transitions]
 
 
-def _replenished(before: Stock, after: Stock) -> bool:
-    return before.available <= 0 < after.available
+def _renamed(before: Customer | None, after: Customer) -> bool:
+    return before is None or before.name != after.name
 
 
-def _cheaper(before: Product, after: Product) -> bool:
-    return before.currency == after.currency and after.price < before.price
+def _replenished(before: Stock | None, after: Stock) -> bool:
+    return before is not None and before.available <= 0 < after.available
+
+
+def _cheaper(before: Product | None, after: Product) -> bool:
+    return before is not None and before.currency == after.currency and after.price < before.price
 
 
 NONE_LEFT: tuple[Any, ...] = ("0", {"prefix": "-"})
@@ -90,6 +94,7 @@ NONE_LEFT: tuple[Any, ...] = ("0", {"prefix": "-"})
 
 KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
+    Kind("CustomerRenamed", t.CUSTOMER, "MODIFY", between=_renamed),
     Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER),
     Kind("OrderPaid", t.ORDER, "INSERT", to="PAID"),  # it costs nothing
     Kind("OrderPlaced", t.ORDER, "INSERT"),

@@ -1,8 +1,9 @@
 """Copies, as data: which rows are derived from which, and the functions that derive them.
 
 A snapshot is what one primary looks like elsewhere, guarded by that primary's version. A log is one entry per change,
-put if absent under the change's id. What is derived never comes from an image that comes back late: who redrives or
-repairs reads the primary again. (The third kind, totals, is in counters.py.)
+put if absent under the change's id. Attributes are what one primary shows of another, guarded by that one's version.
+What is derived never comes from an image that comes back late: who redrives or repairs reads the primary again. (A
+further kind, totals, is in counters.py.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,6 +39,18 @@ class Log(Generic[S, C]):
     into: Row[C]
     derive: Callable[[Change], Iterable[C]]
     gapless: bool = False
+
+
+@dataclass(frozen=True)
+class Attributes(Generic[S, C]):
+    """Attributes of a primary that are copied from another, of the version that `version` holds. They raise no version
+    of their own, so `changes` passes over them. `among`: a field, and the values with which they follow."""
+
+    of: tuple[Row[S], ...]
+    into: Row[C]
+    version: str
+    derive: Callable[[S], Mapping[str, str | None]]
+    among: tuple[str, tuple[str, ...]]
 
 
 def summary(order: e.Order) -> Iterator[e.OrderSummary]:
@@ -110,6 +123,11 @@ def activity(change: Change) -> Iterator[e.Activity]:
     )
 
 
+def name_of(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
+    """Who was forgotten has none."""
+    return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
+
+
 SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
     Snapshot(t.ORDER, t.ORDER_SUMMARY, summary),
     Snapshot(t.ORDER, t.ORDER_LINE, sales),
@@ -118,6 +136,9 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity),
     Log(t.ORDER, t.TIMELINE, timeline, gapless=True),  # the last to be written: the archive waits for this one alone
+)
+NAMES: Attributes[Any, e.Order] = Attributes(
+    (t.CUSTOMER, t.ERASED_CUSTOMER), t.ORDER, "customer_version", name_of, among=("status", e.OPEN)
 )
 ENDED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The

@@ -352,7 +352,8 @@ class Order:
     `paid_at`), `refunded`: what of that is given back, or about to be; `owed`: what is to
     be besides, and cannot be while the customer's bank disputes the payment it came with. `reached`: the version
     at which it came to its status, and `reached_at` when, where something has changed since: so its state alone tells
-    of that change as it was told then.
+    of that change as it was told then. `customer_name`: its customer's, copied while it is open, from that
+    `customer_version` of theirs; it raises no `version`.
     """
 
     order_id: str
@@ -377,6 +378,8 @@ class Order:
     delivered_at: Instant | None = None
     reached: int = 1
     reached_at: Instant | None = None
+    customer_name: str | None = None
+    customer_version: int = 0
     version: int = 1
 
     @property
@@ -431,6 +434,7 @@ class QueuedOrder:
     currency: Currency
     total: int
     version: int
+    customer_name: str | None = None
 
 
 @entity

@@ -17,7 +17,7 @@ from functions.model import table as t
 from functions.model.changes import KINDS, Change, NotReadable, UnknownSchema
 
 SOURCE = "orderstream"
-PERSONAL = {"name", "email", "address", "email_hash", "text"}
+PERSONAL = {"name", "email", "address", "email_hash", "text", "customer_name"}
 
 
 @entity
@@ -149,6 +149,7 @@ class Event:
 # fmt: off
 EVENTS = (
     Event("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer has a profile now"),
+    Event("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer may have another name now"),
     Event("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer asked to be forgotten"),
     Event("OrderPlaced",          t.ORDER,           OrderData,    "its stock is reserved; it waits for payment"),
     Event("OrderPartlyPaid",      t.ORDER,           OrderData,    "some of its total is paid; it waits for the rest"),

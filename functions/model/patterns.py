@@ -69,6 +69,7 @@ C3   = Get[e.Refund](        id="C3",   question="a refund of an order by id",  
 C4   = Query[e.Redemptions]( id="C4",   question="how often a discount code can still be redeemed, all parts", rows=(t.REDEMPTIONS,), newest_first=False, consistent=True)
 C5   = Get[e.Expiry](        id="C5",   question="when a closed order ends",                                   rows=(t.EXPIRY,))
 C6   = Get[MaybeErased](     id="C6",   question="customer by id, or what stays of them when they were erased", rows=(t.CUSTOMER, t.ERASED_CUSTOMER))
+C7   = Query[e.OrderSummary](id="C7",   question="a customer's orders, newest first, none missed",            rows=(t.ORDER_SUMMARY,), consistent=True)
 R1   = Get[e.Effect](        id="R1",   question="whether a reaction had its effect",                          rows=(t.EFFECT,))
 R2   = Get[e.InvoiceSeries]( id="R2",   question="the last number of a series of invoices",                    rows=(t.INVOICE_SERIES,))
 R3   = Query[e.ErasedCustomer](id="R3", question="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.SHARDS, newest_first=False)

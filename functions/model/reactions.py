@@ -82,6 +82,14 @@ REACTIONS = (
         function="refunds",
     ),
     Reaction(
+        "names",
+        on=("CustomerRenamed", "CustomerErased"),
+        effect="the customer's open orders bear the new name; who was forgotten has none there any more",
+        once_by="each order, by the version of the customer that its name is of",
+        function="names",
+        batch_size=1,  # some have thousands of orders: nobody else's name waits behind them
+    ),
+    Reaction(
         "archive",
         on=("OrderExpired", "ActivityExpired"),
         effect="an object in the archive bucket; of an order, only a stub stays in the table",

@@ -1,10 +1,10 @@
 """Forgetting a customer: one write makes them unknown, what is left of them elsewhere goes afterwards.
 
 1. The profile becomes an ErasedCustomer, which nobody can be addressed by; e-mail claim and settings go in the same
-transaction. 2. What the customer wrote and follows goes. Addresses leave their orders as these close: an order that is
-on its way still needs one. The orders in the archive are the archive's to rewrite. 3. Only when no copy can be on its
-way any more is it all done: what is taken from an order is in the stream record of that, and a reader may give that up
-days later.
+transaction. 2. What the customer wrote and follows goes, and their name from open orders (names.py). Addresses leave
+their orders as these close, and the name with them: an order that is on its way still needs one. The orders in the
+archive are the archive's to rewrite. 3. Only when no copy can be on its way any more is it all done: what is taken from
+an order is in the stream record of that, and a reader may give that up days later.
 
 Invoices keep the name and address they were issued with: the law wants them kept. Ids stay, and lead nowhere.
 """
@@ -88,13 +88,14 @@ def without_traces(shop: Shop, customer_id: str) -> bool:
 
 
 def without_address(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
-    """Take the address from an order, if it is closed. The order as it is then, and whether it had one. Repeatable."""
+    """Take the address and the customer's name from an order, if it is closed. The order as it is then, and whether it
+    had them. Repeatable."""
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
         order = shop.table.get(A12, order_id=order_id)
         if not isinstance(order, Order) or order.address is None or order.status not in CLOSED:
             return order, False
-        after = replace(moved(order, "erase", shop.instant()), address=None)
+        after = replace(moved(order, "erase", shop.instant()), address=None, customer_name=None)
         shop.table.write(change(ORDER, order, after))
         return after, True
 

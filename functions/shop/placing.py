@@ -80,11 +80,12 @@ def place_order(
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, print_of_body)
-    if not any(isinstance(item, Customer) for item in found):
+    customer = next((item for item in found if isinstance(item, Customer)), None)
+    if customer is None:
         raise NotRegistered
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
-    order = _order(shop, caller, order_id, lines, products, address, print_of_body)
+    order = _order(shop, customer, order_id, lines, products, address, print_of_body)
     if discount_code is not None:
         order = discounts.applied(order, discounts.code_of(discount_code), discount)
     if not order.total:
@@ -112,7 +113,7 @@ def _written(shop: Shop, order: Order, products: Mapping[str, Product], discount
 
 def _order(
     shop: Shop,
-    caller: Caller,
+    customer: Customer,
     order_id: str,
     lines: Mapping[str, Wanted],
     products: Mapping[str, Product],
@@ -139,7 +140,7 @@ def _order(
     now = shop.instant()
     return Order(
         order_id=order_id,
-        customer_id=caller.id,
+        customer_id=customer.customer_id,
         status="PENDING",
         placed_at=now,
         updated_at=now,
@@ -150,6 +151,8 @@ def _order(
         fingerprint=print_of_body,
         shipping=shipping,
         tax_rate=shop.tax_rate,
+        customer_name=customer.name,
+        customer_version=customer.version,
     )
 
 

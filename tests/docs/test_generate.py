@@ -24,6 +24,7 @@ from functions.model.states import (
 )
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
 from functions.shop import (
+    customers,
     disputes,
     ending,
     erasure,
@@ -130,6 +131,7 @@ def everything_happens(floor: Shopfloor) -> None:
     """All that is told of, one way or another."""
     shop = floor.shop
     in_parts, refused, stopped, short, unpaid = (floor.place(f"key-{number}", mug=2, pot=1) for number in range(5))
+    customers.rename(shop, ANN, ANN.id, "Ann Elm")
     orders.readdress(shop, ANN, in_parts, replace(HOME, city="Graz"))
     tell(floor, in_parts, "pi_1", "authorised", 3000)
     tell(floor, in_parts, "pi_0", "succeeded", 500)

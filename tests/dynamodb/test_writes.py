@@ -9,6 +9,7 @@ from functions.dynamodb.writes import (
     absent,
     adjust,
     change,
+    copied,
     delete_held,
     delete_older,
     present,
@@ -175,3 +176,24 @@ def test_a_refusal_that_nobody_named_says_that_the_item_changed(write: Any) -> N
 def test_a_log_entry_has_no_version_and_is_put_all_the_same() -> None:
     assert put(LOAN, loan()).request["Item"] == LOAN.write(loan())
     assert "version" not in LOAN.write(loan())
+
+
+def test_copied_writes_what_is_another_items_and_leaves_the_version_as_it_is() -> None:
+    write = copied(BOOK, KEY, {"author": "Jane Austen", "pen_name": None}, ("author_version", 4), ("shelf", ("A", "B")))
+    assert (write.kind, write.row) == ("Update", BOOK)
+    assert write.wanted == {"author": {"S": "Jane Austen"}, "author_version": {"N": "4"}, "pen_name": None}
+    assert write.request == {
+        "Key": KEY,
+        "UpdateExpression": "SET #0 = :0, #1 = :1 REMOVE #2",
+        "ConditionExpression": "#among IN (:among0, :among1) AND (attribute_not_exists(#1) OR #1 < :1)",
+        "ExpressionAttributeNames": {"#0": "author", "#1": "author_version", "#2": "pen_name", "#among": "shelf"},
+        "ExpressionAttributeValues": {
+            ":0": {"S": "Jane Austen"},
+            ":1": {"N": "4"},
+            ":among0": {"S": "A"},
+            ":among1": {"S": "B"},
+        },
+    }
+    refusal = write.refused(None)
+    assert isinstance(refusal, Changed)
+    assert refusal.key == KEY

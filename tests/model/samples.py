@@ -33,6 +33,8 @@ def order(**changed: Any) -> e.Order:
         "lines": LINES,
         "address": HOME,
         "fingerprint": "1:f",
+        "customer_name": "Ann Ash",
+        "customer_version": 1,
     }
     return e.Order(**values | changed)
 

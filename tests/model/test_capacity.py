@@ -203,6 +203,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.C4: Ask({"code": "SPRING"}, 7, 1.0),
     p.C5: Ask(O1, 1, 1.0),
     p.C6: Ask(ANN, 1, 1.0),
+    p.C7: Ask(ANN, 5, 1.0, asked={"limit": 5}),
     p.R1: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
     p.R2: Ask({"series": "2026"}, 1, 1.0),
     p.R4: Ask(MUG | {"event": "PriceDropped"}, 1, 1.0),

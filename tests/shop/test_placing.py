@@ -46,6 +46,8 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, w
         },
         address=HOME,
         fingerprint=placed.order.fingerprint,
+        customer_name="Ann Ash",
+        customer_version=1,
     )
     assert (placed.order, placed.replayed) == (expected, False)
     assert orders.order_by_id(shop, ANN, placed.order.order_id) == expected

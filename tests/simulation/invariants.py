@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, instant
 from functions.model import counters, derived
-from functions.model.entities import SOLD, Campaign
+from functions.model.entities import OPEN, SOLD, Campaign
 from functions.model.lives import ACTIVITY_DAYS
 from functions.model.states import (
     CLOSED,
@@ -63,6 +63,29 @@ def customers_add_up(world: World, book: Book) -> Iterator[str]:
         company, kind = image["GSI1PK"]["S"].removeprefix("COMPANY#"), image["type"]["S"]
         if company not in COMPANIES or kind not in ("Company", "Customer") or image["company_id"]["S"] != company:
             yield f"{image['PK']['S']}, a {kind}, is found in {company}"
+
+
+def open_orders_bear_their_customers_name(world: World, book: Book) -> Iterator[str]:
+    """An open order bears the name that its customer has now, none if they were forgotten; a closed one bears one that
+    its customer had until it was closed, or none any more."""
+    names: dict[str, list[tuple[float, str | None]]] = {}
+    for (partition, sort), versions in world.table.history.items():
+        if partition.startswith("CUSTOMER#") and sort == "PROFILE":
+            names[partition.removeprefix("CUSTOMER#")] = [
+                (at, image["name"]["S"] if "name" in image else None) for at, image in versions if image is not None
+            ]
+    for owned in book.orders.values():
+        if owned.order is None:
+            continue
+        had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
+        if owned.order.status in OPEN:
+            if had and bears != had[-1][1]:
+                yield f"order {owned.id} is {owned.status} and bears {bears}, and its customer {had[-1][1]}"
+            continue
+        states = world.table.history[f"ORDER#{owned.id}", "ORDER"]
+        closed_at = next(at for at, image in states if image is not None and image["status"]["S"] not in OPEN)
+        if bears not in {name for at, name in had if at <= closed_at} and bears is not None:
+            yield f"order {owned.id} was closed and bears {bears}, which its customer took later"
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
@@ -290,8 +313,8 @@ def a_copy_never_goes_back(world: World, book: Book) -> Iterator[str]:
 # effects --------------------------------------------------------------------------------------------------------------
 def every_change_is_told(world: World, book: Book) -> Iterator[str]:
     """Every change that has an event was published, of one item first the earlier one. Excused: what the stream forgot,
-    or nobody kept; that somebody moved who was forgotten; from the order, what an operator told, and what a mapping had
-    given up before another that began anew told of it."""
+    or nobody kept; that somebody moved, or had another name, who was forgotten; from the order, what an operator told,
+    and what a mapping had given up before another that began anew told of it."""
     published: dict[str, int] = {}
     for number, event in enumerate(world.bus.published):
         published.setdefault(event["detail"].get("id"), number)
@@ -302,8 +325,8 @@ def every_change_is_told(world: World, book: Book) -> Iterator[str]:
             continue
         place, item = published.get(one.change.id), str(one.record["dynamodb"]["Keys"])
         if place is None:
-            moved = one.change.name == "OrderReaddressed" and one.change.item.customer_id in book.erased
-            if one.at > lost_up_to and not moved:
+            personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
+            if one.at > lost_up_to and not (personal and one.change.item.customer_id in book.erased):
                 yield f"{one.change.name} {one.change.id} was never published"
         elif one.change.id not in world.operator.told and one.number not in world.readers["relay"].gave_up:
             if place < latest.get(item, -1):
@@ -697,6 +720,9 @@ class Steps:
             return
         if "version" in new and "version" in old and int(new["version"]["N"]) < int(old["version"]["N"]):
             self.wrong["version"].append(f"{place} went from version {old['version']['N']} to {new['version']['N']}")
+        named = [int(image.get("customer_version", {"N": "0"})["N"]) for image in (old, new)]
+        if kind == "Order" and named[1] < named[0]:
+            self.wrong["version"].append(f"{place} went from its customer's version {named[0]} to {named[1]}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
         moves = self._moves.get(kind) if old["type"]["S"] == kind else None
         if moves is not None and before != after and (before, after) not in moves:
@@ -705,6 +731,7 @@ class Steps:
 
 INVARIANTS: tuple[Invariant, ...] = (
     customers_add_up,
+    open_orders_bear_their_customers_name,
     no_order_is_lost,
     stock_adds_up,
     money_is_kept,

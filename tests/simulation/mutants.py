@@ -4,7 +4,7 @@ the only one that sees some fault: without it that one would go into the product
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from functions import archive, copies, erasure, lapse, objects, relay, wiring
+from functions import archive, copies, erasure, lapse, names, objects, relay, wiring
 from functions.api import problems
 from functions.dynamodb import writes
 from functions.dynamodb.streams import Batch
@@ -29,6 +29,7 @@ from functions.shop import (
     stock,
 )
 from functions.shop import erasure as forgetting
+from functions.shop import names as naming
 from tests.simulation import operators
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
@@ -61,6 +62,12 @@ MUTANTS = (
     Mutant("claims apart", "an address is claimed when the profile has it", s.in_two(t.EMAIL_CLAIM)),
     Mutant("stays in the company", "who was forgotten is in their company's list",
            instead(forgetting, "turn", s.leaving_index_keys)),
+    Mutant("an order's first name", "who orders and has another name just then has the one before on the order",
+           instead(naming, "bring_up", lambda *_: None), 30, "open_orders_bear_their_customers_name"),
+    Mutant("forgets names", "a new name reaches no order",
+           instead(names, "spread", lambda *_: 0), 10, "open_orders_bear_their_customers_name"),
+    Mutant("names go back", "an older name overwrites a newer one",
+           instead(naming, "copied", s.whatever_the_version)),
     # orders and stock
     Mutant("a key is a new order", "the order's id is not made of the key",
            instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()), 2, "no_order_is_lost"),

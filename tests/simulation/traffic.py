@@ -135,6 +135,7 @@ class Traffic:
         afterwards = self.chance.one_of(AFTERWARDS, name, "afterwards")
         products = self.chance.in_any_order(list(PRODUCTS), name)[: self.chance.whole(1, 3, name, "lines")]
         lines = [{"product_id": id, "quantity": self.chance.whole(1, 4, name, id)} for id in products]
+        word = personal_words(customer.sub)[0]
         body: dict[str, Any] = {"lines": lines, "address": address_of(customer.sub)}
         code = self.chance.one_of(("", "", "", "spring", "spring", "free"), name, "code")
         if code:
@@ -146,7 +147,12 @@ class Traffic:
                 self._go_on(name, fate, customer, said)
                 self._afterwards(name, afterwards, customer, said)
 
+        def rename() -> None:
+            self._expect(200, customer, "PATCH", f"/customers/{customer.sub}", {"name": f"{word} of {name}"})
+
         def do() -> None:
+            if self.chance.happens(0.3, name, "another name"):
+                self.people.begin(customer.sub, rename, 0.05 * self.chance.number(name, "when another name"))
             if self.chance.happens(0.25, name, "double click"):
                 other = {**body, "lines": _one_more(lines)} if self.chance.happens(0.4, name, "other") else body
                 self.people.begin(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))

@@ -36,6 +36,7 @@ MODULES = [
     "notifications.handler",
     "notices.handler",
     "refunds",
+    "names",
     "archive",
     "bulk",
     "lapse",

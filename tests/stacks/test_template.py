@@ -23,6 +23,7 @@ LAMBDAS = {
     "notifications.handler": environment.Notifications,
     "notices.handler": environment.Notices,
     "refunds": environment.Refunds,
+    "names": environment.Names,
     "archive": environment.Archive,
     "bulk": environment.Bulk,
     "lapse": environment.Lapse,
