@@ -52,9 +52,9 @@ def opened(world: World, count: int, *, remembered: bool = False) -> Stock:
     for image in (t.PRODUCT.write(mug), t.STOCK.write(empty)):
         world.table.do("PutItem", Item=image)
     line = world.table._line
-    for image in followers(count) if remembered else ():
-        world.table.history[image["PK"]["S"], image["SK"]["S"]].append((OPENS_AT - DAY, image))
-    puts = ({"PutRequest": {"Item": image}} for image in followers(count))
+    for known in followers(count) if remembered else ():
+        world.table.history[known["PK"]["S"], known["SK"]["S"]].append((OPENS_AT - DAY, known))
+    puts = ({"PutRequest": {"Item": one}} for one in followers(count))
     while some := list(islice(puts, 25)):
         status, answer = line.ask(
             "DynamoDB_20120810.BatchWriteItem", json.dumps({"RequestItems": {world.table.name: some}}).encode()
