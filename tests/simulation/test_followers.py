@@ -54,7 +54,7 @@ def opened(world: World, count: int, *, remembered: bool = False) -> Stock:
     line = world.table._line
     for known in followers(count) if remembered else ():
         world.table.history[known["PK"]["S"], known["SK"]["S"]].append((OPENS_AT - DAY, known))
-    puts = ({"PutRequest": {"Item": image}} for image in followers(count))
+    puts = ({"PutRequest": {"Item": one}} for one in followers(count))
     while some := list(islice(puts, 25)):
         status, answer = line.ask(
             "DynamoDB_20120810.BatchWriteItem", json.dumps({"RequestItems": {world.table.name: some}}).encode()
