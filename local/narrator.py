@@ -81,6 +81,11 @@ def _refunded(line: Line) -> str:
     return f"refund {line['refund_id'][-14:]}: {line['status']}{why}" if line["status"] else ""
 
 
+def _imported(line: Line) -> str:
+    counts = ", ".join(f"{line[what]} {what}" for what in ("written", "unchanged", "rejected") if line.get(what))
+    return f"part {line['part']} of an import: {counts}" if counts else ""
+
+
 def _archived(line: Line) -> str:
     return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
 
@@ -119,6 +124,7 @@ TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "mailed": _effect("notifications", lambda line: f"mail {line['mail']}"),
     "not wanted": _effect("notifications", lambda _: "no mail wanted"),
     "refunded": _effect("refunds", _refunded),
+    "imported": _effect("bulk", _imported),
     "archived": _effect("archive", _archived),
     "looked": _looked,
     "parked": _parked,

@@ -136,7 +136,7 @@ class OrdersStack(Stack):
         archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
 
         importing = env.Bulk(**self.on_table, lines_per_second=self.stage.import_lines_per_second)
-        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE)
+        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE, timeout_seconds=30)
         bulk.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
 
         workers = {"fulfilment": fulfilment, "notifications": notifications, "refunds": refunds, "archive": archive}
