@@ -87,6 +87,11 @@ def _noticed(line: Line) -> str:
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 
 
+def _imported(line: Line) -> str:
+    counts = ", ".join(f"{line[what]} {what}" for what in ("written", "unchanged", "rejected") if line.get(what))
+    return f"part {line['part']} of an import: {counts}" if counts else ""
+
+
 def _archived(line: Line) -> str:
     return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
 
@@ -131,6 +136,7 @@ TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "noticed": _effect("notices", _noticed),
     "refunded": _effect("refunds", _refunded),
     "renamed": _effect("names", _renamed),
+    "imported": _effect("bulk", _imported),
     "archived": _effect("archive", _archived),
     "looked": _looked,
     "parked": _parked,

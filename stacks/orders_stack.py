@@ -187,7 +187,7 @@ class OrdersStack(Stack):
 
     def bulk(self) -> Function:
         importing = env.Bulk(**self.on_table, lines_per_second=self.stage.import_lines_per_second)
-        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE)
+        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE, timeout_seconds=30)
         bulk.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         return bulk
 

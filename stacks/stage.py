@@ -81,7 +81,7 @@ class Stage:
     retention_days: int = _number(365, 1, 10 * 365)
     log_retention_days: int = _number(14, 1, 3653)
     parallelization: int = _number(1, 1, 10)
-    import_lines_per_second: int = _number(50, 10, 1_000)
+    import_lines_per_second: int = _number(50, 20, 1_000)
     requests_per_second: int = _number(50, 1, 10_000)
     burst_requests: int = _number(100, 1, 5_000)
 

@@ -1,9 +1,11 @@
 """What every test may ask for: the local engine, fresh tables on it, and a machine that knows no AWS account."""
 
+import functools
 import importlib.util
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.client import BaseClient
 
 from local import engine as local_engine
 from local.engine import Engine, EngineMissing
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
 ENOUGH_BYTES = 1 << 30
+DEPLOYED = f"{Path(__file__).resolve().parents[1] / 'functions'}{os.sep}"
+READS_EVERYTHING = {"Scan", "ExecuteStatement", "BatchExecuteStatement", "ExportTableToPointInTime"}
 NO_ACCOUNT = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
@@ -58,6 +63,27 @@ def loopback_only() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "getaddrinfo", resolve_nearby)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_function_scans() -> Iterator[None]:
+    """Nothing that is deployed reads the whole table: a test in which a function would fails, whatever else it shows.
+    A test itself may look at everything."""
+    send = BaseClient._make_api_call  # type: ignore[attr-defined]  # below it nothing knows who asks any more
+
+    @functools.wraps(send)
+    def watched(client: Any, operation: str, request: Any) -> Any:
+        frame = sys._getframe() if operation in READS_EVERYTHING else None
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(DEPLOYED):
+                pytest.fail(f"{frame.f_code.co_filename}:{frame.f_lineno} reads the whole table by {operation}")
+            frame = frame.f_back
+        return send(client, operation, request)
+
+    watched.__wrapped__ = send.__wrapped__  # what the simulation's clients call, whose wire sees all of their requests
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", watched)
         yield
 
 

@@ -98,6 +98,45 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(lapt
     burst.check(Shoppers(laptop.shop()), placed, product_id, mail_may_repeat=True)
 
 
+def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(laptop: Laptop) -> None:
+    name, wrong, staff = uuid.uuid4().hex[:8], 40, Shoppers(laptop.shop()).staff
+    rows = [f"{name}-{number},The {number},{100 + number},EUR,/{name}/,{number % 9}" for number in range(5_000 - wrong)]
+    rows += [f"{name}-{number},Wrong,9.99,EUR,/{name}/,1" for number in range(wrong)]
+    table = "\n".join(["product_id,name,price,currency,category,quantity", *rows]).encode()
+    assert staff.token
+    headers = {"Authorization": f"Bearer {staff.token()}", "Content-Type": "text/csv", "Idempotency-Key": name}
+    url = f"{staff.url}/products:import"
+    sent = [staff.pool.request("POST", url, body=table, headers=headers) for _ in range(2)]
+    assert [answer.status for answer in sent] == [202, 202]
+    first, again = (answer.json() for answer in sent)
+    assert first == again
+    assert (first["lines"], first["rejected"]) == (5_000, wrong)
+    where = sent[0].headers["Location"]
+    began = time.monotonic()
+    until("some lines", lambda: staff.get(where)["written"] >= 500, seconds=120)
+    laptop.kill()
+    laptop.start()
+    staff = Shoppers(laptop.shop()).staff
+    until("all lines", lambda: staff.get(where)["state"] == "DONE", seconds=500)
+    found = staff.get(where)
+    print(f"{found} after {time.monotonic() - began:.0f} s")
+    assert (found["written"], found["unchanged"], found["rejected"], found["waiting"]) == (5_000 - wrong, 0, wrong, 0)
+    offered: dict[str, Any] = {}
+    cursor: str | None = ""
+    while cursor is not None:
+        page = staff.get(f"/products?category=/{name}/&limit=100" + (f"&cursor={cursor}" if cursor else ""))
+        offered |= {one["product_id"]: (one["price"], one["available"], one["version"]) for one in page["items"]}
+        cursor = page["cursor"]
+    assert offered == {f"{name}-{number}": (100 + number, number % 9, 1) for number in range(5_000 - wrong)}
+
+
+def until(what: str, holds: Any, seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < give_up, f"{what} did not come"
+        time.sleep(1)
+
+
 def patiently(act: Any) -> Any:
     """Again until the shop is back."""
     give_up = time.monotonic() + 60

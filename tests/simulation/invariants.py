@@ -18,7 +18,7 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, instant
 from functions.model import counters, derived
 from functions.model.entities import OPEN, SOLD, Campaign
-from functions.model.lives import ACTIVITY_DAYS
+from functions.model.lives import ACTIVITY_DAYS, IMPORT_DAYS
 from functions.model.states import (
     CLOSED,
     ORDER_TRANSITIONS,
@@ -26,7 +26,7 @@ from functions.model.states import (
     REFUND_TRANSITIONS,
     SHIPMENT_TRANSITIONS,
 )
-from functions.model.table import BEST_SELLER, BY_TYPE, CAMPAIGN, COUNTED, PRODUCT, REVIEW, STOCK
+from functions.model.table import BEST_SELLER, BY_TYPE, CAMPAIGN, COUNTED, IMPORT, IMPORT_PART, PRODUCT, REVIEW, STOCK
 from functions.shop.erasure import SETTLES
 from functions.shop.notices import notice_id
 from tests.simulation.book import Book, Happened
@@ -38,7 +38,7 @@ from tests.simulation.money import (
     payments_give_back_what_they_brought,
     refunds_are_settled,
 )
-from tests.simulation.traffic import BACKORDERED, COMPANIES, PRODUCTS, personal_words
+from tests.simulation.traffic import BACKORDERED, COMPANIES, IMPORTED, PRODUCTS, personal_words
 
 if TYPE_CHECKING:
     from tests.simulation.services import SentMail
@@ -125,6 +125,31 @@ def stock_adds_up(world: World, book: Book) -> Iterator[str]:
             yield f"{product}: {received} came in, {available} are left, but orders hold {taken[product]}"
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
             yield f"{product}: {told.received[product]} were received, and {received} are in the books"
+
+
+def imports_add_up(world: World, book: Book) -> Iterator[str]:
+    """Every line of an import is done, once, and its report says so; as much came in as its lines say, and no more."""
+    told, now = world.traffic.told, world.tasks.now
+    parts: dict[str, list[Any]] = defaultdict(list)
+    for image in world.table.of_type("ImportPart"):
+        parts[image["import_id"]["S"]].append(IMPORT_PART.read(image))
+    reports = {}
+    for image in world.table.of_type("Import"):
+        made = IMPORT.read(image)
+        found = parts[made.import_id]
+        written = sum(part.written + part.unchanged for part in found)
+        rejected = sum(len(part.rejected) for part in found)
+        reports[made.import_id] = (written, rejected)
+        if made.ttl > now and (len(found), written + rejected) != (made.parts, made.count):
+            yield f"import {made.import_id} has {made.count} lines, {written} written and {rejected} rejected"
+    for import_id, (right, wrong, since) in told.imports.items():
+        if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
+            yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
+    for product in IMPORTED:
+        stock = [part for part in world.table.of_type("Stock") if part["product_id"]["S"] == product]
+        received = sum(int(part["received"]["N"]) for part in stock)
+        if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
+            yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
 
 
 def invoices_have_no_gaps(world: World, book: Book) -> Iterator[str]:
@@ -734,6 +759,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     open_orders_bear_their_customers_name,
     no_order_is_lost,
     stock_adds_up,
+    imports_add_up,
     money_is_kept,
     refunds_are_settled,
     payments_give_back_what_they_brought,

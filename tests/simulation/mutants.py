@@ -79,6 +79,8 @@ MUTANTS = (
     Mutant("never expires", "an order that ends has no end", s.never(t.EXPIRY)),
     Mutant("assumes nothing", "what nobody speaks of is never delivered",
            instead(lapse, "unconfirmed", lambda *_: iter(())), 3, "nothing_waits_for_ever"),
+    Mutant("lines apart", "a line of an import is counted when it has been written",
+           s.in_two(t.IMPORT_PART), 3, "imports_add_up", since=10),
     # discounts and money
     Mutant("codes are gone", "an order that ends early keeps its redemption",
            instead(discounts, "released", s.release_nothing), 3, "discounts_add_up"),

@@ -1,5 +1,6 @@
 """What people do in a seed: a few customers, a few products, eight orders, and what becomes of each."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from tests.api.asking import STAFF, Token
+from tests.api.asking import STAFF, Token, event
 from tests.simulation.chance import Chance
 from tests.simulation.faults import HOUR, MINUTE
 from tests.simulation.people import People, Said
@@ -21,6 +22,8 @@ WANTED = "hat"
 """What nobody can order at first: there is none. Those who want it follow it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """Percent, how often it may be redeemed, parts of that."""
+IMPORTED = ("jug", "can", "urn")
+"""Products that only files bring."""
 COMPANIES = ("acme", "initech")
 SHARED = "house@example.com"
 """An address that several people have, one after the other at the shop."""
@@ -69,6 +72,8 @@ class Told:
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+    """How many lines of each are right, how many wrong, and when it was accepted."""
     issued: int = 0
     maybe_issued: int = 0
     strange: list[str] = field(default_factory=list)
@@ -117,6 +122,8 @@ class Traffic:
             made += [self._moving(number) for number in range(self.chance.whole(1, 4, "addresses"))]
         if self.chance.happens(0.4, "members"):
             made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
+        if self.chance.happens(0.4, "imports"):
+            made += [self._import(number) for number in range(self.chance.whole(1, 3, "imports"))]
         made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
         for number in range(self.chance.whole(0, 2, "fans")):
             made += self._fans(number)
@@ -433,6 +440,38 @@ class Traffic:
             self._note_strange(self.people.ask(customer, "PUT", path, body), (200, 404, 409), "reviewing")
         if self.chance.happens(0.2, name, order_id, "takes it back"):
             self._expect(200, customer, "DELETE", path)
+
+    def _import(self, number: int) -> Command:
+        """Staff sends a file of products that there may be already, with what came in of them, or sends it twice."""
+        name = f"import {number}"
+        ids = self.chance.in_any_order(list(IMPORTED), name)[: self.chance.whole(1, 3, name, "lines")]
+        wrong = self.chance.whole(0, 2, name, "wrong")
+        lines: list[dict[str, Any]] = [
+            {"product_id": id, "name": f"The {id}", "price": 100 + number, "currency": "EUR"}
+            | {"quantity": self.chance.whole(1, 9, name, id)}
+            for id in ids
+        ]
+        text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
+        headers = {"content-type": "application/x-ndjson", "idempotency-key": name.replace(" ", "-")}
+
+        def send() -> None:
+            request = event("POST", "/products:import", token=STAFF, body=text, headers=headers)
+            said = self.people.send(request, f"POST /products:import {name}")
+            if said is None:
+                for line in lines:
+                    self.told.maybe_received[line["product_id"]] += line["quantity"]
+            elif said.status == 202 and said.body["import_id"] not in self.told.imports:
+                self.told.imports[said.body["import_id"]] = (len(lines), wrong, self.people.tasks.now)
+                for line in lines:
+                    self.told.received[line["product_id"]] += line["quantity"]
+            self._note_strange(said, (202,), "importing")
+
+        def do() -> None:
+            if self.chance.happens(0.3, name, "double click"):
+                self.people.begin("staff", send)
+            send()
+
+        return Command(f"{name}: {_listed(lines)} and {wrong} wrong lines", self._at(name), do)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
         said = self.people.ask(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)

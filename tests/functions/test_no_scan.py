@@ -1,0 +1,29 @@
+"""The guard on every client of the tests: no function reads the whole table."""
+
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.store import Table
+from functions.shop import products
+
+STATEMENT = 'SELECT * FROM "table"'
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "client.scan(TableName=name)",
+        "list(client.get_paginator('scan').paginate(TableName=name))",
+        "client.execute_statement(Statement=statement)",
+    ],
+)
+def test_a_function_that_would_read_the_whole_table_fails_its_test(table: Table, ask: str) -> None:
+    known: dict[str, Any] = {"client": table.client, "name": table.name, "statement": STATEMENT}
+    code = compile(f"try:\n    {ask}\nexcept Exception:\n    pass", products.__file__, "exec")
+    with pytest.raises(pytest.fail.Exception, match=r"functions/shop/products.py:2 reads the whole table"):
+        exec(code, known)  # noqa: S102  it is as if that module did it
+
+
+def test_a_test_itself_may_look_at_everything(table: Table) -> None:
+    assert table.client.scan(TableName=table.name)["Count"] == 0
