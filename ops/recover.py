@@ -147,7 +147,7 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
         for write in writes:
             _while_unchanged(shop, row, item, write)
         if counting:
-            shop.table.write(*counting)
+            shop.table.write(unchanged(row, item), *counting)
     return bool(writes or ended or counting)
 
 
