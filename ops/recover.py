@@ -149,7 +149,7 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
         for write in writes:
             _while_unchanged(shop, row, item, write)
         if counting:
-            shop.table.write(*counting)
+            shop.table.write(unchanged(row, item), *counting)
         if renamed:
             names.bear(shop, item.order_id, renamed)
     return bool(writes or ended or counting or renamed)

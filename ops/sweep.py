@@ -76,6 +76,8 @@ class Found:
 
     def told(self, *, dry: bool = False) -> str:
         """A summary in one line."""
+        if not self.looked_at:
+            return f"{self.read:,} read"
         parts = [f"{self.looked_at:,} looked at (of {self.read:,} read)"]
         parts += [f"{self.changed:,} {'would be changed' if dry else 'changed'}", f"{self.right:,} right already"]
         parts += [f"{self.lost:,} decided again"] if self.lost else []

@@ -184,6 +184,30 @@ def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopflo
     assert {image["order_id"]["S"] for image in derived(floor)} == {sound}
 
 
+def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_then(
+    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.pay(order_id)
+    missing = recover._missing
+    cancelled: list[Any] = []
+
+    def just_then(*arguments: Any) -> Any:
+        found = missing(*arguments)
+        if not cancelled:
+            cancelled.append(ending.cancel_order(floor.shop, ANN, order_id))
+        return found
+
+    monkeypatch.setattr(recover, "_missing", just_then)
+    floor.records()  # lost
+    found = recover_copies(floor.shop)
+    assert found.lost == 1
+    (summary,) = [image for image in derived(floor) if image["type"]["S"] == "OrderSummary"]
+    assert summary["status"]["S"] == "CANCELLED"
+    assert [image["type"]["S"] for image in derived(floor)].count("OrderLine") == 0
+
+
 # by record ------------------------------------------------------------------------------------------------------------
 def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_old_copy(floor: Shopfloor) -> None:
     floor.open_shop()

@@ -101,6 +101,7 @@ def test_what_the_tool_is_not_about_is_read_and_not_shown_to_it(shelf: Table) ->
     found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=of_type("Stock"))
     assert seen == ["Stock"]
     assert found == Found(read=24), "nothing was right or changed: it was looked at only"
+    assert found.told() == "24 read"
 
 
 @pytest.mark.parametrize("error", [Unreadable("no name"), Permanent("no name")])
