@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,7 +22,7 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
-from ops import indexes, ledger, migrate, query, sweep, workbench
+from ops import hot_keys, indexes, ledger, migrate, query, sweep, workbench
 from ops.sweep import Progress
 
 PATIENCE_SECONDS = 60
@@ -35,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _model(commands)
     _migrate(commands)
     _indexes(commands)
+    _hot_keys(commands)
     given = parser.parse_args(arguments)
     try:
         given.run(given)
@@ -142,6 +145,19 @@ def _indexes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     checking.set_defaults(run=check_indexes)
 
 
+def _hot_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    looking = commands.add_parser(
+        "hot-keys", help="which table, index or key is throttled, by CloudWatch's own figures, and why"
+    )
+    which = looking.add_mutually_exclusive_group(required=True)
+    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
+    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --save has written")
+    looking.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    looking.add_argument("--hours", type=_hours, default=24, help="how far back (default: %(default)s)")
+    looking.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    looking.set_defaults(run=look_for_hot_keys)
+
+
 def check_ledger(table: Table, units_per_second: float) -> None:
     """Say what is wrong with each account. Exits with 1 where anything is."""
     looked_at = wrong = 0
@@ -180,6 +196,27 @@ def ask(given: argparse.Namespace) -> None:
         _misused(error)
     except (BotoCoreError, Busy, ClientError, Unreadable) as error:
         sys.exit(f"Not answered: {error}")
+
+
+def look_for_hot_keys(given: argparse.Namespace) -> None:
+    """Say what was throttled, and why. Exits with 1 where a partition was at its limit."""
+    try:
+        if given.kept:
+            found = hot_keys.Figures.of_json(json.loads(given.kept.read_text(encoding="utf-8")))
+        else:
+            cloudwatch, dynamodb = (boto3.client(name, region_name=given.region) for name in ("cloudwatch", "dynamodb"))
+            until = datetime.now(UTC).replace(second=0, microsecond=0)
+            since = until - timedelta(hours=given.hours)
+            found = hot_keys.figures(cloudwatch, dynamodb, given.table, since, until)
+        if given.save:
+            given.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+    except (BotoCoreError, ClientError, OSError) as error:
+        sys.exit(f"Not looked at: {error}")
+    except (LookupError, TypeError, ValueError):
+        sys.exit(f"Not looked at: {given.kept} holds no figures that --save has written")
+    print("\n".join(hot_keys.told(found)))
+    if hot_keys.is_hot(found):
+        sys.exit(1)
 
 
 def draw(given: argparse.Namespace) -> None:
@@ -303,6 +340,13 @@ def _positive(text: str) -> float:
     number = float(text)
     if not number > 0:
         raise argparse.ArgumentTypeError("must be more than 0")
+    return number
+
+
+def _hours(text: str) -> int:
+    number = _count(text)
+    if number > hot_keys.MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"must be {hot_keys.MOST_HOURS} or less: CloudWatch keeps minutes no longer")
     return number
 
 

@@ -299,3 +299,75 @@ def test_the_stub_says_where_the_order_lies_order_where_its_stub_says(floor: Sho
     assert isinstance(stub, ArchivedOrder)
     body = json.loads(floor.objects("archive")[stub.object_key])
     assert (body["format"], body["order_id"], body["version"] + 1) == (1, order_id, stub.version)
+
+
+# the faults of an archive that scans ----------------------------------------------------------------------------------
+def lying(floor: Shopfloor) -> list[dict[str, Any]]:
+    """Every image of the table, by key."""
+    images = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
+    return sorted(images, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
+
+
+def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(floor: Shopfloor) -> None:
+    floor.open_shop(available=30)
+    ids = [floor.place(f"key-{number}", mug=1) for number in range(30)]
+    for order_id in ids:
+        ending.cancel_order(floor.shop, ANN, order_id)
+    floor.settle()
+    floor.wait(days=366)
+    floor.settle()
+    assert all(isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder) for order_id in ids)
+    held = {json.loads(body)["order_id"] for body in objects(floor, "orders/").values()}
+    assert held == set(ids)
+
+
+def test_f18_an_order_of_more_than_a_page_is_archived_with_all_of_it(floor: Shopfloor, order_id: str) -> None:
+    """DynamoDB answers a megabyte at a time; somebody's own attributes make an order larger than that."""
+    payment = next(image for image in partition(floor, order_id) if image["type"]["S"] == "Payment")
+    for number in range(5):
+        scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}
+        floor.shop.table.client.put_item(TableName=floor.shop.table.name, Item=scan)
+    before = whole(floor, order_id)
+    assert sum(len(image.get("scan", {}).get("B", b"")) for image in before) > 1024 * 1024
+    handle(*end(floor))
+    (body,) = objects(floor, "orders/").values()
+    assert {image["SK"]["S"]: image for image in restored(body)} == {image["SK"]["S"]: image for image in owned(before)}
+    assert [image["type"]["S"] for image in whole(floor, order_id)] == ["Invoice", "ArchivedOrder"]
+
+
+def whole(floor: Shopfloor, order_id: str) -> list[dict[str, Any]]:
+    """All of a partition, page after page."""
+    pages = floor.shop.table.client.get_paginator("query").paginate(
+        TableName=floor.shop.table.name,
+        KeyConditionExpression="PK = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"ORDER#{order_id}"}},
+        ConsistentRead=True,
+    )
+    return [image for page in pages for image in page["Items"]]
+
+
+def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(floor: Shopfloor, order_id: str) -> None:
+    messages = end(floor)
+    for _ in range(3):
+        with refusing("s3", "PutObject", "SlowDown"):
+            handle(*messages)
+        assert not [image for image in partition(floor, order_id) if image["type"]["S"] == "Expiry"]
+    assert not [record for record in floor.records() if "ttl" in record["dynamodb"].get("NewImage", {})]
+    assert handle(*messages) == []
+    assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
+
+
+def test_f18_nothing_that_has_gone_comes_back_whatever_is_delivered_again(floor: Shopfloor, order_id: str) -> None:
+    begins = len(floor.seen)
+    messages = end(floor)
+    assert handle(*messages) == []
+    floor.settle()
+    after, archived = lying(floor), floor.objects("archive")
+    assert len(floor.seen) > begins + len(after)
+    for _ in range(2):
+        assert handle(*messages) == []
+        for reader in (copies, relay):
+            assert reader.handler({"Records": floor.seen[begins:]}, None) == {"batchItemFailures": []}
+        floor.settle()
+    assert lying(floor) == after
+    assert floor.objects("archive") == archived

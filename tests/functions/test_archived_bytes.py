@@ -60,7 +60,7 @@ ORDER = Order(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some.lists(some.dictionaries(some.text(), VALUES, max_size=6), max_size=4))
-def test_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
+def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
     assert restored(order_object(ORDER, images)) == images
 
 

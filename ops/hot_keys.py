@@ -1,0 +1,181 @@
+"""Which table, index or key is hot, judged by what DynamoDB itself throttled and why.
+
+Never by UserErrors: these count the requests that were wrong (a 400 of any kind but throttling), so a client with a bug
+looks like a hot key, and a hot key like nothing. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions",
+"CloudWatch throttling metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from functions.dynamodb.keys import instant
+from functions.model.table import PROJECTED
+
+EVENTS = "ThrottleEvents"
+CAUSES: Mapping[str, str] = {
+    "KeyRangeThroughput": "one partition is at its limit, 3,000 read or 1,000 write units a second: a hot key",
+    "ProvisionedThroughput": "it is at its provisioned capacity, whichever the key",
+    "MaxOnDemandThroughput": "it is at the on-demand maximum that was set for it, whichever the key",
+    "AccountLimit": "the account is at its limit in this region, whichever the key",
+}
+"""What {Read,Write}{cause}ThrottleEvents mean."""
+HOT = "KeyRangeThroughput"
+OPERATIONS = (
+    "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
+)  # fmt: skip
+"""What this shop's functions ask of the table."""
+PERIOD_SECONDS = 60
+MOST_HOURS = 15 * 24
+"""CloudWatch keeps minutes for 15 days."""
+MOST_KEYS = 10
+THROTTLED_RULE = "DynamoDBContributorInsights-PKT-"
+"""How the rule begins that counts throttled requests by partition key. Keys stand in it as they are: none of ours tells
+who somebody is."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How often something was throttled: all in all, and in its worst minute. `index`, `operation`: "" for the table as
+    a whole."""
+
+    metric: str
+    index: str
+    operation: str
+    total: int
+    most: int
+    most_at: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """A partition key, and how often it was throttled."""
+
+    index: str
+    key: str
+    total: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was throttled of a table in a time. `seen`: the indexes ("": the table) of which keys are counted too."""
+
+    table: str
+    since: str
+    until: str
+    counted: tuple[Counted, ...]
+    seen: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> "Figures":
+        """As they were kept. Raises KeyError, TypeError."""
+        return cls(
+            kept["table"],
+            kept["since"],
+            kept["until"],
+            tuple(Counted(**one) for one in kept["counted"]),
+            tuple(kept["seen"]),
+            tuple(Key(**one) for one in kept["keys"]),
+        )
+
+
+# asking ---------------------------------------------------------------------------------------------------------------
+def figures(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime) -> Figures:
+    """What CloudWatch has counted of a table and its indexes; keys only where Contributor Insights is on."""
+    wanted = list(_wanted())
+    queries = [_query(table, number, *one) for number, one in enumerate(wanted)]
+    times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
+    pages = cloudwatch.get_paginator("get_metric_data").paginate(
+        MetricDataQueries=queries, StartTime=since, EndTime=until
+    )
+    for page in pages:
+        for result in page["MetricDataResults"]:
+            times[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
+    counted = []
+    for (metric, index, operation), minutes in zip(wanted, times.values(), strict=True):
+        if any(minutes.values()):
+            at = max(sorted(minutes), key=lambda minute: minutes[minute])
+            sums = int(sum(minutes.values())), int(minutes[at])
+            counted.append(Counted(metric, index, operation, *sums, instant(at.astimezone(UTC))))
+    rules = dict(_rules(dynamodb, table))
+    keys = [key for index, rule in rules.items() for key in _throttled(cloudwatch, index, rule, since, until)]
+    return Figures(table, instant(since), instant(until), tuple(counted), tuple(rules), tuple(keys))
+
+
+def _wanted() -> Iterator[tuple[str, str, str]]:
+    """Metric, index, operation."""
+    for index in ("", *PROJECTED):
+        for way in ("Read", "Write"):
+            yield f"{way}{EVENTS}", index, ""
+            yield from ((f"{way}{cause}{EVENTS}", index, "") for cause in CAUSES)
+    yield from (("ThrottledRequests", "", operation) for operation in OPERATIONS)
+
+
+def _query(table: str, number: int, metric: str, index: str, operation: str) -> dict[str, Any]:
+    named = {"TableName": table, "GlobalSecondaryIndexName": index, "Operation": operation}
+    dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
+    counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
+
+
+def _rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
+    """Of each index of which keys are counted ("": the table) the rule that does."""
+    for index in ("", *PROJECTED):
+        told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
+        for rule in told.get("ContributorInsightsRuleList", ()):
+            if told["ContributorInsightsStatus"] == "ENABLED" and rule.startswith(THROTTLED_RULE):
+                yield index, rule
+
+
+def _throttled(cloudwatch: Any, index: str, rule: str, since: datetime, until: datetime) -> Iterator[Key]:
+    report = cloudwatch.get_insight_rule_report(
+        RuleName=rule, StartTime=since, EndTime=until, Period=3600, MaxContributorCount=MOST_KEYS, OrderBy="Sum"
+    )
+    for one in report.get("Contributors", ()):
+        yield Key(index, " ".join(one["Keys"]), int(one["ApproximateAggregateValue"]))
+
+
+# judging --------------------------------------------------------------------------------------------------------------
+def is_hot(found: Figures) -> bool:
+    """Whether some partition was at its limit."""
+    return any(HOT in one.metric for one in found.counted)
+
+
+def told(found: Figures) -> Iterator[str]:
+    """What was throttled and why, the table first; which keys, as far as they are counted."""
+    yield f"{found.table} from {found.since} to {found.until}"
+    events = [one for one in found.counted if not one.operation]
+    if not events:
+        yield "Nothing was throttled."
+        return
+    for index, counted in groupby(sorted(events, key=lambda one: one.index), key=lambda one: one.index):
+        yield from _of_one(found, index, list(counted))
+    by_operation = sorted((one for one in found.counted if one.operation), key=lambda one: -one.total)
+    if by_operation:
+        yield "requests throttled: " + ", ".join(f"{one.total} {one.operation}" for one in by_operation)
+
+
+def _of_one(found: Figures, index: str, counted: Sequence[Counted]) -> Iterator[str]:
+    totals = {one.metric: one for one in counted}
+    for way in ("Read", "Write"):
+        causes = [(cause, totals.get(f"{way}{cause}{EVENTS}")) for cause in CAUSES]
+        for cause, one in causes:
+            if one:
+                yield (
+                    f"{index or 'table'}: {one.total} {way.lower()}s throttled, {one.most} of them in the minute of "
+                    f"{one.most_at}: {CAUSES[cause]}"
+                )
+        one = totals.get(f"{way}{EVENTS}")
+        if one and not any(found for _, found in causes):
+            yield f"{index or 'table'}: {one.total} {way.lower()}s throttled; CloudWatch does not tell why"
+    if any(HOT in one.metric for one in counted):
+        if index not in found.seen:
+            yield f"  which key: turn on Contributor Insights for {index or 'the table'}, mode THROTTLED_KEYS"
+        for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
+            yield f"  {key.total:>8}  {key.key}"

@@ -1,0 +1,158 @@
+"""`python -m ops hot-keys`: what is hot is what DynamoDB throttled, by partition, and not what clients got wrong."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from ops import hot_keys
+from ops.__main__ import main
+
+UNTIL = datetime.now(UTC).replace(second=0, microsecond=0)
+SINCE = UNTIL - timedelta(hours=24)
+RULE = "DynamoDBContributorInsights-PKT-orders-1763712000000"
+Put = Callable[..., None]
+
+
+@pytest.fixture
+def cloudwatch() -> Iterator[Any]:
+    with mock_aws():
+        yield boto3.client("cloudwatch")
+
+
+@pytest.fixture
+def put(cloudwatch: Any) -> Put:
+    """What DynamoDB has counted of the table in one minute."""
+
+    def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
+        dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]
+        at = UNTIL - timedelta(minutes=minutes_ago)
+        data = {"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value, "Unit": "Count"}
+        cloudwatch.put_metric_data(Namespace="AWS/DynamoDB", MetricData=[data])
+
+    return put
+
+
+def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.Figures:
+    """What is found where Contributor Insights is on for these, by index."""
+    dynamodb = boto3.client("dynamodb")
+    with Stubber(dynamodb) as stubber:
+        for index in ("", "GSI1", "GSI2", "GSI3"):
+            named = {"TableName": "orders"} | ({"IndexName": index} if index else {})
+            on = (rules or {}).get(index)
+            told: dict[str, Any] = {"ContributorInsightsRuleList": on} if on else {}
+            told |= named | {"ContributorInsightsStatus": "ENABLED" if on else "DISABLED"}
+            stubber.add_response("describe_contributor_insights", told, named)
+        found = hot_keys.figures(cloudwatch, dynamodb, "orders", SINCE, UNTIL)
+        stubber.assert_no_pending_responses()
+    return found
+
+
+def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> None:
+    put("UserErrors", 50_000)
+    put("UserErrors", 50_000, Operation="PutItem")
+    put("ConditionalCheckFailedRequests", 9_000)
+    put("TransactionConflict", 900)
+    put("SystemErrors", 30, Operation="GetItem")
+    found = look(cloudwatch)
+    assert found.counted == ()
+    assert list(hot_keys.told(found))[1:] == ["Nothing was throttled."]
+    assert not hot_keys.is_hot(found)
+
+
+def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_worst_minute(
+    cloudwatch: Any, put: Put
+) -> None:
+    for metric in ("WriteThrottleEvents", "WriteKeyRangeThroughputThrottleEvents"):
+        put(metric, 40, 90, GlobalSecondaryIndexName="GSI2")
+        put(metric, 900, 30, GlobalSecondaryIndexName="GSI2")
+    put("ThrottledRequests", 7, Operation="UpdateItem")
+    put("ThrottledRequests", 310, Operation="TransactWriteItems")
+    found = look(cloudwatch)
+    assert hot_keys.is_hot(found)
+    worst = (UNTIL - timedelta(minutes=30)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert list(hot_keys.told(found))[1:] == [
+        f"GSI2: 940 writes throttled, 900 of them in the minute of {worst}: {hot_keys.CAUSES[hot_keys.HOT]}",
+        "  which key: turn on Contributor Insights for GSI2, mode THROTTLED_KEYS",
+        "requests throttled: 310 TransactWriteItems, 7 UpdateItem",
+    ]
+
+
+@pytest.mark.parametrize("cause", ["ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimit"])
+def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatch: Any, put: Put, cause: str) -> None:
+    put("ReadThrottleEvents", 12)
+    put(f"Read{cause}ThrottleEvents", 12)
+    found = look(cloudwatch)
+    assert not hot_keys.is_hot(found)
+    (line,) = list(hot_keys.told(found))[1:]
+    assert line.startswith("table: 12 reads throttled, 12 of them in the minute of ")
+    assert line.endswith(hot_keys.CAUSES[cause])
+
+
+def test_what_is_throttled_without_a_cause_is_told_as_that(cloudwatch: Any, put: Put) -> None:
+    put("ReadThrottleEvents", 3)
+    put("ReadThrottleEvents", 99, 60 * 30)  # the day before
+    assert list(hot_keys.told(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch does not tell why"]
+
+
+def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
+    cloudwatch: Any, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("ReadKeyRangeThroughputThrottleEvents", 500)
+    answer = {
+        "KeyLabels": ["PK"],
+        "AggregationStatistic": "Sum",
+        "AggregateValue": 500.0,
+        "ApproximateUniqueCount": 2,
+        "Contributors": [
+            {"Keys": ["PRODUCT#pot"], "ApproximateAggregateValue": 20.0, "Datapoints": []},
+            {"Keys": ["PRODUCT#mug"], "ApproximateAggregateValue": 480.0, "Datapoints": []},
+        ],
+    }
+    other = boto3.client("cloudwatch")
+    with Stubber(other) as stubber:  # moto makes no reports
+        expected = {"RuleName": RULE, "StartTime": SINCE, "EndTime": UNTIL, "Period": 3600}
+        expected |= {"MaxContributorCount": 10, "OrderBy": "Sum"}
+        stubber.add_response("get_insight_rule_report", answer, expected)
+        monkeypatch.setattr(cloudwatch, "get_insight_rule_report", other.get_insight_rule_report)
+        found = look(cloudwatch, {"": [RULE.replace("PKT", "PKC"), RULE, RULE.replace("PKT", "SKT")]})
+    assert list(hot_keys.told(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
+
+
+def test_no_figure_is_asked_for_that_is_not_of_throttling() -> None:
+    names = {metric for metric, _, _ in hot_keys._wanted()}
+    assert {name for name in names if not name.endswith("ThrottleEvents")} == {"ThrottledRequests"}
+    assert len(names) == 2 * (1 + 4) + 1
+
+
+def test_figures_that_were_kept_say_the_same_again(
+    cloudwatch: Any, put: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put("WriteKeyRangeThroughputThrottleEvents", 5)
+    found = look(cloudwatch)
+    kept = tmp_path / "figures.json"
+    kept.write_text(json.dumps(found.as_json()))
+    with pytest.raises(SystemExit) as ended:
+        main(["hot-keys", "--from", str(kept)])
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.splitlines() == list(hot_keys.told(found))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"table": "orders", "since": "", "until": "", "counted": [1]}'])
+def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+    kept = tmp_path / "figures.json"
+    kept.write_text(text)
+    with pytest.raises(SystemExit, match="holds no figures"):
+        main(["hot-keys", "--from", str(kept)])
+
+
+def test_more_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["hot-keys", "--table", "orders", "--hours", "361"])
+    assert "keeps minutes no longer" in capsys.readouterr().err
