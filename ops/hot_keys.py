@@ -5,14 +5,24 @@ looks like a hot key, and a hot key like nothing. Sources: DynamoDB developer gu
 "CloudWatch throttling metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
 """
 
+from __future__ import annotations
+
+import argparse
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import instant
 from functions.model.table import PROJECTED
+from ops import place
 
 EVENTS = "ThrottleEvents"
 CAUSES: Mapping[str, str] = {
@@ -73,7 +83,7 @@ class Figures:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> "Figures":
+    def of_json(cls, kept: Mapping[str, Any]) -> Figures:
         """As they were kept. Raises KeyError, TypeError."""
         return cls(
             kept["table"],
@@ -179,3 +189,45 @@ def _of_one(found: Figures, index: str, counted: Sequence[Counted]) -> Iterator[
             yield f"  which key: turn on Contributor Insights for {index or 'the table'}, mode THROTTLED_KEYS"
         for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
             yield f"  {key.total:>8}  {key.key}"
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    looking = commands.add_parser(
+        "hot-keys", help="which table, index or key is throttled, by CloudWatch's own figures, and why"
+    )
+    which = looking.add_mutually_exclusive_group(required=True)
+    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
+    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --save has written")
+    looking.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    looking.add_argument("--hours", type=_hours, default=24, help="how far back (default: %(default)s)")
+    looking.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    looking.set_defaults(run=look_for_hot_keys)
+
+
+def look_for_hot_keys(given: argparse.Namespace) -> None:
+    """Say what was throttled, and why. Exits with 1 where a partition was at its limit."""
+    try:
+        if given.kept:
+            found = Figures.of_json(json.loads(given.kept.read_text(encoding="utf-8")))
+        else:
+            cloudwatch, dynamodb = (boto3.client(name, region_name=given.region) for name in ("cloudwatch", "dynamodb"))
+            until = datetime.now(UTC).replace(second=0, microsecond=0)
+            since = until - timedelta(hours=given.hours)
+            found = figures(cloudwatch, dynamodb, given.table, since, until)
+        if given.save:
+            given.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+    except (BotoCoreError, ClientError, OSError) as error:
+        sys.exit(f"Not looked at: {error}")
+    except (LookupError, TypeError, ValueError):
+        sys.exit(f"Not looked at: {given.kept} holds no figures that --save has written")
+    print("\n".join(told(found)))
+    if is_hot(found):
+        sys.exit(1)
+
+
+def _hours(text: str) -> int:
+    number = place.count(text)
+    if number > MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"must be {MOST_HOURS} or less: CloudWatch keeps minutes no longer")
+    return number

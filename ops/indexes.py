@@ -6,16 +6,21 @@ back where it is refused, after minutes or hours. So the difference is looked at
 Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
 """
 
+from __future__ import annotations
+
+import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.model.table import create_table_request
+from ops import place
 
 TABLES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
@@ -28,7 +33,7 @@ class Index:
     attributes: frozenset[str] | None
     status: str = "ACTIVE"
 
-    def same(self, other: "Index") -> bool:
+    def same(self, other: Index) -> bool:
         return (self.keys, self.attributes) == (other.keys, other.attributes)
 
 
@@ -136,3 +141,46 @@ def plan(deployed: Indexes, wanted: Indexes | None) -> Plan:
         if one.status != "ACTIVE" and (made or gone)
     ]
     return Plan((*made, *gone), tuple(why_not))
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    checking = commands.add_parser(
+        "indexes",
+        parents=[place.where(required=False)],
+        help="before a deploy: can the deployed table's indexes become the template's at once?",
+        description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
+        "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",
+    )
+    checking.add_argument(
+        "--against", type=Path, metavar="FILE", help="a template, or what describe-table said, instead of a table"
+    )
+    checking.add_argument(
+        "--template", type=Path, metavar="FILE", help="what is to be deployed (default: what the model says)"
+    )
+    checking.set_defaults(run=check_indexes)
+
+
+def check_indexes(given: argparse.Namespace) -> None:
+    """Say what a deploy would do to the table's indexes. Exits with 1 where it would fail."""
+    try:
+        wanted = of_file(given.template) if given.template else of_model()
+        deployed = _deployed(given)
+    except (BotoCoreError, ClientError, LookupError, OSError, ValueError) as error:
+        sys.exit(f"Not compared: {error}")
+    if deployed is None:
+        print("There is no table yet: it is made with all its indexes at once.")
+        return
+    found = plan(deployed, wanted)
+    print("\n".join(found.told()))
+    if not found.fits:
+        sys.exit(1)
+
+
+def _deployed(given: argparse.Namespace) -> Indexes | None:
+    if given.against:
+        return of_file(given.against)
+    if given.stack:
+        return of_stack(given.stack, given.region)
+    table = place.table_of(given)
+    return of_table(table.client, table.name)

@@ -3,6 +3,9 @@
 Reads only. An account may move meanwhile: it is read before its entries, whatever came after is not held against it.
 """
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from functions.dynamodb.images import Image, Unreadable
@@ -11,7 +14,8 @@ from functions.dynamodb.store import Table
 from functions.model.entities import Account, Entry
 from functions.model.patterns import A22b, A22c
 from functions.model.table import ACCOUNT
-from ops.sweep import AfterPage, sweep
+from ops import place
+from ops.sweep import AfterPage, Progress, sweep
 
 NAMED = 5
 """How many of a ledger's gaps are named."""
@@ -82,3 +86,31 @@ def _wrong(account: Account, entries: Sequence[Entry]) -> Iterator[str]:
 def _named(one: str, many: str, versions: Sequence[int]) -> str:
     names = ", ".join(map(str, versions[:NAMED])) + (", …" if len(versions) > NAMED else "")
     return f"{one if len(versions) == 1 else many} {names}"
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    looking = commands.add_parser(
+        "ledger", parents=[place.where(required=True)], help="is every account's balance what its entries make?"
+    )
+    looking.add_argument(
+        "--units-per-second", type=place.positive, default=100, help="what it may read (default: %(default)s)"
+    )
+    looking.set_defaults(run=lambda given: check_ledger(place.table_of(given), given.units_per_second))
+
+
+def check_ledger(table: Table, units_per_second: float) -> None:
+    """Say what is wrong with each account. Exits with 1 where anything is."""
+    looked_at = wrong = 0
+
+    def tell(account_id: str, found: Sequence[str]) -> None:
+        nonlocal looked_at, wrong
+        for fault in found:
+            print(f"account {account_id}: {fault}", flush=True)
+        looked_at, wrong = looked_at + 1, wrong + bool(found)
+
+    pages = (Progress(table, "ledger").after_page,)
+    look(table, tell, after_page=pages, units_per_second=units_per_second)
+    if wrong:
+        sys.exit(f"{looked_at} accounts, {wrong} not balanced.")
+    print(f"{looked_at} accounts, all balanced.")

@@ -5,9 +5,13 @@ values, since items may be such as no class reads any more. It raises no version
 anybody would want to hear of. See docs/decisions/0020.
 """
 
+from __future__ import annotations
+
+import argparse
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,16 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES, INDEXES, BadKey, Row
+from functions.dynamodb.patience import Busy
 from functions.model.derived import SOURCES
 from functions.model.entities import Sweep
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
-from ops import migrations
+from ops import migrations, place
 from ops.plain import image_of, item_of, untagged
 from ops.recover import bring_up
-from ops.sweep import Act, AfterPage, Found, Kept, of_type, remembered, rewrite, sweep
+from ops.sweep import Act, AfterPage, Found, InHand, Kept, Progress, of_type, remembered, rewrite, sweep, who
 
 Item = dict[str, Any]
 Step = Callable[[Item], Item | None]
@@ -265,3 +272,81 @@ def new(says: str, folder: Path | None = None) -> Path:
     path = folder / f"m{max(numbers, default=0) + 1:04}_{'_'.join(words)}.py"
     path.write_text(NEW.format(says=says), encoding="utf-8")
     return path
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    migrating = commands.add_parser("migrate", help="make items what they are now, while the shop is open")
+    tasks = migrating.add_subparsers(dest="task", required=True)
+    somewhere = place.where(required=False)
+    beginning = tasks.add_parser("new", help="write the module of a new migration")
+    beginning.add_argument("name", nargs="+", help="what it does, in a few words: products have a weight")
+    beginning.set_defaults(run=lambda given: begin_migration(" ".join(given.name)))
+    looking = tasks.add_parser("status", parents=[somewhere], help="which have run, and how far they are")
+    looking.set_defaults(run=lambda given: print("\n".join(listing(place.shop_of(given), found()))))
+    for task, what in (
+        ("up", "run those that have not run, or have stopped; up to a version, or all"),
+        ("down", "undo those above a version, the last first; or the last one"),
+    ):
+        doing = tasks.add_parser(task, parents=[somewhere], help=what)
+        which = doing.add_mutually_exclusive_group()
+        which.add_argument("--to", type=_version, metavar="VERSION", help="such as 0001; down to 0000 undoes all")
+        if task == "up":
+            which.add_argument("--again", type=_version, metavar="VERSION", help="just this one, though it is up")
+        doing.add_argument(
+            "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
+        )
+        doing.add_argument(
+            "--units-per-second",
+            type=place.positive,
+            default=100,
+            help="what it may read and write (default: %(default)s)",
+        )
+        doing.add_argument(
+            "--segments", type=place.count, default=1, help="how many parts of the table at once (default: %(default)s)"
+        )
+        doing.set_defaults(run=run_migrations)
+
+
+def begin_migration(says: str) -> None:
+    """Write a migration's module and say where. Exits with 2 where the words will not do."""
+    try:
+        print(f"{new(says)}: say which items it is about, and what becomes of one.")
+    except Misused as error:
+        place.misused(error)
+
+
+def run_migrations(given: argparse.Namespace) -> None:
+    """Run what is due, one after the other. Exits with 2 where it cannot be meant so; with 1 where it is not done to
+    the end, or items were passed over."""
+    passed_over = 0
+    try:
+        shop, known = place.shop_of(given), found()
+        again = getattr(given, "again", None)
+        todo = due(known, state(shop, known), given.task, given.to, again)
+        if not todo:
+            print(f"Nothing to take {given.task}.")
+        for one in todo:
+            done = run(
+                shop,
+                one,
+                by=who(),
+                dry=given.dry_run,
+                segments=given.segments,
+                after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
+                units_per_second=given.units_per_second,
+            )
+            passed_over += done.passed_over
+            print(f"{one.title}: {done.told(dry=given.dry_run)} ({one.migration.says})", flush=True)
+            for key, why in done.unreadable.items():
+                print(f"  passed over: {key}: {why}")
+    except Misused as error:
+        place.misused(error)
+    except (BotoCoreError, Busy, ClientError, InHand) as error:
+        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+    if passed_over:
+        sys.exit(f"{passed_over} items were passed over: nobody can read them.")
+
+
+def _version(text: str) -> str:
+    return text.zfill(4)

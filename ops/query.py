@@ -3,8 +3,12 @@
 The requests are watched at the client, so what is shown is what was sent. Reads only.
 """
 
+from __future__ import annotations
+
+import argparse
 import difflib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
@@ -12,11 +16,16 @@ from itertools import pairwise
 from shlex import quote
 from typing import Any
 
-from functions.dynamodb.keys import Instant, Template, instant
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.images import Unreadable
+from functions.dynamodb.keys import BadKey, Instant, Template, instant
+from functions.dynamodb.patience import Busy
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import Table, just_below
 from functions.dynamodb.units import Units
 from functions.model.patterns import PATTERNS
+from ops import place
 
 LIMIT = 50
 WIDEST = 40
@@ -324,3 +333,53 @@ def _text(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else sorted(value)
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    asking = commands.add_parser(
+        "query",
+        parents=[place.where(required=False)],
+        help="ask an access pattern, and see the requests, the items and what it cost",
+        description="Asks the shop on this machine, or the table that is named. Without a pattern: which there are.",
+    )
+    asking.add_argument("pattern", nargs="?", help="such as A9; all are in docs/access-patterns.md")
+    asking.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="what is known; repeatable")
+    asking.add_argument("--from", dest="since", default="", help="the range's first (a time, mostly)")
+    asking.add_argument("--to", dest="until", default="", help="the first beyond the range")
+    asking.add_argument("--limit", type=place.count, help=f"items of a page (default: {LIMIT})")
+    pages = asking.add_mutually_exclusive_group()
+    pages.add_argument("--cursor", help="where to go on, as the page before told it")
+    pages.add_argument("--all", action="store_true", help="page after page, to the end")
+    asking.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="show only such, of what is read; repeatable",
+    )
+    asking.add_argument("--fields", default="", metavar="A,B", help="show only these, in this order and in full")
+    asking.set_defaults(run=ask)
+
+
+def ask(given: argparse.Namespace) -> None:
+    """Ask an access pattern, or list them. Exits with 2 where it cannot be asked so, with 1 where nothing answers."""
+    if given.pattern is None:
+        print("\n".join(listing()))
+        return
+    try:
+        asked = question(
+            given.pattern,
+            given.arg,
+            since=given.since,
+            until=given.until,
+            limit=given.limit,
+            after=given.cursor,
+            all=given.all,
+        )
+        chosen = choice(asked.pattern, given.where, given.fields)
+        print("\n".join(answer(place.table_of(given), asked, chosen)))
+    except (Misused, BadKey) as error:
+        place.misused(error)
+    except (BotoCoreError, Busy, ClientError, Unreadable) as error:
+        sys.exit(f"Not answered: {error}")

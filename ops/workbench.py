@@ -6,17 +6,24 @@ by the rows themselves, so their keys are spelled, and their indexes filled, as 
 facets: a table that has facets has no `TableData` of its own.
 """
 
+from __future__ import annotations
+
+import argparse
 import base64
 import json
+import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
+from docs.pages import model
 from functions.dynamodb.images import is_list, is_map, optional, plain
 from functions.dynamodb.keys import ATTRIBUTES, Index, Instant, Row, instant_of
 from functions.model import entities as e
 from functions.model import table as t
+from ops import place
 
 NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
@@ -150,3 +157,31 @@ def _value(name: str, hint: Any, number: int) -> Any:
     if typing.get_origin(hint) is typing.Literal:
         return choices[0]
     return {str: f"{name}-{number}", int: number, bool: True, bytes: name.encode()}[hint]
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    drawing = commands.add_parser("model", help="the key table for other tools")
+    which = drawing.add_mutually_exclusive_group(required=True)
+    which.add_argument("--diagram", action="store_true", help="an entity diagram, as Mermaid text")
+    which.add_argument(
+        "--workbench",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="a data model for NoSQL Workbench (default: to stdout)",
+    )
+    drawing.set_defaults(run=draw)
+
+
+def draw(given: argparse.Namespace) -> None:
+    """Print the model in the form that was asked for, or write it to the file that was named."""
+    if given.diagram:
+        print(model.diagram())
+    elif given.workbench == "-":
+        print(text())
+    else:
+        try:
+            Path(given.workbench).write_text(text() + "\n", encoding="utf-8")
+        except OSError as error:
+            sys.exit(f"Not written: {error}")

@@ -1,7 +1,6 @@
 """`python -m ops ledger`: says nothing of what is balanced, and finds whatever is not."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from ops import ledger, sweep
 from ops.__main__ import main
 from tests.dynamodb.fixtures import Clock, clock, tapped, wire
 from tests.dynamodb.wire import Wire, after
+from tests.ops.running import running_shop
 from tests.shop.conftest import rival, shop
 from tests.shop.credit import account, card, credit, id_of_card, move, transfer
 
@@ -99,7 +99,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
 def test_it_looks_at_the_shop_that_runs_on_this_machine(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = SimpleNamespace(engine=engine, table_name=shop.table.name)
+    found = running_shop(engine, shop.table.name)
     monkeypatch.setattr(running, "find", lambda: found)
     main(["ledger", "--local"])
     assert capsys.readouterr().out == "1 accounts, all balanced.\n"

@@ -7,7 +7,6 @@ import shlex
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +20,7 @@ from ops import sweep
 from ops.__main__ import main
 from ops.migrate import found
 from tests.model.samples import AT, SAMPLES, moment
+from tests.ops.running import running_shop
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
 
@@ -42,7 +42,7 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
         put(table, t.ORDER, order)
     for row in (t.PAYMENT, t.REFUND, t.SHIPMENT):
         put(table, row, SAMPLES[row])
-    monkeypatch.setattr(running, "find", lambda: SimpleNamespace(engine=engine, table_name=table.name))
+    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
     return table
 
 
@@ -54,7 +54,7 @@ def older(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_pat
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
     put(table, t.STOCK, SAMPLES[t.STOCK])
-    monkeypatch.setattr(running, "find", lambda: SimpleNamespace(engine=engine, table_name=table.name))
+    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
     monkeypatch.setattr(sweep, "who", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"

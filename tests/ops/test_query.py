@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from local import running
 from local.engine import REGION, Engine
 from ops.__main__ import main
 from tests.model.samples import SAMPLES, moment
+from tests.ops.running import running_shop
 
 Run = Callable[..., list[str]]
 REVIEW = SAMPLES[t.REVIEW]
@@ -255,7 +255,7 @@ def test_it_asks_the_shop_that_runs_on_this_machine(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
-    monkeypatch.setattr(running, "find", lambda: SimpleNamespace(engine=engine, table_name=table.name))
+    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
     main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
     assert "Product (1)" in capsys.readouterr().out.splitlines()
     monkeypatch.setattr(running, "find", lambda: None)
