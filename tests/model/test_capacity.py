@@ -294,3 +294,21 @@ def test_f26_what_expired_costs_nothing_to_hide_beyond_its_own_reading(
     wire.clear()
     assert table.query(p.A25, customer_id="ann").items == (NOTIFICATION,)
     assert (wire.operations, wire.units) == (["Query"], 0.5)
+
+
+@pytest.mark.parametrize(
+    "pattern", [pattern for pattern in p.PATTERNS if isinstance(pattern, Query)], ids=lambda pattern: pattern.id
+)
+def test_f10_every_list_goes_on_page_after_page_with_each_item_once(
+    worlds: dict[int, Table], pattern: Query[Any]
+) -> None:
+    """Two at a time, and all at once: the same, in the same order. Past a megabyte each list is asked in tests/api."""
+    ask = ASKED[pattern]
+    known: dict[str, Any] = {**ask.known, **{name: ask.asked[name] for name in ("since", "until") if name in ask.asked}}
+    whole = worlds[10].query(pattern, limit=1000, **known)
+    assert whole.after is None
+    pages = [worlds[10].query(pattern, limit=2, **known)]
+    while pages[-1].after is not None:
+        pages.append(worlds[10].query(pattern, limit=2, after=pages[-1].after, **known))
+    assert [item for page in pages for item in page.items] == list(whole.items)
+    assert len(pages) > 1 or len(whole.items) < 2, "more than a page was asked for"

@@ -239,12 +239,6 @@ def leaving_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Wri
 _TURN = writes.turn
 
 
-def whatever_the_version(row: Any, key: Any, attributes: Any, source: tuple[str, int], among: Any) -> Write[Any]:
-    write = writes.copied(row, key, attributes, source, among)
-    only_open = write.request["ConditionExpression"].partition(" AND ")[0]
-    return replace(write, request={**write.request, "ConditionExpression": only_open})
-
-
 def keep_what_they_hold(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
     return writes.present(row, key, refused=lambda found: Changed(row, key))
 

@@ -1,0 +1,61 @@
+"""Every access pattern is asked by a route: nothing in the key table is there for nobody."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.store import Table
+from functions.model.patterns import PATTERNS
+from tests.api.asking import ANN, STAFF, Api
+from tests.api.test_access import ROUTES, ask, world
+
+__all__ = ["world"]
+ROWS = {f"A{number}" for number in range(1, 26)}
+MORE: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/orders", {"status": "PENDING"}),
+    ("/orders", {"status": "PENDING", "order": "oldest"}),
+)
+"""What a route asks when it is asked otherwise."""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """The patterns that are asked from here on, by the route that did; `now` names the route."""
+    found: dict[str, set[str]] = defaultdict(set)
+    get, query, batch_get = Table.get, Table.query, Table.batch_get
+
+    def noted_get(self: Table, pattern: Get[Any], **known: str) -> Any:
+        found[pattern.id].update(found["now"])
+        return get(self, pattern, **known)
+
+    def noted_query(self: Table, pattern: Query[Any], **known: Any) -> Any:
+        found[pattern.id].update(found["now"])
+        return query(self, pattern, **known)
+
+    def noted_batch(self: Table, keys: Sequence[Mapping[str, Any]], **how: bool) -> list[Any]:
+        if keys and all(key["PK"]["S"].startswith("CATALOG#") for key in keys):
+            found["A8d"].update(found["now"])
+        return batch_get(self, keys, **how)
+
+    monkeypatch.setattr(Table, "get", noted_get)
+    monkeypatch.setattr(Table, "query", noted_query)
+    monkeypatch.setattr(Table, "batch_get", noted_batch)
+    return found
+
+
+def test_every_row_of_the_requirements_is_asked_by_a_route(
+    api: Api, world: dict[str, str], asked: dict[str, set[str]]
+) -> None:
+    for key in sorted(ROUTES, key=lambda key: (not key.startswith("GET"), key == "DELETE /customers/{customer_id}")):
+        for token in (ANN, STAFF):
+            asked["now"] = {key}
+            ask(api, world, key, token)
+    for path, named in MORE:
+        asked["now"] = {f"GET {path}"}
+        assert api.ask("GET", path, STAFF, **named).status == 200
+    by_row = {id: asked[id] for id in [pattern.id for pattern in PATTERNS if pattern.id[0] == "A"] + ["A8d"]}
+    assert {id for id, routes in by_row.items() if not routes} == {"A10c"}, "which the erasure asks"
+    assert {id.rstrip("bcde") for id in by_row} == ROWS
