@@ -16,7 +16,7 @@ from functions.model import table as t
 from functions.model.table import create_table_request
 from local import running
 from local.engine import Engine
-from ops import sweep
+from ops import migrate
 from ops.__main__ import main
 from ops.migrate import found
 from tests.model.samples import AT, SAMPLES, moment
@@ -55,7 +55,7 @@ def older(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_pat
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
     put(table, t.STOCK, SAMPLES[t.STOCK])
     monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
-    monkeypatch.setattr(sweep, "who", lambda: "ann@desk")
+    monkeypatch.setattr(migrate, "who", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
     (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
