@@ -80,7 +80,12 @@ def busy(floor: Shopfloor) -> list[Record]:
     placed = [floor.place(f"key-{number}", mug=1) for number in range(12)]
     for order_id in placed:
         ending.cancel_order(floor.shop, ANN, order_id)
-    return floor.records()
+    return without_stock(floor.records())
+
+
+def without_stock(records: Sequence[Record]) -> list[Record]:
+    """Stock is in every order's way; what of it the relay is called for is little."""
+    return [record for record in records if type_of(record) != "Stock"]
 
 
 # what is published ----------------------------------------------------------------------------------------------------
@@ -104,7 +109,7 @@ def test_two_records_of_one_item_go_in_two_calls_in_their_order(floor: Shopfloor
     floor.pay(order_id)
     floor.records()
     bus = onto(Bus())
-    handle(floor.seen)
+    handle(without_stock(floor.seen))
     calls = [[detail["type"] for detail in call] for call in bus.calls]
     assert calls == [["CustomerRegistered", "OrderPlaced", "PaymentCaptured"], ["OrderPaid"]]
 

@@ -196,8 +196,8 @@ class SimulatedTable:
             if image.get(partition, {}).get("S") == values[":pk"] and low <= image[sort]["S"] <= high
         ]
         found.sort(key=lambda image: image[sort]["S"], reverse=not request.get("ScanIndexForward", True))
-        limit = request.get("Limit", len(found))
-        page, more = found[:limit], len(found) > limit
+        limit = request.get("Limit", len(found) + 1)
+        page, more = found[:limit], len(found) >= limit  # who stops at the last one does not know that it is
         last = {"LastEvaluatedKey": {name: page[-1][name] for name in {partition, sort, "PK", "SK"}}} if more else {}
         if ":now" in values:
             page = [image for image in page if "ttl" not in image or int(image["ttl"]["N"]) > int(values[":now"])]
