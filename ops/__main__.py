@@ -22,7 +22,7 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
-from ops import hot_keys, indexes, ledger, migrate, query, sweep, workbench
+from ops import answers, hot_keys, indexes, ledger, migrate, query, questions, sweep, workbench
 from ops.sweep import Progress
 
 PATIENCE_SECONDS = 60
@@ -69,7 +69,7 @@ def _query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     asking.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="what is known; repeatable")
     asking.add_argument("--from", dest="since", default="", help="the range's first (a time, mostly)")
     asking.add_argument("--to", dest="until", default="", help="the first beyond the range")
-    asking.add_argument("--limit", type=_count, help=f"items of a page (default: {query.LIMIT})")
+    asking.add_argument("--limit", type=_count, help=f"items of a page (default: {questions.LIMIT})")
     pages = asking.add_mutually_exclusive_group()
     pages.add_argument("--cursor", help="where to go on, as the page before told it")
     pages.add_argument("--all", action="store_true", help="page after page, to the end")
@@ -181,18 +181,20 @@ def ask(given: argparse.Namespace) -> None:
         print("\n".join(query.listing()))
         return
     try:
-        asked = query.question(
-            given.pattern,
-            given.arg,
+        pattern = questions.pattern_of(given.pattern)
+        asked = questions.question(
+            pattern,
+            query.pairs(given.arg, "--arg"),
             since=given.since,
             until=given.until,
             limit=given.limit,
             after=given.cursor,
             all=given.all,
         )
-        chosen = query.choice(asked.pattern, given.where, given.fields)
-        print("\n".join(query.answer(_table(given), asked, chosen)))
-    except (query.Misused, BadKey) as error:
+        fields = [name for name in given.fields.split(",") if name]
+        chosen = questions.choice(pattern, query.pairs(given.where, "--where"), fields)
+        print("\n".join(query.told(answers.answer(_table(given), asked, chosen), chosen)))
+    except (questions.Misused, BadKey) as error:
         _misused(error)
     except (BotoCoreError, Busy, ClientError, Unreadable) as error:
         sys.exit(f"Not answered: {error}")
