@@ -18,19 +18,12 @@ from local.journal import Journal
 from local.keeper import NAMES, Keeper
 from local.queues import Queue, Queues, event_in
 from local.running import Running
+from local.server import Wrong
 
 MOST_TIMES = 100
 COMES_AGAIN_SECONDS = 2
 UNKNOWN_SCHEMA = 99
 Said = dict[str, Any]
-
-
-class Wrong(Exception):
-    """A switch that cannot be thrown like that: which field, and why."""
-
-    def __init__(self, field: str, why: str) -> None:
-        super().__init__(f"{field}: {why}")
-        self.field, self.why = field, why
 
 
 class Chaos:

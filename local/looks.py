@@ -22,16 +22,13 @@ from functions.model.table import BY_TYPE, TIMELINE
 from local.aws import Mail
 from local.queues import Queue, Queues, event_in
 from local.running import Running
+from local.server import Gone
 
 SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
 DEAD = "dead"
 MOST_ENTRIES = 1000
 
 Shown = dict[str, Any]
-
-
-class Gone(Exception):
-    """There is no such thing here."""
 
 
 class Looks:

@@ -8,36 +8,28 @@ to 127.0.0.1 is refused), and takes commands as JSON alone, which no form of ano
 from __future__ import annotations
 
 import json
-import mimetypes
 import re
-import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.dynamodb.images import Unreadable
 from local import provider, users
 from local.api import Api
-from local.chaos import Chaos, Wrong
+from local.chaos import Chaos
 from local.journal import Journal
 from local.keeper import Keeper
-from local.looks import Gone, Looks
+from local.looks import Looks
+from local.patterns import Patterns
 from local.queues import Queues
-from local.running import PROJECT, TOKEN_SECONDS, Running
+from local.running import TOKEN_SECONDS, Running
+from local.server import Asked, Given, Gone, Server, Wrong, as_problem, file_at, problem
 
-FILES = (PROJECT / "page").resolve()
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 HANDED_ON = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
 HANDED_BACK = (
@@ -49,58 +41,7 @@ HANDED_BACK = (
     "Idempotent-Replayed",
 )
 HEARTBEAT_SECONDS = 15
-MOST_BYTES = 1 << 20
 MOST_ID = 1 << 60
-
-
-@dataclass
-class Asked:
-    """A request to the page's own routes. `path`: what the route's pattern found in it."""
-
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """The body's JSON object. Raises Wrong."""
-        try:
-            found = json.loads(self.body)
-        except ValueError:
-            found = None
-        if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
-            raise Wrong("body", "is a JSON object, with Content-Type: application/json")
-        return found
-
-    def number(self, name: str, otherwise: int, most: int) -> int:
-        """A number of the query. Raises Wrong."""
-        text = self.query.get(name, str(otherwise))
-        if not re.fullmatch("[0-9]{1,12}", text):
-            raise Wrong(name, "is a number")
-        return min(int(text), most)
-
-
-@dataclass
-class Given:
-    """An answer: JSON unless `content_type` says otherwise."""
-
-    body: Any
-    status: int = 200
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def bytes(self) -> bytes:
-        if isinstance(self.body, bytes):
-            return self.body
-        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
-
-
-def problem(status: HTTPStatus, detail: str, **more: Any) -> Given:
-    """A no, as the API says it (RFC 9457)."""
-    body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
-    return Given(body, status.value, "application/problem+json")
 
 
 class Page:
@@ -111,6 +52,7 @@ class Page:
         self._queues = Queues(running.aws, running.stack)
         self._chaos = Chaos(running, keeper, self._queues, journal)
         self._looks = Looks(running, self._queues)
+        self._patterns = Patterns(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
         self._routes: list[tuple[str, re.Pattern[str], Callable[[Asked], Given]]] = [
@@ -127,10 +69,12 @@ class Page:
                 ("GET", "/local/stream", self._stream),
                 ("GET", "/local/failures", self._failures),
                 ("GET", "/local/failures/{key}", lambda asked: Given(self._looks.failure(asked.path["key"]))),
+                ("GET", "/local/patterns", self._listing),
+                ("POST", "/local/patterns/{id}", lambda asked: Given(self._patterns.ask(asked.path["id"], asked.said))),
                 ("POST", "/local/chaos", lambda asked: Given(self._chaos.throw(asked.said))),
             )
         ]
-        self._server = _Server(self, port)
+        self._server = Server(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._hosts = {f"{name}:{self._server.server_port}" for name in ("127.0.0.1", "localhost")}
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
@@ -161,6 +105,8 @@ class Page:
             return problem(HTTPStatus.NOT_FOUND, str(error))
         except Wrong as error:
             return as_problem(error)
+        except Unreadable as error:
+            return problem(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
         except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
 
@@ -213,12 +159,20 @@ class Page:
         )
 
     def _token(self, asked: Asked) -> Given:
-        user = asked.said.get("user")
+        token, customer_id = self._person(asked.said.get("user"))
+        said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_SECONDS}
+        return Given({"user": asked.said["user"], **said})
+
+    def _person(self, user: object) -> tuple[str, str | None]:
+        """Somebody's token, and who they are to the shop; None: no customer yet. Raises Wrong."""
         if not isinstance(user, str) or not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", user):
             raise Wrong("user", "is a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token(user))()
-        is_customer = Api(self._running.api_url, lambda: token).call("GET", "/customers/me").status == HTTPStatus.OK
-        return Given({"user": user, "token": token, "registered": is_customer, "expires_in_seconds": TOKEN_SECONDS})
+        me = Api(self._running.api_url, lambda: token).call("GET", "/customers/me")
+        return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
+
+    def _listing(self, asked: Asked) -> Given:
+        return Given(self._patterns.listing(self._person(asked.query.get("user"))[1]))
 
     def _pay(self, asked: Asked) -> Given:
         said = asked.said
@@ -290,108 +244,3 @@ class Page:
             self._journal.wait(1)
             if self._journal.closed or self._journal.after(after, order_id=order_id, limit=1):
                 return
-
-
-def as_problem(error: Wrong) -> Given:
-    """A no that names its field."""
-    return problem(HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.why}])
-
-
-def file_at(path: str) -> Given:
-    """A file of the page, or its index."""
-    try:
-        wanted = (FILES / urllib.parse.unquote(path).lstrip("/")).resolve()
-        file: Path = wanted if wanted != FILES else FILES / "index.html"
-        is_ours = file.is_relative_to(FILES) and file.is_file()
-    except (OSError, ValueError):  # no file can have such a name
-        is_ours = False
-    if not is_ours:
-        return problem(HTTPStatus.NOT_FOUND, "no such file")
-    kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
-    text = "; charset=utf-8" if kind.startswith("text/") else ""
-    return Given(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": POLICY})
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, page: Page, port: int) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
-        self.page = page
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle of an answer is no error; anything else is told in the terminal."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
-
-    def _answer(self) -> None:
-        length = self.headers.get("Content-Length") or "0"
-        if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,12}", length):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "say how long the body is, with Content-Length")
-        elif int(length) > MOST_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MOST_BYTES} bytes")
-        else:
-            body = self.rfile.read(int(length))
-            self._send(self.server.page.answer(self.command, self.path, self._named(), body))
-
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Say no without reading the body."""
-        self.close_connection = True
-        self._send(problem(status, detail))
-
-    def _named(self) -> dict[str, str]:
-        """The headers by their usual names: in a request they may be written in any case."""
-        return {name.title(): value for name, value in self.headers.items()}
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] == "/local/events":
-            self._follow()
-        else:
-            self._answer()
-
-    def _send(self, given: Given) -> None:
-        data = given.bytes
-        self.send_response(given.status)
-        headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
-        headers |= {"Referrer-Policy": "no-referrer", "Content-Type": given.content_type}
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _follow(self) -> None:
-        headers = self._named()
-        if refused := self.server.page.refused(headers):
-            self._send(refused)
-            return
-        query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
-        if last_id := headers.get("Last-Event-Id"):
-            query["after"] = last_id
-        self.close_connection = True
-
-        def send(data: bytes) -> None:
-            self.wfile.write(data)
-            self.wfile.flush()
-
-        try:
-            after = self.server.page.after(query)
-        except Wrong as error:
-            self._send(as_problem(error))
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        with suppress(OSError):  # the browser went away
-            self.server.page.follow(after, query.get("order"), send)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """What happens in the shop is told by the journal; the page itself is silent."""

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
-import { field, form } from "./forms.js";
+import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, STAFF_MEMBER } from "./people.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
@@ -47,13 +47,6 @@ function filters(asked) {
   return form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
     location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
   }, { kind: "", also: all ? [all] : [] });
-}
-
-const asUtc = (local) => local && new Date(local).toISOString();
-
-function localMoment(at) {
-  const date = new Date(at);
-  return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
 }
 
 /** What is delivered, cancelled or archived is in no list of the board, but has a number. */

@@ -20,6 +20,15 @@ export function checkbox(label, name, attributes = {}) {
   return el("label", { class: "check" }, el("input", { type: "checkbox", name, ...attributes }), label);
 }
 
+/** The moment of a datetime-local, which is the viewer's, as the shop writes it; "" where there is none. */
+export const asUtc = (local) => local && new Date(local).toISOString();
+
+/** The other way: what a datetime-local shows of a moment, to the minute. */
+export function localMoment(at) {
+  const date = new Date(at);
+  return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
+}
+
 /** A form that runs `send` with itself. What goes wrong is said at its fields, and above its button. */
 export function form(attributes, children, submitText, send, { nameOf, kind = "primary", also = [] } = {}) {
   const said = el("div", { class: "form-said", role: "alert" });

@@ -6,11 +6,13 @@ import { choose, person } from "./people.js";
 import { dialog, el } from "./ui.js";
 import { field, form } from "./forms.js";
 import { capital } from "./format.js";
+import * as insight from "./insight.js";
+import * as patterns from "./patterns.js";
 import * as shop from "./shop.js";
 import * as story from "./story.js";
 import * as stream from "./stream.js";
 
-const VIEWS = { shop, orders: story, board, stream };
+const VIEWS = { shop, orders: story, board, stream, patterns, insight };
 const USERS = ["alice", "bob", "staff", "warehouse"];
 const SOMEBODY_ELSE = "…";
 

@@ -82,6 +82,21 @@ export async function fill(place, what, load) {
   }
 }
 
+/** Fills `place` anew without a sign of it: what was open stays open, and the focus stays. */
+export async function renew(place, load) {
+  try {
+    const made = [await load()].flat().filter(Boolean);
+    const all = (what) => [...place.querySelectorAll(what)];
+    const opened = all("details").map((one) => one.open);
+    const focused = all("button, a, summary, [tabindex]").indexOf(document.activeElement);
+    place.replaceChildren(...made);
+    all("details").forEach((one, at) => (one.open = opened[at] ?? false));
+    all("button, a, summary, [tabindex]")[focused]?.focus({ preventScroll: true });
+  } catch (error) {
+    if (error.name !== "AbortError") place.replaceChildren(failure(error, () => renew(place, load)));
+  }
+}
+
 /** Says something to who listens rather than looks. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;

@@ -2,16 +2,20 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from local.demo import Shoppers
 from tests.browser.conftest import AXE, PATIENCE_MS, Tab
+from tests.laptop.conftest import Laptop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
-VIEWS = ("shop", "board", "stream")
+VIEWS = ("shop", "board", "stream", "patterns", "insight")
 SERIOUS = {"serious", "critical"}
 
 
@@ -138,6 +142,150 @@ def test_an_order_is_cancelled_after_a_question(tab: Tab) -> None:
     expect(row).to_contain_text("Cancelled")
 
 
+# asking the table -----------------------------------------------------------------------------------------------------
+def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    page.get_by_role("link", name="Patterns").click()
+    page.get_by_label("Question", exact=True).select_option("A12")
+    expect(page.get_by_label("order_id", exact=True).first).not_to_have_value("")  # an example is offered
+    page.get_by_label("order_id", exact=True).first.fill(order_id)
+    page.get_by_label("order_id", exact=True).first.press("Enter")
+    answer = panel(page, "The answer")
+    expect(answer).to_contain_text("1 unit consumed")
+    expect(answer).to_contain_text(f"PK'ORDER#{order_id}'")
+    expect(answer.get_by_role("table", name="Order (1)").get_by_role("rowheader")).to_have_text(order_id[:8])
+
+    page.get_by_label("Question", exact=True).select_option("A12b")
+    expect(answer).to_be_hidden()
+    page.get_by_label("order_id", exact=True).first.fill(order_id)
+    page.get_by_label("Items of a page").fill("1")
+    page.get_by_role("button", name="Ask").click()
+    expect(answer).to_contain_text("The next page starts behind")
+    following = answer.get_by_role("button", name="Next page")
+    shown = [answer.locator("caption").inner_text()]
+    while following.is_enabled():
+        following.click()
+        expect(answer).to_contain_text(f"Page {len(shown) + 1}")
+        expect(answer.get_by_role("heading", level=2)).to_be_focused()
+        shown.append("".join(answer.locator("caption").all_inner_texts()))
+    told = [caption for caption in shown if caption in ("Order (1)", "Payment (1)")]
+    assert told == ["Order (1)", "Payment (1)"]
+    answer.get_by_role("button", name="Previous page").click()
+    expect(answer.locator("caption")).to_have_text(shown[-2])
+    page.reload()  # the question is in the address
+    expect(answer).to_contain_text("Page 1")
+    expect(page.get_by_label("Items of a page")).to_have_value("1")
+
+
+def test_what_is_read_is_narrowed_and_chosen_among(tab: Tab) -> None:
+    page = tab.page
+    order_id = paid(tab)
+    tab.open("patterns/A14")
+    page.get_by_label("From (placed_at)").fill("2020-01-01T00:00")
+    page.get_by_text("Choose among what is read").click()
+    page.get_by_label("Field", exact=True).select_option("order_id")
+    page.get_by_label("Is", exact=True).fill(order_id)
+    page.get_by_label("status", exact=True).check()
+    page.get_by_label("order_id", exact=True).nth(1).check()
+    page.get_by_role("button", name="Ask").click()
+    answer = panel(page, "The answer")
+    expect(answer.get_by_role("table", name="OrderSummary (1)").get_by_role("columnheader")).to_have_text(
+        ["order_id", "status"]
+    )
+    expect(answer).to_contain_text("it read no less")
+    page.get_by_label("From (placed_at)").fill("2030-01-01T00:00")
+    page.get_by_role("button", name="Ask").click()
+    expect(answer).to_contain_text("Nothing was found")
+
+    page.get_by_label("customer_id", exact=True).first.fill("no#body")
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_label("customer_id", exact=True).first).to_be_focused()
+    expect(panel(page, "The question").get_by_role("alert")).to_contain_text("not as it should be")
+    assert len(tab.seen.errors) == 1, "the browser writes down what is refused"
+    tab.seen.errors.clear()
+
+
+# what sells -----------------------------------------------------------------------------------------------------------
+def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: Laptop) -> None:
+    page = tab.page
+    stocked(tab)  # else the shelves are not empty, and nobody is asked to fill them
+    people = Shoppers(shop.shop())
+    product = people.stocked(40)
+    tab.open("insight?range=day")
+    page.get_by_role("button", name="Keep looking").click()
+    people.pay(people.place(product, quantity=40))
+    best = panel(page, "Best sellers")
+    best.get_by_text("The same as a table").click()
+    expect(best.get_by_role("row").filter(has_text=product)).to_contain_text("40")
+    expect(best.get_by_role("list").first.get_by_role("listitem").filter(has_text="Blue mug").first).to_contain_text(
+        "40 pieces"
+    )
+    best.get_by_role("button", name="Blue mug, month by month").first.click()
+    expect(page.get_by_role("dialog").get_by_role("listitem")).to_contain_text("40 pieces")
+    page.keyboard.press("Escape")
+
+    sold = panel(page, "Sold")
+    chart = sold.get_by_role("img", name=re.compile(r"^Pieces per half hour, from .* in all, most of it "))
+    expect(chart).to_be_visible()
+    assert int(re.findall(r": ([\d,]+) in all", chart.get_attribute("aria-label") or "")[0].replace(",", "")) >= 40
+    expect(sold.get_by_role("img", name=re.compile("^Revenue in EUR per half hour"))).to_be_visible()
+    sold.get_by_text("The same as a table").click()
+    expect(sold.get_by_role("table").get_by_role("columnheader")).to_have_text(
+        ["Time", "Orders", "Pieces", "Revenue in EUR"]
+    )
+    page.wait_for_timeout(6000)  # it was looked again meanwhile
+    expect(sold.get_by_role("table")).to_be_visible()
+
+
+def test_a_time_without_a_sale_and_an_answer_that_fails_are_said(tab: Tab) -> None:
+    page = tab.page
+    tab.open("insight?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&best=2020-01")
+    expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
+    expect(panel(page, "Best sellers")).to_contain_text("Nothing was sold in January 2020")
+    page.get_by_label("To", exact=True).fill("2019-01-01T00:00")
+    assert (
+        page.get_by_label("To", exact=True).evaluate("(input) => input.validationMessage")
+        == "This is not after the beginning."
+    )
+    page.route("**/api/insight/metrics*", lambda route: route.fulfill(status=403, json={"detail": "not today"}))
+    page.get_by_role("button", name="Look again").click()
+    expect(panel(page, "Sold").get_by_role("alert")).to_contain_text("not today.")
+    page.unroute("**/api/insight/metrics*")
+    panel(page, "Sold").get_by_role("button", name="Try again").click()
+    expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
+    tab.seen.errors.clear()  # the browser wrote down what was refused
+
+
+def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Laptop, chromium: Browser) -> None:
+    context = chromium.new_context(timezone_id="Europe/Vienna")
+    page = context.new_page()
+    page.goto(f"{shop.page_url}/#/insight")
+
+    def days(first: str, last: str) -> Any:
+        made = "import('/slots.js').then(({ slotsOf }) => slotsOf(Date.parse(first), Date.parse(last)).edges)"
+        edges = page.evaluate(f"([first, last]) => {made}", [first, last])
+        return [(later - earlier) / 3_600_000 for earlier, later in pairwise(edges)]
+
+    assert days("2026-10-01", "2026-10-31") == [24.0] * 24 + [25.0] + [24.0] * 6  # the clock is put back on the 25th
+    assert days("2026-10-25T00:00Z", "2026-10-25T10:00Z") == [0.25] * 40
+    summed = """import('/slots.js').then(({ summed }) => summed([
+        { minute: '2026-11-21T09:31:00.000Z', orders: 1, units: 2, currency: 'EUR', revenue: 500 },
+        { minute: '2026-11-21T09:31:00.000Z', orders: 1, units: 1, currency: 'USD', revenue: 300 },
+        { minute: '2026-11-21T10:00:00.000Z', orders: 0, units: -1, currency: 'EUR', revenue: -250 },
+    ], ['09:00', '10:00', '11:00'].map((time) => Date.parse(`2026-11-21T${time}Z`))))"""
+    hours = [(one["orders"], one["units"], one["revenue"]) for one in page.evaluate(summed)]
+    assert hours == [(2, 3, {"EUR": 500, "USD": 300}), (0, -1, {"EUR": -250})]
+    for values, ticks in (
+        ([], [0, 1]),
+        ([0, 3], [0, 1, 2, 3]),
+        ([-3, 12], [-5, 0, 5, 10, 15]),
+        ([9500], [0, 5000, 10000]),
+    ):
+        assert page.evaluate("(values) => import('/chart.js').then(({ ticksOf }) => ticksOf(values))", values) == ticks
+    context.close()
+
+
 # what goes wrong ------------------------------------------------------------------------------------------------------
 def test_what_cannot_be_is_said_where_it_was_asked_for(tab: Tab) -> None:
     page = tab.page
@@ -261,7 +409,7 @@ def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
-    for view in (*VIEWS, f"orders/{order_id}"):
+    for view in (*VIEWS, f"orders/{order_id}", f"patterns/A12b?order_id={order_id}"):
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("stream", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
@@ -271,6 +419,16 @@ def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width
         found = page.evaluate("axe.run()")["violations"]
         told = [(one["id"], node["html"][:120]) for one in found if one["impact"] in SERIOUS for node in one["nodes"]]
         assert told == [], view
+
+
+def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:
+    tab.page.set_viewport_size({"width": 360, "height": 800})
+    tab.open("insight")
+    places = [
+        link.bounding_box() for link in tab.page.get_by_role("navigation", name="Views").get_by_role("link").all()
+    ]
+    assert len(places) == len(VIEWS)
+    assert len({place["y"] for place in places if place}) == 1
 
 
 def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 import urllib3
 
+from functions.model.patterns import PATTERNS
 from local.demo import ADDRESS, Shoppers
 from tests.laptop.conftest import Laptop
 
@@ -243,6 +244,140 @@ def test_what_makes_no_sense_is_refused_by_its_field(browser: Browser, path: str
     assert (status, said["errors"][0]["field"]) == (400, field)
 
 
+# asking the table -----------------------------------------------------------------------------------------------------
+def ask(browser: Browser, pattern: str, **asked: Any) -> Any:
+    status, said = browser.ask("POST", f"/local/patterns/{pattern}", asked)
+    assert status == 200, said
+    return said
+
+
+def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(browser: Browser, order: Any) -> None:
+    listed = browser.get("/local/patterns?user=alice")
+    by_id = {one["id"]: one for one in listed["items"]}
+    assert list(by_id) == [pattern.id for pattern in PATTERNS]
+    for pattern in PATTERNS:
+        assert by_id[pattern.id]["question"] == pattern.question
+        assert by_id[pattern.id]["needs"] == list(pattern.known)
+    assert (by_id["A14"]["may"], by_id["A14"]["range"], by_id["A14"]["is_time"]) == (
+        ["placed_at", "order_id"],
+        "placed_at",
+        True,
+    )
+    assert not by_id["A12"]["pages"]
+
+    def mine() -> bool:
+        return bool(browser.get("/local/patterns?user=alice")["examples"]["order_id"][0] == order["order_id"])
+
+    eventually(mine)
+    assert order["order_id"] in browser.get("/local/patterns?user=staff")["examples"]["order_id"]
+    assert browser.ask("GET", "/local/patterns")[1]["errors"][0]["field"] == "user"
+
+
+def test_a_question_is_answered_with_its_request_its_items_and_its_cost(
+    browser: Browser, laptop: Laptop, order: Any
+) -> None:
+    id = order["order_id"]
+    found = ask(browser, "A12", arguments={"order_id": id}, fields=["order_id", "status"], where={"order_id": id})
+    [request] = found["requests"]
+    assert request["operation"] == "GetItem"
+    sent = {"TableName": laptop.shop().table_name, "PK": f"'ORDER#{id}'", "SK": "'ORDER'", "ConsistentRead": "true"}
+    assert sent.items() <= request["sent"].items()
+    assert found["groups"] == [{"type": "Order", "fields": ["order_id", "status"], "items": [[id, "PENDING"]]}]
+    assert (found["read"], found["shown"], found["passed_over"], found["units"]) == (1, 1, 0, 1)
+    assert (found["pages"], found["cursor"]) == (1, None)
+    assert ask(browser, "A12", arguments={"order_id": "none"})["groups"] == []
+
+
+def test_one_page_follows_another_by_its_cursor(browser: Browser, order: Any) -> None:
+    known = {"arguments": {"order_id": order["order_id"]}}
+
+    def types(page: Any) -> list[str]:
+        return [group["type"] for group in page["groups"] for _ in group["items"]]
+
+    eventually(lambda: len(types(ask(browser, "A12b", **known))) == 2)  # with the log of it
+    whole = types(ask(browser, "A12b", **known))
+    pages = [ask(browser, "A12b", limit=1, **known)]
+    while pages[-1]["cursor"]:
+        pages.append(ask(browser, "A12b", limit=1, cursor=pages[-1]["cursor"], **known))
+    assert [found for page in pages for found in types(page)] == whole
+    assert all(len(types(page)) <= 1 for page in pages)
+
+
+def test_of_the_requests_to_all_shards_the_second_says_what_differs(browser: Browser, order: Any) -> None:
+    found = ask(browser, "A16", arguments={"queue": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"})
+    assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
+    assert (
+        ask(browser, "A16", arguments={"queue": "PENDING"}, **{"from": "2030-01-01", "to": "2020-01-01"})["requests"]
+        == []
+    )
+
+
+MUG = {"product_id": "mug"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "body", "field"),
+    [
+        ("A9", {}, "arguments.product_id"),
+        ("A9", {"arguments": {}}, "arguments.product_id"),
+        ("A9", {"arguments": []}, "arguments"),
+        ("A9", {"arguments": None}, "arguments"),
+        ("A9", {"arguments": {"product_id": 7}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": None}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": ""}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": "mug#REVIEW"}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": "\ud800"}}, "arguments.product_id"),
+        ("A9", {"arguments": {"product_id": "m\u0000g"}}, "arguments.product_id"),
+        ("A12", {"arguments": {"order_id": "o" * 5000}}, "arguments"),
+        ("A12", {"arguments": {"order_id": "o#1"}}, "arguments.order_id"),
+        ("A9", {"arguments": {**MUG, "PK": "x"}}, "arguments.PK"),
+        ("A9", {"arguments": {**MUG, "customer_id": "ann"}}, "arguments.customer_id"),
+        ("A11", {"arguments": {**MUG, "part": "first"}}, "arguments.part"),
+        ("A11", {"arguments": {**MUG, "part": "-1"}}, "arguments.part"),
+        ("A11", {"arguments": {**MUG, "part": "9" * 5000}}, "arguments.part"),
+        ("A9", {"arguments": MUG, "from": "yesterday"}, "from"),
+        ("A9", {"arguments": MUG, "to": "0001-01-01T00:00:00+14:00"}, "to"),
+        ("A9", {"arguments": MUG, "from": 2026}, "from"),
+        ("A14", {"arguments": {"customer_id": "ann", "placed_at": "2026"}, "to": "\ud800"}, "to"),
+        ("A12b", {"arguments": {"order_id": "o1"}, "from": "2026-11-21"}, "from"),
+        ("A12", {"arguments": {"order_id": "o1"}, "limit": 5}, "limit"),
+        ("A12", {"arguments": {"order_id": "o1"}, "cursor": "x"}, "cursor"),
+        ("A9", {"arguments": MUG, "limit": 0}, "limit"),
+        ("A9", {"arguments": MUG, "limit": 101}, "limit"),
+        ("A9", {"arguments": MUG, "limit": True}, "limit"),
+        ("A9", {"arguments": MUG, "limit": "5"}, "limit"),
+        ("A9", {"arguments": MUG, "limit": 1.5}, "limit"),
+        ("A9", {"arguments": MUG, "cursor": ""}, "cursor"),
+        ("A9", {"arguments": MUG, "cursor": "STOCK#000"}, "cursor"),
+        ("A9", {"arguments": MUG, "cursor": "REVIEW#\u0000"}, "cursor"),
+        ("A9", {"arguments": MUG, "cursor": "REVIEW#\ud800"}, "cursor"),
+        ("A12b", {"arguments": {"order_id": "o1"}, "cursor": "\u0000"}, "cursor"),
+        ("A12b", {"arguments": {"order_id": "o1"}, "cursor": ["x"]}, "cursor"),
+        ("A9", {"arguments": MUG, "where": {"total": "1"}}, "where"),
+        ("A9", {"arguments": MUG, "where": {"stars": 1}}, "where.stars"),
+        ("A9", {"arguments": MUG, "where": "stars=1"}, "where"),
+        ("A9", {"arguments": MUG, "fields": ["total"]}, "fields"),
+        ("A9", {"arguments": MUG, "fields": [1]}, "fields"),
+        ("A9", {"arguments": MUG, "fields": "stars"}, "fields"),
+        ("A9", {"arguments": MUG, "all": True}, "all"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_its_field(browser: Browser, pattern: str, body: Any, field: str) -> None:
+    status, said = browser.ask("POST", f"/local/patterns/{pattern}", body)
+    assert (status, said["errors"][0]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("pattern", ["A99", "a9", "%00", "..%2fA9", "%ff"])
+def test_there_are_no_other_patterns(browser: Browser, pattern: str) -> None:
+    assert browser.ask("POST", f"/local/patterns/{pattern}", {"arguments": {}})[0] == 404
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"arguments": ', "[]", "", "\ud800".encode("utf-8", "surrogatepass")])
+def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes) -> None:
+    answer = browser.pool.request("POST", f"{browser.url}/local/patterns/A9", body=body, headers=JSON)
+    assert (answer.status, answer.json()["errors"][0]["field"]) == (400, "body")
+
+
 # breaking -------------------------------------------------------------------------------------------------------------
 def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     browser: Browser, people: Shoppers, order: Any
@@ -269,6 +404,8 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
         assert one["reason"].startswith("UnknownSchema")
         kept = browser.get(f"/local/failures/{urllib.parse.quote(one['key'], safe='')}")
         assert kept["record"]["dynamodb"]["NewImage"]["order_id"] == {"S": id}
+    status, said = browser.ask("POST", "/local/patterns/A12", {"arguments": {"order_id": id}})
+    assert (status, "cannot be read" in said["detail"]) == (409, True)
     page = browser.get("/local/failures?limit=1")
     after = browser.get(f"/local/failures?limit=1&cursor={urllib.parse.quote(page['cursor'])}")
     assert page["items"][0]["key"] != after["items"][0]["key"]

@@ -318,6 +318,15 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
             "yesterday is no time; write 2026-11-21 or 2026-11-21T09:30:00Z",
         ),
         (
+            "A9 --arg product_id=mug --to 0001-01-01T00:00:00+14:00",
+            "0001-01-01T00:00:00+14:00 is no time; write 2026-11-21 or 2026-11-21T09:30:00Z",
+        ),
+        ("A14 --arg customer_id=ann --arg placed_at=2026 --from \ud800", "from holds what no key can hold"),
+        (
+            "A9 --arg product_id=mug --cursor REVIEW#\0",
+            "the cursor is none of this question: reviews of a product, newest first",
+        ),
+        (
             "A9 --arg product_id=mug --cursor STOCK#000",
             "the cursor is none of this question: reviews of a product, newest first",
         ),

@@ -1,0 +1,62 @@
+// What the table answers to a question: what it cost, the requests as they were sent, and the items by their type.
+
+import { plural, units } from "./format.js";
+import { chip, el, empty, row, storyLink, table } from "./ui.js";
+
+const LONG = 60;
+
+/** The parts of an answer; `asked`: the question, with what was chosen of what is read. */
+export function answerParts(found, asked) {
+  const one = found.units === 1 ? "unit" : "units";
+  return [
+    el("h2", { tabindex: "-1" }, `${found.id}: ${found.question}`),
+    el("p", { class: "row tight costs" },
+      chip(`${found.read} read, ${found.shown} shown`, "good"), chip(`${units(found.units)} ${one} consumed`, "plain"),
+      chip(plural(found.requests.length, "request"), "plain"), chip(plural(found.pages, "page"), "plain")),
+    ...reasons(found, asked),
+    el("details", { class: "requests", open: found.requests.length < 2 }, el("summary", null, requestsTitle(found.requests)), el("ol", null, found.requests.map(request))),
+    ...(found.groups.length ? found.groups.map(group) : [nothing(found)]),
+    found.cursor != null && el("p", { class: "hint" }, "There is more. The next page starts behind ", el("code", null, found.cursor)),
+  ].filter(Boolean);
+}
+
+/** Why fewer are shown than were read. */
+function reasons({ passed_over: passed }, { where, fields }) {
+  const told = [
+    passed > 0 && `${passed} of what was read ${passed === 1 ? "lies" : "lie"} behind the page's end, ${passed === 1 ? "has" : "have"} expired, or ${passed === 1 ? "is" : "are"} no answer.`,
+    Object.keys(where).length > 0 && "Conditions choose among what was read: it read no less.",
+    fields.length > 0 && "Only the chosen fields are shown: whole items were read.",
+  ];
+  return told.filter(Boolean).map((text) => el("p", { class: "hint" }, text));
+}
+
+function requestsTitle({ length }) {
+  if (!length) return "No request was sent: nothing can lie there";
+  return length === 1 ? "The request as it was sent" : `The ${length} requests as they were sent`;
+}
+
+/** The first whole, of the others what differs from it. */
+function request({ operation, sent }, at) {
+  const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, as 1 but for`;
+  const names = Object.entries(sent);
+  const lines = names.map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
+  return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
+}
+
+function group({ type, fields, items }) {
+  const rows = items.map((texts) => row(...texts.map((text, at) => value(fields[at], text))));
+  return table(`${type} (${items.length})`, fields, rows);
+}
+
+/** A value: an order leads to its story, what is long can be opened. */
+function value(field, text) {
+  if (field === "order_id" && text) return storyLink(text);
+  if (text.length <= LONG) return text;
+  return el("details", { class: "long" }, el("summary", null, `${text.slice(0, LONG - 20)}…`), text);
+}
+
+function nothing({ read }) {
+  return read
+    ? empty("Nothing of it is shown", "What was read is no answer, or the conditions leave it out.")
+    : empty("Nothing was found", "There is no such item; a request costs its units all the same.");
+}

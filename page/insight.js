@@ -1,0 +1,96 @@
+// Insight: what was sold over a time, and what sold best in a month, as the staff may know.
+
+import { asUtc, field, form, localMoment } from "./forms.js";
+import { sales } from "./sales.js";
+import { sellers } from "./sellers.js";
+import { announce, button, el, fill, renew } from "./ui.js";
+
+const HOUR = 3_600_000;
+const RANGES = { hour: ["Last hour", HOUR], day: ["Last 24 hours", 24 * HOUR], month: ["Last 30 days", 720 * HOUR] };
+const LONGEST = 8784 * HOUR;
+const EVERY_MS = 5000;
+const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
+
+export function show(place, { query, signal }) {
+  const asked = askedIn(query);
+  const heading = el("h1", null, "Insight");
+  const sold = el("div", { class: "stack" });
+  const best = el("div", { class: "stack" });
+  const parts = [
+    [sold, "what was sold", () => sales({ ...rangeOf(asked), signal })],
+    [best, "the best sellers", () => sellers({ month: asked.best, signal })],
+  ];
+  const again = () => Promise.all(parts.map(([part, , load]) => renew(part, load)));
+  place.append(
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "What sells, as the staff sees it. The stream counts each paid order once, a moment after it was paid for.")),
+    el("section", { class: "card", "aria-label": "Sold" }, head("Sold", refreshers(again, signal)), el("div", { class: "stack" }, tabs(asked), ownRange(asked), sold)),
+    el("section", { class: "card", "aria-label": "Best sellers" }, head("Best sellers", null), el("div", { class: "stack" }, monthForm(asked), best)));
+  for (const [part, what, load] of parts) fill(part, what, load);
+  return heading;
+}
+
+/** What the address asks for; what makes no sense in it is as if it were not there. */
+function askedIn(query) {
+  const [from, to] = ["from", "to"].map((name) => (Number.isNaN(Date.parse(query.get(name))) ? "" : query.get(name)));
+  const best = MONTH.test(query.get("best")) ? query.get("best") : new Date().toISOString().slice(0, 7);
+  const isOwn = from && to && !wrongTime(from, to);
+  return { range: Object.hasOwn(RANGES, query.get("range")) ? query.get("range") : "hour", best, ...(isOwn && { range: "own", from, to }) };
+}
+
+/** What is wrong with a time of one's own; "" if nothing is. */
+function wrongTime(from, to) {
+  const long = Date.parse(to) - Date.parse(from);
+  if (long <= 0) return "This is not after the beginning.";
+  return long > LONGEST ? "This is more than a year after the beginning." : "";
+}
+
+/** From when to when, in ms; the last hour ends now, whenever that is. */
+function rangeOf({ range, from, to }) {
+  if (range === "own") return { from: Date.parse(from), to: Date.parse(to) };
+  const now = Date.now();
+  return { from: now - RANGES[range][1], to: now };
+}
+
+const addressOf = (asked) => `#/insight?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`;
+const head = (title, more) => el("div", { class: "card-head" }, el("h2", null, title), more);
+
+function tabs({ range, best }) {
+  const tab = ([name, [text]]) => el("a", { href: addressOf({ range: name, best }), "aria-current": name === range && "page" }, text);
+  return el("nav", { class: "tabs", "aria-label": "Time" }, Object.entries(RANGES).map(tab));
+}
+
+function ownRange({ from, to, best }) {
+  const begin = field("From", "from", { type: "datetime-local", value: localMoment(from), required: true });
+  const end = field("To", "to", { type: "datetime-local", value: localMoment(to), required: true });
+  const made = form({ class: "inline", "aria-label": "A time of your own" }, [begin, end], "Show", () => {
+    location.hash = addressOf({ from: asUtc(begin.control.value), to: asUtc(end.control.value), best });
+  }, { kind: "" });
+  made.addEventListener("input", () => end.control.setCustomValidity(wrongTime(begin.control.value, end.control.value)));
+  return made;
+}
+
+function monthForm({ range, from, to, best }) {
+  const month = field("Month", "best", { type: "month", value: best, required: true, pattern: "[0-9]{4}-(0[1-9]|1[0-2])", placeholder: "2026-11" });
+  return form({ class: "inline", "aria-label": "Another month" }, [month], "Show", () => {
+    location.hash = addressOf({ range: range !== "own" && range, from, to, best: month.control.value });
+  }, { kind: "" });
+}
+
+/** To look again by hand, or every few seconds, unless nobody looks. */
+function refreshers(again, signal) {
+  let timer = null;
+  const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Keep looking");
+  const stop = () => clearInterval(timer);
+  live.addEventListener("click", () => {
+    const isOn = live.getAttribute("aria-pressed") !== "true";
+    live.setAttribute("aria-pressed", String(isOn));
+    stop();
+    if (isOn) timer = setInterval(() => document.hidden || again(), EVERY_MS);
+  });
+  signal.addEventListener("abort", stop, { once: true });
+  const once = async () => {
+    await again();
+    announce("Looked again");
+  };
+  return el("div", { class: "row tight" }, button("Look again", once, { kind: "small quiet" }), live);
+}

@@ -1,0 +1,152 @@
+// The questions the shop asks its table, asked by hand: each with its arguments, and the answer below.
+
+import { get, post } from "./api.js";
+import { answerParts } from "./answers.js";
+import { asUtc, checkbox, field, form, localMoment } from "./forms.js";
+import { plural } from "./format.js";
+import { person } from "./people.js";
+import { announce, button, el, fill } from "./ui.js";
+
+let lists = 0;
+
+export function show(place, { id, query, signal }) {
+  const heading = el("h1", null, "Patterns");
+  const asking = el("section", { class: "card", "aria-label": "The question" });
+  const answered = el("section", { class: "card", "aria-label": "The answer", hidden: true });
+  place.append(
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Every question the shop asks its table. Ask one: you see each request as it is sent, what comes back, and what it costs. Nothing is written.")),
+    asking, answered);
+  fill(asking, "the questions", async () => {
+    const known = await get(`/local/patterns?${new URLSearchParams({ user: person() })}`, { signal });
+    return chooser(known, { id, query, answered, signal });
+  });
+  return heading;
+}
+
+/** The choice of a question, and below it the form of the one that is chosen. */
+function chooser(known, { id, query, answered, signal }) {
+  const chosen = known.items.find((one) => one.id === id) ?? known.items[0];
+  const which = field("Question", "pattern", {}, { options: known.items.map((one) => [one.id, `${one.id}: ${one.question}`, one === chosen]) });
+  const place = el("div");
+  const draw = (one, said) => {
+    const made = questionForm(one, known, said, (asked) => {
+      history.replaceState(null, "", addressOf(one, asked)); // it can be kept, and is there after a reload
+      return showPages(answered, one, asked, signal);
+    });
+    place.replaceChildren(made);
+    return made;
+  };
+  which.control.addEventListener("change", () => {
+    answered.hidden = true;
+    draw(known.items.find((one) => one.id === which.control.value), new URLSearchParams());
+  });
+  const made = draw(chosen, query);
+  if (chosen.id === id && query.size && made.checkValidity()) setTimeout(() => made.requestSubmit()); // once it is on the page
+  return el("div", { class: "stack" }, which, place);
+}
+
+function addressOf(one, { arguments: known, from, to, limit }) {
+  const said = Object.entries({ ...known, from, to, limit }).filter(([, value]) => value);
+  return `#/patterns/${encodeURIComponent(one.id)}?${new URLSearchParams(said)}`;
+}
+
+// The form -------------------------------------------------------------------------------------------------------------
+function questionForm(one, known, said, ask) {
+  const examples = { ...known.examples, ...one.examples };
+  const argument = (name, needed) => argumentField(name, { needed, value: said.get(name), examples: examples[name] ?? [], number: one.numbers.includes(name) });
+  const parts = [
+    one.needs.length > 0 && el("div", { class: "asked-fields" }, one.needs.map((name) => argument(name, true))),
+    narrowing(one, argument, said),
+    choosing(one),
+  ];
+  return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Ask", (made) => ask(readForm(made, one)));
+}
+
+/** An argument, with values that find something here: the first is filled in where it is needed. */
+function argumentField(name, { needed, value, examples, number }) {
+  const list = `examples-${(lists += 1)}`;
+  const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), list: examples.length > 0 && list, autocomplete: "off", autocapitalize: "none", spellcheck: "false", inputmode: number && "numeric" };
+  const made = field(name, `arguments.${name}`, attributes, { hint: needed ? null : "May be left out" });
+  if (examples.length) made.append(el("datalist", { id: list }, examples.map((text) => el("option", { value: text }))));
+  return made;
+}
+
+/** What may be said besides, of what answers with several items: more of the key, a range of it, how many. */
+function narrowing(one, argument, said) {
+  if (!one.pages) return null;
+  const limit = field("Items of a page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
+  const range = one.range ? rangeFields(one, said) : [];
+  const more = one.may.map((name) => argument(name, false));
+  more[0]?.control.addEventListener("input", ({ target }) => range.forEach(({ control }) => (control.disabled = target.value !== "")));
+  const known = more.length > 0 && el("details", { open: one.may.some((name) => said.has(name)) }, el("summary", null, "More of the key is known"), el("div", { class: "asked-fields" }, more));
+  return el("div", { class: "stack" }, el("div", { class: "asked-fields" }, range, limit), known || "");
+}
+
+function rangeFields(one, said) {
+  const end = (name, label) => {
+    const attributes = one.is_time
+      ? { type: "datetime-local", value: localMoment(said.get(name)), disabled: said.has(one.range) }
+      : { value: said.get(name), disabled: said.has(one.range), autocomplete: "off" };
+    return field(`${label} (${one.range})`, name, attributes);
+  };
+  return [end("from", "From"), end("to", "Before")];
+}
+
+/** What is shown of what was read. */
+function choosing(one) {
+  const conditions = el("div", { class: "stack" }, condition(one));
+  const another = button("Another condition", () => conditions.append(condition(one)), { kind: "small" });
+  const boxes = one.fields.map((name) => checkbox(name, "fields", { value: name }));
+  return el("details", null,
+    el("summary", null, "Choose among what is read"),
+    el("div", { class: "stack chosen" },
+      el("p", { class: "hint" }, "This makes no request smaller: whole items are read all the same."),
+      el("fieldset", null, el("legend", null, "Show only items where"), conditions, el("div", { class: "row" }, another)),
+      el("fieldset", null, el("legend", null, "Show only these fields"), el("div", { class: "boxes" }, boxes))));
+}
+
+function condition(one) {
+  const which = field("Field", "where", {}, { options: [["", "any"], ...one.fields.map((name) => [name, name])] });
+  const value = field("Is", "is", { autocomplete: "off" }, { hint: "Nothing, if left empty" });
+  return el("div", { class: "inline" }, which, value);
+}
+
+/** What the form says, as it is sent. */
+function readForm(made, one) {
+  const data = new FormData(made);
+  const said = (name) => String(data.get(name) ?? "").trim();
+  const known = [...one.needs, ...one.may].map((name) => [name, said(`arguments.${name}`)]).filter(([, text]) => text);
+  const values = data.getAll("is");
+  const where = data.getAll("where").map((name, at) => [name, values[at]]).filter(([name]) => name);
+  const asked = { arguments: Object.fromEntries(known), where: Object.fromEntries(where), fields: data.getAll("fields") };
+  if (!one.pages) return asked;
+  const moment = one.is_time ? asUtc : (text) => text;
+  return { ...asked, from: moment(said("from")), to: moment(said("to")), limit: Number(said("limit")) };
+}
+
+// The answer -----------------------------------------------------------------------------------------------------------
+/** Pages forward by cursor, back by the cursors that led here. What cannot be asked is the form's to say. */
+async function showPages(place, one, asked, signal) {
+  const cursors = [null];
+  await turn();
+
+  async function turn() {
+    const cursor = cursors.at(-1);
+    const found = await post(`/local/patterns/${encodeURIComponent(one.id)}`, { ...asked, ...(cursor && { cursor }) }, { signal });
+    place.replaceChildren(...answerParts(found, asked), one.pages ? turning(found.cursor) : "");
+    place.hidden = false;
+    announce(`${plural(found.shown, "item")} shown`);
+  }
+
+  /** The buttons go with their page: who pressed one reads on at the head of the new one. */
+  async function read() {
+    await turn();
+    place.querySelector("h2").focus();
+  }
+
+  function turning(next) {
+    const back = button("Previous page", () => (cursors.pop(), read()), { disabled: cursors.length === 1 });
+    const on = button("Next page", () => (cursors.push(next), read()), { disabled: !next });
+    return el("nav", { class: "row pages", "aria-label": "Pages" }, back, el("span", null, `Page ${cursors.length}`), on);
+  }
+}

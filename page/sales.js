@@ -1,0 +1,85 @@
+// What was sold in a stretch of time: read minute by minute, drawn as charts, and as a table.
+
+import { get } from "./api.js";
+import { timeChart } from "./chart.js";
+import { money, moment, number, plural } from "./format.js";
+import { STAFF_MEMBER } from "./people.js";
+import { slotsOf, summed, total } from "./slots.js";
+import { el, empty, row, table } from "./ui.js";
+
+const PAGE = 100;
+const MOST_PAGES = 30;
+const LOCALE = "en-GB";
+const CLOCK = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit" });
+const DATE = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
+const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The charts of [from, to), in ms, and their table. */
+export async function sales({ from, to, signal }) {
+  const slots = slotsOf(from, to);
+  const { points, isAll } = await read(slots.edges[0], slots.edges.at(-1), signal);
+  if (!points.length) return empty("Nothing was sold in this time", "An order counts when it is paid for, a moment later. Choose another time, or pay for an order in the shop.");
+  const sums = summed(points, slots.edges);
+  const all = measures(total(points));
+  const until = points.at(-1).minute;
+  return [
+    !isAll && el("p", { class: "notice" }, `There is more than is read at once: what follows is up to ${moment(until)}. Choose a shorter time for the rest.`),
+    el("div", { class: "charts" }, all.map((measure) => chart(measure, sums, slots))),
+    asTable(all, sums, slots),
+    el("p", { class: "hint" }, `Times are those of ${ZONE}. What came back is taken off in the minute it came back.`),
+  ].filter(Boolean);
+}
+
+/** The points of a time, page after page, up to a point: a minute has one in each currency. */
+async function read(from, to, signal) {
+  const points = [];
+  let cursor = null;
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit: PAGE, ...(cursor && { cursor }) });
+    const found = await get(`/api/insight/metrics?${query}`, { as: STAFF_MEMBER, signal });
+    points.push(...found.items);
+    cursor = found.cursor;
+    if (!cursor) return { points, isAll: true };
+  }
+  return { points, isAll: false };
+}
+
+/** What is drawn: {title, sum, of: slot → value, write: value → text}; revenue once for each currency. */
+function measures(sum) {
+  const currencies = Object.keys(sum.revenue).sort();
+  return [
+    { title: "Orders", of: (one) => one.orders, sum: sum.orders, write: number },
+    { title: "Pieces", of: (one) => one.units, sum: sum.units, write: number },
+    ...currencies.map((currency) => ({
+      title: `Revenue in ${currency}`, of: (one) => one.revenue[currency] ?? 0, sum: sum.revenue[currency], write: (value) => money(value, currency),
+    })),
+  ];
+}
+
+function chart({ title, of, sum, write }, sums, slots) {
+  const bars = sums.map((one) => ({ at: shortTime(one.from, slots), value: of(one), told: `${stretch(one, slots)}: ${write(of(one))}` }));
+  const most = sums.reduce((best, one) => (of(one) > of(best) ? one : best));
+  const name = `${title} per ${slots.per}, from ${moment(slots.edges[0])} to ${moment(slots.edges.at(-1))}: ${write(sum)} in all, most of it ${stretch(most, slots)}: ${write(of(most))}.`;
+  return timeChart({ title: `${title} per ${slots.per}`, sum: `${write(sum)} in all`, name, bars, write });
+}
+
+/** What a table can say as well; the times in which nothing was sold are left out. */
+function asTable(all, sums, slots) {
+  const told = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
+  const heads = ["Time", ...all.map(({ title }) => ({ text: title, number: true }))];
+  const rows = told.map((one) => row(stretch(one, slots), ...all.map(({ of, write }) => ({ number: write(of(one)) }))));
+  const caption = `Sold per ${slots.per}: ${plural(told.length, "row")}, those without a sale are left out`;
+  return el("details", null, el("summary", null, "The same as a table"), table(caption, heads, rows));
+}
+
+// Times ----------------------------------------------------------------------------------------------------------------
+/** Below an axis: the time of the day, with its date where there are several. */
+function shortTime(at, { edges, isDays }) {
+  if (isDays) return DATE.format(at);
+  return DATE.format(edges[0]) === DATE.format(edges.at(-1) - 1) || edges.at(-1) - edges[0] < 90_000_000 ? CLOCK.format(at) : `${DATE.format(at)} ${CLOCK.format(at)}`;
+}
+
+function stretch({ from, to }, { isDays, step }) {
+  if (isDays) return step > 86_400_000 ? `${DATE.format(from)} to ${DATE.format(to - 1)}` : DATE.format(from);
+  return `${DATE.format(from)}, ${CLOCK.format(from)} to ${CLOCK.format(to)}`;
+}

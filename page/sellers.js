@@ -1,0 +1,84 @@
+// What sold best in a month, and how one of these products sold month by month.
+
+import { get } from "./api.js";
+import { barList } from "./chart.js";
+import { number, plural } from "./format.js";
+import { STAFF_MEMBER } from "./people.js";
+import { announce, button, dialog, el, empty, fill, row, table } from "./ui.js";
+
+const PAGE = 10;
+const MONTHS = 12;
+const names = new Map();
+
+/** The best sellers of a month, best first, and below them more of them. */
+export async function sellers({ month, signal }) {
+  const found = await page(month, null, signal);
+  if (!found.items.length) return empty(`Nothing was sold in ${monthName(month)}`, "What is paid for counts here, less what came back, a moment later.");
+  const shown = [];
+  const list = el("div", { class: "stack" });
+  const more = el("div", { class: "row" });
+  const add = ({ items, cursor }) => {
+    shown.push(...items);
+    list.replaceChildren(...drawn(shown, month, signal));
+    more.replaceChildren(...(cursor ? [button("Show more", () => next(cursor))] : []));
+  };
+  const next = async (cursor) => {
+    const following = await page(month, cursor, signal);
+    add(following);
+    announce(`${plural(following.items.length, "more product")} shown`);
+  };
+  add(found);
+  return [list, more];
+}
+
+async function page(season, cursor, signal) {
+  const query = new URLSearchParams({ season, limit: PAGE, ...(cursor && { cursor }) });
+  const found = await get(`/api/insight/best-sellers?${query}`, { as: STAFF_MEMBER, signal });
+  await Promise.all(found.items.map(({ product_id: id }) => learnName(id, signal)));
+  return found;
+}
+
+/** The list names products by ids. One that is not offered any more keeps its id. */
+async function learnName(id, signal) {
+  if (names.has(id)) return;
+  const found = await get(`/api/products/${encodeURIComponent(id)}`, { signal }).catch(() => null);
+  signal.throwIfAborted();
+  names.set(id, found?.name ?? id);
+}
+
+function drawn(items, month, signal) {
+  const label = ({ product_id: id }) => el("button", { type: "button", class: "link", "aria-label": `${names.get(id)}, month by month`, onclick: () => openMonths(id, signal) }, names.get(id));
+  const rows = items.map(({ product_id: id, units }) => row(names.get(id), el("code", { class: "id" }, id), { number: number(units) }));
+  return [
+    barList(items.map((one) => ({ label: label(one), value: one.units })), pieces, { "aria-label": `Best sellers of ${monthName(month)}` }),
+    el("details", null, el("summary", null, "The same as a table"), table(`Best sellers of ${monthName(month)}`, ["Product", "Number", { text: "Pieces", number: true }], rows)),
+  ];
+}
+
+const pieces = (value) => plural(value, "piece");
+
+/** A month, such as 2026-11, as people call it; months are UTC's. */
+function monthName(month) {
+  const first = new Date(`${month}-01T00:00:00Z`);
+  return Number.isNaN(first.valueOf()) ? month : first.toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+}
+
+// One product ----------------------------------------------------------------------------------------------------------
+function openMonths(id, signal) {
+  dialog(`${names.get(id)}, month by month`, () => {
+    const place = el("div", { class: "stack" });
+    fill(place, "its months", () => months(id, signal));
+    return place;
+  });
+}
+
+async function months(id, signal) {
+  const { items } = await get(`/api/insight/products/${encodeURIComponent(id)}?limit=${MONTHS}`, { as: STAFF_MEMBER, signal });
+  if (!items.length) return empty("It was never sold", "It counts here once somebody has paid for it.");
+  const lines = items.map(({ season, units }) => ({ label: monthName(season), value: units }));
+  const rows = lines.map(({ label, value }) => row(label, { number: number(value) }));
+  return [
+    barList(lines, pieces, { "aria-label": "Pieces sold, newest month first" }),
+    el("details", null, el("summary", null, "The same as a table"), table("Pieces sold, newest month first", ["Month", { text: "Pieces", number: true }], rows)),
+  ];
+}

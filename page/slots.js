@@ -1,0 +1,60 @@
+// Stretches of time in the viewer's zone, and what falls into each: minutes make hours, hours make days.
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const STEPS = [
+  [MINUTE, "minute"], [5 * MINUTE, "5 minutes"], [15 * MINUTE, "15 minutes"], [30 * MINUTE, "half hour"], [HOUR, "hour"],
+  [3 * HOUR, "3 hours"], [6 * HOUR, "6 hours"], [DAY, "day"], [7 * DAY, "7 days"], [30 * DAY, "30 days"], [365 * DAY, "year"],
+];
+const MOST = 62;
+
+/** The equal stretches that cover [from, to), in ms: {edges, step, per}; of the finest of which there are not too many. */
+export function slotsOf(from, to) {
+  const [step, per] = STEPS.find(([one]) => (to - from) / one < MOST) ?? STEPS.at(-1);
+  const edges = [begin(from, step)];
+  while (edges.at(-1) < to) edges.push(next(edges.at(-1), step));
+  return { edges, step, per, isDays: step >= DAY };
+}
+
+/** Days are the viewer's: some have 23 hours, or 25. */
+function begin(at, step) {
+  if (step >= DAY) return new Date(at).setHours(0, 0, 0, 0);
+  const ahead = new Date(at).getTimezoneOffset() * MINUTE;
+  return Math.floor((at - ahead) / step) * step + ahead;
+}
+
+function next(at, step) {
+  if (step < DAY) return at + step;
+  const date = new Date(at);
+  return date.setDate(date.getDate() + step / DAY);
+}
+
+/**
+ * Points of minutes, oldest first, as the sums of slots: [{from, to, orders, units, revenue: {EUR: …}}].
+ */
+export function summed(points, edges) {
+  const slots = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
+  let at = 0;
+  for (const point of points) {
+    const minute = Date.parse(point.minute);
+    while (at < slots.length - 1 && minute >= slots[at].to) at += 1;
+    add(slots[at], point);
+  }
+  return slots;
+}
+
+const nothing = () => ({ orders: 0, units: 0, revenue: {} });
+
+function add(sum, { orders, units, currency, revenue }) {
+  sum.orders += orders;
+  sum.units += units;
+  sum.revenue[currency] = (sum.revenue[currency] ?? 0) + revenue;
+}
+
+/** The sum of all points. */
+export function total(points) {
+  const sum = nothing();
+  for (const point of points) add(sum, point);
+  return sum;
+}
