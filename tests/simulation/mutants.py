@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant("stays in the company", "who was forgotten is in their company's list",
            instead(forgetting, "turn", s.leaving_index_keys)),
     Mutant("an order's first name", "who orders and has another name just then has the one before on the order",
-           instead(naming, "bring_up", lambda *_: None), 5, "open_orders_bear_their_customers_name"),
+           instead(naming, "bring_up", lambda *_: None), 3, "open_orders_bear_their_customers_name", since=20),
     Mutant("forgets names", "a new name reaches no order",
            instead(names, "spread", lambda *_: 0), 3, "open_orders_bear_their_customers_name"),
     # orders and stock
@@ -141,7 +141,7 @@ MUTANTS = (
            instead(changes, "_id", s.id_of_delivery)),
     Mutant("swallows failures", "a record that failed counts as done", instead(Batch, "apply", s.swallow)),
     Mutant("goes on", "later records of an item that failed are not held back",
-           instead(Batch, "holds", lambda *_: False), since=18),
+           instead(Batch, "holds", lambda *_: False), since=14),
     Mutant("tells not all", "events of one type are not published",
            instead(relay, "_publish", s.publish_but("PaymentCaptured")), 2, "every_change_is_told"),
     Mutant("ignores refused events", "PutEvents answered 200, so all is well",
