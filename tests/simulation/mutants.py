@@ -59,6 +59,8 @@ MUTANTS = (
     # customers
     Mutant("keeps the address before", "a claim stays where a customer has another address",
            instead(customers, "delete_held", s.keep_what_they_hold), 6, "customers_add_up"),
+    Mutant("hangs in the air", "a category is made where there is none to put it into",
+           s.unchecked(t.CATEGORY), 3, "categories_hang_together", since=8),
     Mutant("claims apart", "an address is claimed when the profile has it", s.in_two(t.EMAIL_CLAIM)),
     Mutant("stays in the company", "who was forgotten is in their company's list",
            instead(forgetting, "turn", s.leaving_index_keys)),
