@@ -110,8 +110,8 @@ MUTANTS = (
     Mutant("forgets the Effect", "the invoice's Effect is under another id each time",
            instead(invoices, "put", s.other_effect), 6, "invoices_have_no_gaps"),
     Mutant("short Effects", "an Effect lives shorter than the queues", instead(invoices, "EFFECT_DAYS", 0)),
-    Mutant("numbers unguarded", "the series' next number is taken without a look",
-           instead(invoices, "change", s.unguarded(writes.change))),
+    Mutant("numbers apart", "an invoice's number counts as taken when the invoice is written",
+           s.in_two(t.INVOICE_SERIES)),
     # parcels
     Mutant("ships apart", "a shipment is written when its order says so", s.in_two(t.SHIPMENT)),
     Mutant("sends it twice", "what is left of a shipment is all of it", instead(shipments, "_left", s.all_is_left)),
