@@ -19,7 +19,7 @@ from functions.dynamodb.writes import Changed, Write, delete_older, put, put_new
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Counted, Expiry, Order, OrderStatus, TimelineEvent
-from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
+from functions.model.lives import REPLAYED_DAYS
 from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
@@ -30,8 +30,6 @@ from ops.sweep import AfterPage, Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
-REMEMBERED_DAYS = min(EFFECT_DAYS, NOTIFICATION_DAYS)
-"""What is older is not published again: those who react to it would not know that they have."""
 ENDED = {*CLOSED, "ARCHIVING"}
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
@@ -102,7 +100,7 @@ def recover_reactions(
     Whoever has reacted before knows the event again. What is not told is what an item was before: an order that is
     shipped gets no belated mail that it was paid.
     """
-    oldest = instant(shop.now() - timedelta(days=REMEMBERED_DAYS))
+    oldest = instant(shop.now() - timedelta(days=REPLAYED_DAYS))
 
     def tell(image: Image) -> bool | None:
         change = _latest(image)
