@@ -408,7 +408,7 @@ def here(floor: Shopfloor, store: Failures, monkeypatch: pytest.MonkeyPatch) -> 
     names = {"AWS::SQS::Queue": store._urls, "AWS::Events::EventBus": ["shop"]}
     found = Place(
         {"TableName": floor.shop.table.name, "FailuresBucket": "failures"},
-        lambda service: floor.shop.table.client if service == "dynamodb" else wiring.client(service),
+        lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
         lambda kind: names[kind],
     )
     monkeypatch.setattr(place, "place_of", lambda given: found)
