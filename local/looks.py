@@ -21,7 +21,7 @@ from local.aws import Mail
 from local.running import Running
 from local.server import Gone
 from ops import place
-from ops.failures import Failures, Missing, Redriven, redrive
+from ops.failures import Failures, Missing, redrive
 from ops.recover import publisher
 
 SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
@@ -130,10 +130,10 @@ class Looks:
         """Have it worked again: whether it was, and else why not. Raises Gone."""
         publish = publisher(self._place.shop, self._place.client("events"), self._place.bus)
         found = redrive(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
-        if found == Redriven():
+        left = {**found.refused, **found.stumbled}
+        if key not in {*found.done, *left}:
             raise Gone("it is not there any more")
-        why = {**found.refused, **found.stumbled}.get(key)
-        return {"redriven": why is None, "why": why}
+        return {"redriven": key in found.done, "why": left.get(key)}
 
 
 def _timeline(order: Order, images: Any) -> Shown:

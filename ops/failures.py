@@ -16,14 +16,15 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, TextIO
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import instant
 from functions.dynamodb.streams import Permanent, Record, item_of
@@ -179,8 +180,9 @@ class Failures:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        for start in range(0, len(entries), A_BATCH):  # it does not matter which of them are gone
-            self.sqs.change_message_visibility_batch(QueueUrl=queue.url, Entries=entries[start : start + A_BATCH])
+        with suppress(ClientError, BotoCoreError):  # then they are there again after HELD_SECONDS
+            for start in range(0, len(entries), A_BATCH):  # it does not matter which of them are gone
+                self.sqs.change_message_visibility_batch(QueueUrl=queue.url, Entries=entries[start : start + A_BATCH])
 
     # looking ----------------------------------------------------------------------------------------------------------
     def entries(self, letters: Iterable[Letter] = ()) -> list[Entry]:
@@ -284,11 +286,12 @@ class Step:
 @dataclass
 class Redriven:
     """`done`: the keys of what is redriven; `refused`: by key, why this code cannot do it; `stumbled`: why it could not
-    be done just now."""
+    be done just now. `more`: there may be more dead letters than were taken in hand."""
 
     done: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     stumbled: dict[str, str] = field(default_factory=dict)
+    more: bool = False
 
     def told(self, *, dry: bool = False) -> str:
         parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
@@ -320,6 +323,8 @@ def redrive(
         for key in reversed(keys):
             work.add(key)
         work.run(dry=dry, per_second=per_second, tell=tell)
+        taken = Counter(letter.queue.url for letter in letters)
+        found.more = any(number >= MOST_LETTERS for number in taken.values())
     return found
 
 
@@ -564,7 +569,9 @@ def redrive_failures(given: argparse.Namespace) -> None:
     print(f"{found.told(dry=given.dry_run)}.")
     if found.stumbled:
         print("Run it again for those that may heal: what is done is not done again.")
-    if found.refused or found.stumbled:
+    if found.more:
+        print(f"There may be more than {MOST_LETTERS:,} dead letters in a queue: run it again for the rest.")
+    if found.refused or found.stumbled or found.more:
         sys.exit(1)
 
 
