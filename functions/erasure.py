@@ -29,6 +29,8 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 EMPTY = {"S": ""}
+REDRIVEN = "redriven/"
+"""Below that are the marks of what an operator has redriven, which is nothing of anybody's."""
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
@@ -99,7 +101,8 @@ def clean_failures(run: Run, bucket: str, customer_ids: set[str]) -> None:
 
     Whoever redrives such a record reads its item anew, so nothing is lost that still is.
     """
-    run.each(objects.keys(bucket), lambda key: _clean(bucket, key, customer_ids))
+    documents = (key for key in objects.keys(bucket) if not key.startswith(REDRIVEN))
+    run.each(documents, lambda key: _clean(bucket, key, customer_ids))
 
 
 def _clean(bucket: str, key: str, customer_ids: set[str]) -> bool:

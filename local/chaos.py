@@ -16,9 +16,10 @@ from functions.model.table import ORDER
 from local import clock, demo
 from local.journal import Journal
 from local.keeper import NAMES, Keeper
-from local.queues import Queue, Queues, event_in
+from local.queues import Queue, Queues
 from local.running import Running
 from local.server import Wrong
+from ops.failures import detail_in
 
 MOST_TIMES = 100
 COMES_AGAIN_SECONDS = 2
@@ -120,7 +121,7 @@ class Chaos:
     def _note_failed(self, queue: Queue, message: Mapping[str, Any]) -> None:
         with self._wishing:
             self.fail_next[queue.name] -= 1
-        about = event_in(message)
+        about = detail_in(message["Body"])
         self._journal.note(
             "failed",
             f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError
 
 from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
@@ -20,13 +18,13 @@ from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import A12, A12b, A25b
 from functions.model.table import BY_TYPE, TIMELINE
 from local.aws import Mail
-from local.queues import Queue, Queues, event_in
 from local.running import Running
 from local.server import Gone
+from ops import place
+from ops.failures import Failures, Missing, redrive
+from ops.recover import publisher
 
 SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
-DEAD = "dead"
-MOST_ENTRIES = 1000
 
 Shown = dict[str, Any]
 
@@ -34,11 +32,11 @@ Shown = dict[str, Any]
 class Looks:
     """Reads the table, the buckets and the mails of the running shop. Thread-safe, as clients of boto3 are."""
 
-    def __init__(self, running: Running, queues: Queues) -> None:
-        self._running, self._queues = running, queues
+    def __init__(self, running: Running) -> None:
+        self._running, self._place = running, place.here(running)
         self._table = Table(running.engine.dynamodb(), running.table_name, BY_TYPE)
         self._s3 = boto3.client("s3", **running.aws.access)
-        self._failures = running.stack.outputs["FailuresBucket"]
+        self._failures = Failures.of(self._place)
         self._archive = running.stack.outputs["ArchiveBucket"]
 
     # an order ---------------------------------------------------------------------------------------------------------
@@ -118,63 +116,24 @@ class Looks:
     # what was put aside -----------------------------------------------------------------------------------------------
     def failures(self, limit: int, after: str | None) -> Shown:
         """A page of what was parked, given up or left for dead, newest first. `cursor`: its last one's time and key."""
-        objects = [
-            (_utc(entry["LastModified"]), entry["Key"], entry["Size"])
-            for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._failures)
-            for entry in page.get("Contents", [])
-        ]
-        letters = {_key_of(queue, message): (queue, message) for queue, message in self._queues.dead_letters()}
-        dead = [(_utc(_sent_at(message)), key, len(message["Body"])) for key, (_, message) in letters.items()]
-        found = sorted([*objects, *dead], reverse=True)
-        if after is not None:
-            found = [entry for entry in found if f"{entry[0]} {entry[1]}" < after]
-        shown = [
-            {"key": key, "at": at, "bytes": size}
-            | (_dead_letter(letters[key][0]) if key in letters else self._aside(key))
-            for at, key, size in found[:limit]
-        ]
-        more = len(found) > limit
-        return {"items": shown, "cursor": f"{shown[-1]['at']} {shown[-1]['key']}" if more else None}
-
-    def _aside(self, key: str) -> Shown:
-        """What a list says of a document, whatever somebody has put there."""
-        try:
-            return _put_aside(key, self.failure(key))
-        except (Gone, LookupError, TypeError, ValueError) as error:
-            return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
+        items, cursor = self._failures.listed(limit, before=after)
+        return {"items": items, "cursor": cursor}
 
     def failure(self, key: str) -> Any:
         """What was put aside under that key, as a document. Raises Gone."""
-        if key.startswith(f"{DEAD}/"):
-            for queue, message in self._queues.dead_letters():
-                if key == _key_of(queue, message):
-                    return {"queue": queue.name, "message": message, "event": event_in(message)}
-            raise Gone("it is not in the dead-letter queue any more")
         try:
-            body = self._s3.get_object(Bucket=self._failures, Key=key)["Body"].read()
-        except ClientError:
-            raise Gone("no such document") from None
-        document: Any = json.loads(body)
-        if isinstance(document, dict) and isinstance(document.get("payload"), str):
-            document["payload"] = json.loads(document["payload"])
-        return document
+            return self._failures.show(key)
+        except (Missing, ValueError) as error:
+            raise Gone(str(error)) from None
 
-
-def _key_of(queue: Queue, message: Mapping[str, Any]) -> str:
-    return f"{DEAD}/{queue.name}/{message['MessageId']}"
-
-
-def _dead_letter(queue: Queue) -> Shown:
-    """What a list says of it. The message's own count goes on with each look at it, so it is none of what happened."""
-    return {"kind": "dead letter", "reader": queue.name, "reason": f"failed at all {queue.deliveries} deliveries"}
-
-
-def _put_aside(key: str, document: Any) -> Shown:
-    """What a list says of a document: which kind it is, whose it was, and why."""
-    if key.startswith("parked/"):
-        return {"kind": "parked", "reader": document["reader"], "reason": document["reason"]}
-    context = document["requestContext"]
-    return {"kind": "given up", "reader": context["functionArn"].rpartition(":")[2], "reason": context["condition"]}
+    def redrive(self, key: str) -> Shown:
+        """Have it worked again: whether it was, and else why not. Raises Gone."""
+        publish = publisher(self._place.shop, self._place.client("events"), self._place.bus)
+        found = redrive(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
+        left = {**found.refused, **found.stumbled}
+        if key not in {*found.done, *left}:
+            raise Gone("it is not there any more")
+        return {"redriven": key in found.done, "why": left.get(key)}
 
 
 def _timeline(order: Order, images: Any) -> Shown:
@@ -202,10 +161,6 @@ def _mail(mail: Mail) -> Shown:
     at = _utc(datetime.fromtimestamp(mail["Timestamp"], UTC))
     to = ", ".join(mail["To"])
     return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"], "text": mail["BodyText"]}
-
-
-def _sent_at(message: Mapping[str, Any]) -> datetime:
-    return datetime.fromtimestamp(int(message["Attributes"]["SentTimestamp"]) / 1000, UTC)
 
 
 def _utc(moment: datetime) -> str:

@@ -51,7 +51,7 @@ class Page:
         self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
         self._queues = Queues(running.aws, running.stack)
         self._chaos = Chaos(running, keeper, self._queues, journal)
-        self._looks = Looks(running, self._queues)
+        self._looks = Looks(running)
         self._patterns = Patterns(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
@@ -69,6 +69,7 @@ class Page:
                 ("GET", "/local/stream", self._stream),
                 ("GET", "/local/failures", self._failures),
                 ("GET", "/local/failures/{key}", lambda asked: Given(self._looks.failure(asked.path["key"]))),
+                ("POST", "/local/failures/{key}/redrive", self._redrive),
                 ("GET", "/local/patterns", self._listing),
                 ("POST", "/local/patterns/{id}", lambda asked: Given(self._patterns.ask(asked.path["id"], asked.said))),
                 ("POST", "/local/chaos", lambda asked: Given(self._chaos.throw(asked.said))),
@@ -221,6 +222,10 @@ class Page:
 
     def _failures(self, asked: Asked) -> Given:
         return Given(self._looks.failures(asked.number("limit", 20, 100), asked.query.get("cursor")))
+
+    def _redrive(self, asked: Asked) -> Given:
+        _ = asked.said  # which no form of another page could have said
+        return Given(self._looks.redrive(asked.path["key"]))
 
     # as it happens ----------------------------------------------------------------------------------------------------
     def after(self, query: Mapping[str, str]) -> int:

@@ -1,8 +1,7 @@
-"""The queues of the stack: which reaction works which, how full they are, and what lies in their dead-letter queues."""
+"""The queues of the stack: which reaction works which, how full they and their dead-letter queues are."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,18 +63,6 @@ class Queues:
         ).get("Messages")
         return dict(found[0]) if found else None
 
-    def dead_letters(self) -> Iterator[tuple[Queue, dict[str, Any]]]:
-        """Some of what lies in the dead-letter queues; it stays there."""
-        for queue in self.all.values():
-            found = self._sqs.receive_message(
-                QueueUrl=queue.dead_url,
-                MaxNumberOfMessages=10,
-                VisibilityTimeout=0,
-                MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
-            ).get("Messages", [])
-            for message in {message["MessageId"]: message for message in found}.values():
-                yield queue, dict(message)
-
 
 def _queues(stack: Stack) -> Iterator[Queue]:
     resources = stack.template["Resources"]
@@ -97,12 +84,3 @@ def _queues(stack: Stack) -> Iterator[Queue]:
 def _target(arn: Mapping[str, Any]) -> str:
     """The logical id in {"Fn::GetAtt": [id, "Arn"]}."""
     return str(arn["Fn::GetAtt"][0])
-
-
-def event_in(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The detail of the event that a message holds; {} where it holds none."""
-    try:
-        detail = json.loads(message["Body"])["detail"]
-    except (LookupError, TypeError, ValueError):
-        return {}
-    return detail if isinstance(detail, dict) else {}

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import hot_keys, indexes, ledger, migrate, query, workbench
+from ops import failures, hot_keys, indexes, ledger, migrate, query, replay, workbench
 
-TOOLS = (ledger, query, workbench, migrate, indexes, hot_keys)
+TOOLS = (ledger, query, workbench, migrate, indexes, hot_keys, failures, replay)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

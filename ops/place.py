@@ -21,6 +21,8 @@ PATIENCE_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""
 
 if TYPE_CHECKING:
+    from local.running import Running
+
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
@@ -40,6 +42,11 @@ class Place:
     @property
     def shop(self) -> Shop:
         return _shop(self.table)
+
+    @property
+    def bus(self) -> str:
+        """The name of its bus of events."""
+        return self.resources("AWS::Events::EventBus")[0]
 
 
 def where(*, required: bool, whole: bool = False) -> argparse.ArgumentParser:
@@ -98,6 +105,11 @@ def _running_here() -> Place:
     running = find()
     if running is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
+    return here(running)
+
+
+def here(running: Running) -> Place:
+    """The shop that runs on this machine."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":

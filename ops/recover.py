@@ -19,7 +19,7 @@ from functions.dynamodb.writes import Changed, Write, delete_older, put, put_new
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Counted, Expiry, Order, OrderStatus, TimelineEvent
-from functions.model.lives import EFFECT_DAYS, NOTIFICATION_DAYS
+from functions.model.lives import REPLAYED_DAYS
 from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED, ORDER_TRANSITIONS
 from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
@@ -30,8 +30,6 @@ from ops.sweep import AfterPage, Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
-REMEMBERED_DAYS = min(EFFECT_DAYS, NOTIFICATION_DAYS)
-"""What is older is not published again: those who react to it would not know that they have."""
 ENDED = {*CLOSED, "ARCHIVING"}
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
@@ -74,21 +72,27 @@ def redrive(shop: Shop, publish: Publish, record: Record) -> None:
         publish([detail])
 
 
-def recover_copies(shop: Shop, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> Found:
+def recover_copies(
+    shop: Shop,
+    *,
+    dry: bool = False,
+    after_page: Sequence[AfterPage] = (),
+    units_per_second: float | None = None,
+) -> Found:
     """Bring every copy of every primary up to it, fill what is missing in the logs, and take off the totals what counts
     in them and is no more.
 
     Of a change that neither reader's record nor the log tells of, only the latest possible time is known: that of the
-    next one that is known.
+    next one that is known. `dry`: find what there is to do, without doing it.
     """
 
     def act(image: Image) -> bool | None:
         if image.get("type", {}).get("S") == COUNTED.type:
-            return _take_off(shop, COUNTED.read(image))
+            return _take_off(shop, COUNTED.read(image), dry=dry)
         change = _latest(image)
         if change is None or change.row not in derived.SOURCES:
             return None
-        return bring_up(shop, change.after)
+        return bring_up(shop, change.after, dry=dry)
 
     return sweep(shop.table, act, after_page=after_page, units_per_second=units_per_second)
 
@@ -102,7 +106,7 @@ def recover_reactions(
     Whoever has reacted before knows the event again. What is not told is what an item was before: an order that is
     shipped gets no belated mail that it was paid.
     """
-    oldest = instant(shop.now() - timedelta(days=REMEMBERED_DAYS))
+    oldest = instant(shop.now() - timedelta(days=REPLAYED_DAYS))
 
     def tell(image: Image) -> bool | None:
         change = _latest(image)
@@ -155,12 +159,13 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
     return bool(writes or ended or counting or renamed)
 
 
-def _take_off(shop: Shop, mark: Counted) -> bool:
+def _take_off(shop: Shop, mark: Counted, *, dry: bool) -> bool:
     """Take off the totals what counts in them and is no more."""
     found = counters.missed(mark, shop.instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
         return False
-    count(shop, found[1])
+    if not dry:
+        count(shop, found[1])
     return True
 
 

@@ -1,20 +1,21 @@
 // What can never be handled, or was given up: put aside whole, to be looked at.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { bytes } from "./format.js";
 import { json } from "./panels.js";
-import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf } from "./ui.js";
+import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, toast } from "./ui.js";
 
 /** The section, and `refresh`, which shows the newest page anew. */
 export function failuresSection({ signal }) {
   const place = el("div");
-  const refresh = () => showNewest(place, signal);
+  const refresh = () => showNewest(place, signal, refresh);
   const head = el("div", { class: "card-head" }, el("h2", null, "Put aside"), button("Look again", refresh, { kind: "small quiet" }));
   refresh();
   return { element: el("section", { class: "card", "aria-label": "Put aside" }, head, place), refresh };
 }
 
-function showNewest(place, signal) {
+function showNewest(place, signal, refresh) {
+  const failureRow = (one) => rowOf(one, refresh);
   return fill(place, "what was put aside", async () => {
     const first = await page(null, signal);
     if (!first.items.length) return empty("Nothing was put aside", "A record that no code can read ends up here, with its payload and the reason.");
@@ -37,15 +38,25 @@ function page(cursor, signal) {
   return get(`/local/failures?${query}`, { signal });
 }
 
-function failureRow(one) {
-  const look = button("Open", () => openFailure(one), { kind: "small", "aria-label": `Open what ${one.reader} put aside` });
-  return row(timeOf(one.at), one.reader, chip(one.kind, one.kind === "parked" ? "waiting" : "bad"), el("span", { class: "reason" }, one.reason), look);
+function rowOf(one, refresh) {
+  const look = button("Open", () => openFailure(one, refresh), { kind: "small", "aria-label": `Open what ${one.reader} put aside` });
+  const kind = one.redriven ? chip(`${one.kind}, redriven`, "good") : chip(one.kind, one.kind === "parked" ? "waiting" : "bad");
+  return row(timeOf(one.at), one.reader, kind, el("span", { class: "reason" }, one.reason), look);
 }
 
-function openFailure({ key, reader, reason, bytes: size }) {
-  dialog(`Put aside by ${reader}`, () => {
+function openFailure({ key, reader, reason, bytes: size }, refresh) {
+  const path = `/local/failures/${encodeURIComponent(key)}`;
+  dialog(`Put aside by ${reader}`, (shown) => {
     const document = el("div", { class: "stack" });
-    fill(document, "the record", async () => json(await get(`/local/failures/${encodeURIComponent(key)}`)));
-    return [el("p", { class: "notice bad" }, `Reason: ${reason}`), el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : ""), document];
+    fill(document, "the record", async () => json(await get(path)));
+    const again = button("Redrive", async () => {
+      const { redriven, why } = await post(`${path}/redrive`);
+      if (!redriven) return toast(`It stays: ${why}`, "bad");
+      shown.close();
+      toast("Redriven: what it tells of was done again, and nothing of it twice.");
+      await refresh();
+    });
+    const about = el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : "");
+    return [el("p", { class: "notice bad" }, `Reason: ${reason}`), about, el("div", { class: "row" }, again), document];
   }, { wide: true });
 }

@@ -16,6 +16,9 @@ SEASON_OPEN_DAYS = 60
 """How long after its end a month's totals still change, when an order that was paid for in it is cancelled or cut."""
 NOTIFICATION_DAYS = 180
 """Of a notification, which is the claim of its own mail and so remembers it too."""
+REPLAYED_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
+"""What happened longer ago is not set going again: it could be left in a dead-letter queue to the last day, moved back,
+and left there once more, by when who has done it would not know."""
 SENDER_SECONDS = 15
 """How long the sender of mails may run at a time."""
 CLAIM_SECONDS = 20

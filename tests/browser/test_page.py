@@ -345,6 +345,8 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
         expect(page.get_by_role("dialog")).to_contain_text("Reason: UnknownSchema")
         expect(page.get_by_role("dialog").locator("pre")).to_contain_text(found[0])
         opened.append(page.get_by_role("dialog").locator("pre").inner_text())
+        page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
+        expect(page.get_by_role("dialog")).to_contain_text("It stays: ")
         page.keyboard.press("Escape")
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
 

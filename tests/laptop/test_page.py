@@ -404,6 +404,8 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
         assert one["reason"].startswith("UnknownSchema")
         kept = browser.get(f"/local/failures/{urllib.parse.quote(one['key'], safe='')}")
         assert kept["record"]["dynamodb"]["NewImage"]["order_id"] == {"S": id}
+        status, said = browser.ask("POST", f"/local/failures/{urllib.parse.quote(one['key'], safe='')}/redrive", {})
+        assert (status, said["redriven"], "schema" in said["why"]) == (200, False, True)
     status, said = browser.ask("POST", "/local/patterns/A12", {"arguments": {"order_id": id}})
     assert (status, "cannot be read" in said["detail"]) == (409, True)
     page = browser.get("/local/failures?limit=1")
@@ -424,6 +426,11 @@ def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
     assert dead() == [first]
     kept = browser.get(f"/local/failures/{urllib.parse.quote(first['key'], safe='')}")
     assert kept["event"]["data"]["order_id"] == order["order_id"]
+    path = f"/local/failures/{urllib.parse.quote(first['key'], safe='')}/redrive"
+    assert browser.ask("POST", path, {})[1] == {"redriven": True, "why": None}
+    eventually(delivered(people, order))
+    assert dead() == []
+    assert browser.ask("POST", path, {})[0] == 404
 
 
 def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: Shoppers) -> None:

@@ -1,10 +1,18 @@
 """A shop on this machine, as the operators' tools find it: of this test's engine, and nothing else."""
 
 from types import SimpleNamespace
+from typing import Any
 
 from local.engine import Engine
 
+NAMES = {"AWS::Events::EventBus": ["shop"]}
 
-def running_shop(engine: Engine, table_name: str) -> SimpleNamespace:
-    """What `local.running.find` would find."""
-    return SimpleNamespace(engine=engine, table_name=table_name, stack=SimpleNamespace(outputs={}, names=list))
+
+def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
+    """What `local.running.find` would find. `outputs`: what its stack tells of itself."""
+
+    def names(resource_type: str) -> list[Any]:
+        return NAMES.get(resource_type, [])
+
+    stack, aws = SimpleNamespace(outputs=outputs, names=names), SimpleNamespace(access={})
+    return SimpleNamespace(engine=engine, table_name=table_name, stack=stack, aws=aws)

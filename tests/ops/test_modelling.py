@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
+from functions import wiring
 from functions.dynamodb.store import Table
 from functions.model import table as t
 from functions.model.table import create_table_request
@@ -47,14 +48,17 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
 
 
 @pytest.fixture
-def older(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Table:
+def older(table: Table, engine: Engine, surroundings: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Table:
     """Two products from before there were catalogues and one of today; Ann is the operator, and a file describes a
-    table with another index than ours."""
+    table with another index than ours. What became of the newest product was parked by older code."""
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
     put(table, t.STOCK, SAMPLES[t.STOCK])
-    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
+    cup = table.images([t.PRODUCT.key(product_id="cup")])[0]
+    record = {"eventName": "INSERT", "dynamodb": {"Keys": t.PRODUCT.key(product_id="cup"), "NewImage": cup}}
+    wiring.parking("failures", "copies")(record, "UnknownSchema: Product of schema 1; this code knows 0")
+    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name, FailuresBucket="failures"))
     monkeypatch.setattr(migrate, "who", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
@@ -71,6 +75,8 @@ def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture
     text = (told.out + told.err if err else told.out).replace(table.name, NAME)
     text = re.sub(r"(:now +)\d+", r"\g<1>1795253400", text)
     text = re.sub(r"since \S+Z by", f"since {AT} by", text)
+    text = re.sub(r"[0-9a-f]{64}\.json", "KEY.json", text)
+    text = re.sub(r"^\S+Z(?=  (parked|given up|dead letter))", AT, text, flags=re.MULTILINE)
     return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 

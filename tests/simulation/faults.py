@@ -13,7 +13,8 @@ from tests.simulation.chance import Chance
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 BATCHES = {"BatchGetItem", "BatchWriteItem"}
-EFFECTS = {*WRITES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "SendMessage", "Refund"}
+MESSAGES = {"SendMessage", "DeleteMessage"}
+EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,12 @@ ELSEWHERE = (
     Elsewhere("refund fails",          0.100, "money that the provider gave back comes back to it"),
     Elsewhere("disputed",              0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     Elsewhere("warehouse stumbles",    0.100, "the warehouse takes a request, and forgets it"),
+    Elsewhere("operator cut off",      0.300, "an operator's tool is killed half-way, and run again later"),
 )
 # fmt: on
 
 KINDS: dict[str, str] = {fault.kind: fault.means for fault in (*ON_CALLS, *ELSEWHERE)}
-STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2}
+STRUCK_MORE = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
 """How much more often than others what functions write is struck that write little."""
 LIKING = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
@@ -192,9 +194,9 @@ class Faults:
         self._again[text] = (strike, left - 1)
         return strike
 
-    def at(self, kind: str, *place: object) -> Strike | None:
-        """Whether this kind of fault strikes here."""
-        if self.off:
+    def at(self, kind: str, *place: object, though_off: bool = False) -> Strike | None:
+        """Whether this kind of fault strikes here; `though_off`: also while the dust settles."""
+        if self.off and not though_off:
             return None
         text = " ".join(map(str, place))
         return self._strike(kind, text) if self.chance.happens(self._probability[kind], kind, text) else None

@@ -30,7 +30,7 @@ from functions.shop import (
 )
 from functions.shop import erasure as forgetting
 from functions.shop import names as naming
-from tests.simulation import operators
+from ops import recover
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
 
@@ -136,7 +136,7 @@ MUTANTS = (
     Mutant("counts apart", "that an item is counted is written when the rest is done",
            s.in_two(t.COUNTED), 4, "totals_add_up"),
     Mutant("redrives as it was", "an old image is put into the copies again",
-           instead(operators, "redrive", s.put_as_it_was)),
+           instead(recover, "redrive", s.put_as_it_was)),
     # streams, queues, events
     Mutant("from the latest on", "a mapping begins with what is written after it", s.mappings_begin("LATEST")),
     Mutant("ids of deliveries", "a change's id is another each time it comes",

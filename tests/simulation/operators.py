@@ -1,42 +1,42 @@
-"""Who clears up when the dust has settled: with the tools of ops, as an operator would."""
+"""Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from functions import wiring
-from functions.dynamodb.streams import Permanent
-from functions.shop.shop import Shop
-from ops.recover import Publish, publisher, recover_copies, recover_reactions, redrive
-from tests.simulation.faults import DAY
-from tests.simulation.tasks import Process
+from functions.erasure import REDRIVEN
+from ops.failures import Entry, Failures, redrive
+from ops.recover import Publish, publisher, recover_copies, recover_reactions
+from tests.simulation.faults import DAY, HOUR
+from tests.simulation.tasks import Died, Process
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-GIVEN_UP = "aws/lambda/"
-
-
 LOOKS_EVERY_SECONDS = 3 * DAY
+SITS_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
+"""How long an operator has for it, and has at most where a fault strikes: then somebody runs it again later."""
 
 
 class Operator:
-    """Moves back what lies in dead-letter queues, redrives what the mappings gave up, recovers what they lost.
+    """Redrives what was put aside, given up and left for dead, and recovers what the mappings lost.
 
-    An alarm brings somebody within three days: dead letters are kept for 14. `told`: the ids of the events that an
-    operator's tool has published.
+    An alarm brings somebody within three days: dead letters are kept for 14, and the failure store for 30. `told`: the
+    ids of the events that an operator's tool has published.
     """
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._redriven: set[str] = set()
+        self._refused: set[str] = set()
         self._recovered_up_to = {function: float("-inf") for function in world.readers}
         self._called = False
-        self.unreadable: list[str] = []
+        self._runs = 0
         self.told: set[str] = set()
         for queue in world.queues.values():
             if queue.dead_letters:
                 queue.dead_letters.arrived = lambda at: self._alarm()
+        for reader in world.readers.values():
+            reader.alarm = self._alarm
 
     def _alarm(self) -> None:
         def look() -> None:
@@ -49,52 +49,61 @@ class Operator:
 
     def clear_up(self) -> bool:
         """Set out to do what there is to do. Returns whether there was anything."""
-        moved = self._move_back()
-        given_up, lost = self._given_up(), self._lost()
-        if given_up or lost:
-            self._world.tasks.start(Process("operator"), lambda: self._recover(given_up, lost))
-        return bool(moved or given_up or lost)
+        found = bool(self._dead() or self._put_aside() or self._lost())
+        if found:
+            self._runs += 1
+            strike = self._world.faults.at("operator cut off", self._runs, though_off=True)
+            seconds = CUT_OFF_SECONDS * strike.share**2 if strike else SITS_SECONDS
+            self._world.tasks.start(Process("operator", ends_at=self._world.tasks.now + seconds), self._work)
+        return found
 
-    def _move_back(self) -> int:
-        """What is dead-lettered, back to its queue: there it counts as new."""
-        moved = 0
-        for queue in self._world.queues.values():
-            if queue.dead_letters:
-                for message in queue.dead_letters.empty():
-                    queue.send(message.body)
-                    moved += 1
-        if moved:
-            self._world.note("operator", f"moves {moved} messages back to their queues")
-        return moved
+    def _dead(self) -> bool:
+        return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
-    def _given_up(self) -> list[str]:
+    def _put_aside(self) -> set[str]:
+        """What nobody has redriven, but for what nobody can read."""
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
-        return [key for key in kept if key.startswith(GIVEN_UP) and key not in self._redriven]
+        marked = {key.removeprefix(REDRIVEN) for key in kept if key.startswith(REDRIVEN)}
+        return {key for key in kept if not key.startswith(REDRIVEN)} - marked - self._refused
 
     def _lost(self) -> list[str]:
         readers = self._world.readers
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
-    def _recover(self, given_up: list[str], lost: list[str]) -> None:
-        """Use the tools; what fails is done when somebody looks again."""
+    def _work(self) -> None:
+        """Use the tools; what fails, or is cut off, is done when somebody looks again."""
+        try:
+            self._use()
+        except Died:
+            self._world.note("operator", "is cut off")
+            self._alarm()
+        except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
+            self._world.note("operator", f"stumbles: {error!r}")
+            self._alarm()
+
+    def _use(self) -> None:
         world = self._world
         shop = wiring.shop(world.table.name)
         bus = world.template.environment(world.table.name)["BUS_NAME"]
         publish = self._noted(publisher(shop, wiring.client("events"), bus))
-        try:
-            for key in given_up:
-                self._redrive(shop, publish, key)
-            for name in lost:
-                world.note("operator", f"recovers what {name} lost")
-                up_to = world.readers[name].lost_up_to
-                if name == "copies":
-                    recover_copies(shop)
-                else:
-                    recover_reactions(shop, publish)
-                self._recovered_up_to[name] = up_to
-        except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
-            world.note("operator", f"stumbles: {error!r}")
+        kept = Failures(wiring.client("s3"), wiring.client("sqs"), world.template.failures, [*world.queues])
+        found = redrive(kept, shop, publish, self._chosen)
+        if found.done or found.refused or found.stumbled:
+            world.note("operator", found.told())
+        self._refused |= found.refused.keys()
+        if found.stumbled:
             self._alarm()
+        for name in self._lost():
+            world.note("operator", f"recovers what {name} lost")
+            up_to = world.readers[name].lost_up_to
+            if name == "copies":
+                recover_copies(shop)
+            else:
+                recover_reactions(shop, publish)
+            self._recovered_up_to[name] = up_to
+
+    def _chosen(self, entry: Entry) -> bool:
+        return not entry.redriven and entry.key not in self._refused
 
     def _noted(self, publish: Publish) -> Publish:
         def noted(details: Sequence[Mapping[str, Any]]) -> None:
@@ -102,15 +111,3 @@ class Operator:
             publish(details)
 
         return noted
-
-    def _redrive(self, shop: Shop, publish: Publish, key: str) -> None:
-        world = self._world
-        document = json.loads(world.s3.buckets[world.template.failures][key])
-        records = json.loads(document["payload"])["Records"]
-        world.note("operator", f"redrives {len(records)} records of {key.split('/')[2]}")
-        for record in records:
-            try:
-                redrive(shop, publish, record)
-            except Permanent:
-                self.unreadable.append(record["eventID"])
-        self._redriven.add(key)

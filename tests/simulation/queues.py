@@ -51,9 +51,10 @@ class Queue:
         self.messages[message.id] = message
         self.arrived(message.visible_at)
 
-    def receive(self, most: int) -> list[Message]:
+    def receive(self, most: int, visibility_seconds: float | None = None) -> list[Message]:
         """Take some of the visible messages in hand, in no particular order; one that was received too often goes to
         the dead-letter queue instead."""
+        hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
         for id in self.chance.in_any_order(visible, self.settings.name, self.tasks.steps):
@@ -67,7 +68,7 @@ class Queue:
                 self.dead_letters._keep(Message(message.id, message.body, message.sent_at, self.tasks.now))
             else:
                 message.receives += 1
-                message.visible_at = self.tasks.now + self.settings.visibility_seconds
+                message.visible_at = self.tasks.now + hidden_seconds
                 if self.faults.at("message twice", message.id, message.receives):
                     message.visible_at = self.tasks.now + self.chance.between(0, 60, "twice", message.id)
                 self.arrived(message.visible_at)
@@ -78,17 +79,10 @@ class Queue:
         """Done with it. Where it was handed out twice meanwhile, the other one goes on all the same."""
         self.messages.pop(message.id, None)
 
-    def empty(self) -> list[Message]:
-        """Take everything: an operator's doing."""
-        taken = list(self.messages.values())
-        self.messages.clear()
-        return [message for message in taken if not self._forget(message)]
-
-    def _forget(self, message: Message) -> bool:
-        too_old = self.tasks.now - message.sent_at > self.settings.retention_seconds
-        if too_old:
-            self.forgotten.append(message)
-        return too_old
+    def hide(self, message: Message, seconds: float) -> None:
+        """It can be received again after that time."""
+        message.visible_at = self.tasks.now + seconds
+        self.arrived(message.visible_at)
 
 
 @dataclass
@@ -130,7 +124,7 @@ class Worker:
         self._busy += 1
         self._batches += 1
         first = messages[0]
-        event = {"Records": [_record(message) for message in messages]}
+        event = {"Records": [_record(message, self.settings.queue) for message in messages]}
 
         def done(outcome: Outcome) -> None:
             self._busy -= 1
@@ -144,13 +138,18 @@ class Worker:
         )
 
 
-def _record(message: Message) -> dict[str, Any]:
+def arn_of(queue: str) -> str:
+    return f"arn:aws:sqs:eu-central-1:1:{queue}"
+
+
+def _record(message: Message, queue: str) -> dict[str, Any]:
     return {
         "messageId": message.id,
         "receiptHandle": f"{message.id}-{message.receives}",
         "body": message.body,
         "attributes": {"ApproximateReceiveCount": str(message.receives)},
         "eventSource": "aws:sqs",
+        "eventSourceARN": arn_of(queue),
         "awsRegion": "eu-central-1",
     }
 

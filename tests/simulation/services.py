@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -12,7 +13,7 @@ from xml.sax.saxutils import escape
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Request
 from tests.simulation.faults import Strike
-from tests.simulation.queues import Queue
+from tests.simulation.queues import Message, Queue, arn_of
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Process, Tasks
 from tests.simulation.wire import Answer, JsonService
@@ -104,12 +105,14 @@ class DynamoDB(JsonService):
 @dataclass
 class S3:
     """Buckets of objects, of each the one version there is. `overwritten`: the objects of which other bytes took the
-    place, but for those that `may_change` (a bucket, who writes)."""
+    place, but for those that `may_change` (a bucket, who writes). `written`: when each was, by bucket and key."""
 
+    now: Callable[[], float]
     may_change: Callable[[str], bool] = lambda bucket: False
     THROTTLED = "SlowDown"
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
+    written: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def may_be_late(self, operation: str, request: Request) -> bool:
         return False
@@ -126,7 +129,7 @@ class S3:
             objects.pop(key, None)
             return Answer(204, b"")
         if operation in ("ListObjectsV2", "ListObjectVersions"):
-            return self._listed(operation, objects, request)
+            return self._listed(operation, bucket, request)
         assert operation == "PutObject", operation
         sent = cast(Any, request.body)
         body = bytes(sent.read() if hasattr(sent, "read") else sent)
@@ -138,11 +141,19 @@ class S3:
         self.keep(bucket, key, body)
         return Answer(200, b"", {"ETag": '"0"'})
 
-    def _listed(self, operation: str, objects: Mapping[str, bytes], request: Request) -> Answer:
-        asked = parse_qs(urlsplit(request.url).query)
-        keys = sorted(key for key in objects if key.startswith(asked.get("prefix", [""])[0]))
+    def _listed(self, operation: str, bucket: str, request: Request) -> Answer:
+        asked, objects = parse_qs(urlsplit(request.url).query), self.buckets[bucket]
         one = "Contents" if operation == "ListObjectsV2" else "Version"
-        listed = "".join(f"<{one}><Key>{escape(key)}</Key><VersionId>1</VersionId></{one}>" for key in keys)
+
+        def told(key: str) -> str:
+            at = datetime.fromtimestamp(self.written[bucket, key], UTC).isoformat(timespec="milliseconds")
+            size = len(objects[key])
+            return (
+                f"<Key>{escape(key)}</Key><VersionId>1</VersionId><LastModified>{at}</LastModified><Size>{size}</Size>"
+            )
+
+        keys = sorted(key for key in objects if key.startswith(asked.get("prefix", [""])[0]))
+        listed = "".join(f"<{one}>{told(key)}</{one}>" for key in keys)
         root = "ListBucketResult" if operation == "ListObjectsV2" else "ListVersionsResult"
         body = f"<?xml version='1.0'?><{root}><IsTruncated>false</IsTruncated>{listed}</{root}>"
         return Answer(200, body.encode(), {"Content-Type": "application/xml"})
@@ -152,6 +163,7 @@ class S3:
         if objects.get(key, body) != body and not self.may_change(bucket):
             self.overwritten.append(f"{bucket}/{key}")
         objects[key] = body
+        self.written[bucket, key] = self.now()
 
     def refusal(self, code: str, status: int) -> Answer:
         status = 503 if code == "SlowDown" else status
@@ -248,20 +260,54 @@ class Ses(JsonService):
 
 
 class Sqs(JsonService):
-    """Takes messages for its queues."""
+    """Takes messages for its queues, and hands out those of any to whoever asks. A queue's URL is its name."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
 
     def about(self, operation: str, request: Request) -> str:
-        body = json.loads(request.asked["MessageBody"])
-        return f"{body['detail']['id']} {body['after']}"
+        asked = request.asked
+        if operation != "SendMessage":
+            return str(asked.get("ReceiptHandle") or asked["QueueUrl"])
+        try:
+            body = json.loads(asked["MessageBody"])
+            return f"{body['detail']['id']} {body.get('after')}"
+        except (LookupError, TypeError, ValueError):  # it is poison
+            return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: Request) -> Answer:
-        assert operation == "SendMessage", operation
-        queue = self._queues[request.asked["QueueUrl"]]
-        queue.send(request.asked["MessageBody"])
-        return _json({"MessageId": f"{queue.settings.name}-{queue.sent}"})
+        asked = request.asked
+        queue = self._queues[asked["QueueUrl"]]
+        match operation:
+            case "SendMessage":
+                queue.send(asked["MessageBody"])
+                return _json({"MessageId": f"{queue.settings.name}-{queue.sent}"})
+            case "ReceiveMessage":
+                taken = queue.receive(asked["MaxNumberOfMessages"], asked["VisibilityTimeout"])
+                return _json({"Messages": [_message(one) for one in taken]})
+            case "DeleteMessage":
+                if message := queue.messages.get(_id_in(asked["ReceiptHandle"])):
+                    queue.delete(message)
+                return _json({})
+            case "ChangeMessageVisibilityBatch":
+                for entry in asked["Entries"]:
+                    if message := queue.messages.get(_id_in(entry["ReceiptHandle"])):
+                        queue.hide(message, entry["VisibilityTimeout"])
+                return _json({"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []})
+        assert operation == "GetQueueAttributes", operation
+        policy = {"deadLetterTargetArn": arn_of(str(queue.settings.dead_letters)), "maxReceiveCount": 5}
+        told = {"RedrivePolicy": json.dumps(policy)} if queue.settings.dead_letters else {}
+        return _json({"Attributes": {"QueueArn": arn_of(asked["QueueUrl"]), **told}})
+
+
+def _message(message: Message) -> dict[str, Any]:
+    attributes = {"SentTimestamp": str(int(message.sent_at * 1000)), "ApproximateReceiveCount": str(message.receives)}
+    handle = f"{message.id}/{message.receives}"
+    return {"MessageId": message.id, "ReceiptHandle": handle, "Body": message.body, "Attributes": attributes}
+
+
+def _id_in(receipt_handle: str) -> str:
+    return receipt_handle.rpartition("/")[0]
 
 
 class Secrets(JsonService):

@@ -69,7 +69,8 @@ class Stream:
 @dataclass
 class Reader:
     """One stream mapping. `lost_up_to`: records made up to then may have been lost, because the stream forgot them
-    before they were handled, or because nobody took what the mapping gave up. `gave_up`: the numbers of all it did."""
+    before they were handled, or because nobody took what the mapping gave up. `gave_up`: the numbers of all it did.
+    `alarm` is rung at both."""
 
     function: str
     settings: Settings
@@ -80,6 +81,7 @@ class Reader:
     faults: Faults
     lambdas: Lambdas
     keep: Callable[[str, str, bytes], None]
+    alarm: Callable[[], None] = lambda: None
     on: bool = True
     lost_up_to: float = float("-inf")
     gave_up: set[str] = field(default_factory=set)
@@ -191,7 +193,7 @@ class Reader:
                 for record in new:
                     if self.tasks.now - _made(record) > RETENTION_SECONDS:
                         if int(_number(record)) > self._handled.get(shard.id, 0):
-                            self.lost_up_to = max(self.lost_up_to, _made(record))
+                            self._lose(_made(record))
                     else:
                         self._mapping.feed(shard.id, record, self.tasks.now)
                         fed = True
@@ -201,16 +203,21 @@ class Reader:
     def _note_expired(self) -> None:
         if self._mapping.counters.expired > self._expired:
             self._expired = self._mapping.counters.expired
-            self.lost_up_to = max(self.lost_up_to, self.tasks.now - RETENTION_SECONDS)
+            self._lose(self.tasks.now - RETENTION_SECONDS)
+
+    def _lose(self, up_to: float) -> None:
+        self.lost_up_to = max(self.lost_up_to, up_to)
+        self.alarm()
 
     def _do(self, mapping: EventSourceMapping, action: Action) -> None:
         if not isinstance(action, Invoke):
             self.gave_up |= {record.sequence_number for record in action.records}
+            self.alarm()
             kept = not self.faults.at("kept by nobody", self.function, action.records[0].sequence_number)
             if kept:
                 self.keep(action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode())
             else:
-                self.lost_up_to = max(self.lost_up_to, action.records[-1].created_at)
+                self._lose(action.records[-1].created_at)
             self.tasks.after(0.02, lambda: self._done(mapping, action, Delivered(kept)))
             return
         place = f"{action.records[0].sequence_number}+{len(action.records)} {self._next_id()}"

@@ -79,7 +79,10 @@ class World:
         self.table = SimulatedTable(_line(str(engine.directory), engine), name, lambda: tasks.now)
         self.stream = Stream()
         self.lambdas = Lambdas(tasks, chance, faults, self.template, self._is_broken, self.note)
-        self.s3 = S3(may_change=lambda bucket: bucket == self.template.failures and self._is("erasure"))
+        self.s3 = S3(
+            now=lambda: tasks.now,
+            may_change=lambda bucket: bucket == self.template.failures and self._is("erasure"),
+        )
         self.queues = self._queues()
         self.bus = Bus(self.template.rules, self.queues, tasks, chance, faults)
         self.ses = Ses(tasks)

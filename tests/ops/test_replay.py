@@ -1,0 +1,205 @@
+"""`python -m ops replay`: history for a new or repaired consumer, from the archive of the bus or the table's state."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import copies, wiring
+from functions.model.events import SOURCE
+from functions.model.lives import BUS_ARCHIVE_DAYS, REPLAYED_DAYS
+from ops import place, replay
+from ops.__main__ import main
+from ops.place import Place
+from tests.functions.faults import dying
+from tests.ops.test_recover import delivered_in_part_returned, derived, shown
+from tests.shopfloor import Shopfloor
+
+
+@pytest.fixture
+def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
+    """The shop that is meant is that of the test, whatever it is called."""
+    names = {"AWS::Events::EventBus": ["shop"]}
+    found = Place(
+        {"TableName": floor.shop.table.name},
+        lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
+        lambda kind: names[kind],
+    )
+    monkeypatch.setattr(place, "place_of", lambda given: found)
+    monkeypatch.setattr(found.table, "clock", floor.now)
+    monkeypatch.setattr(replay, "LOOKS_EVERY_SECONDS", 0.0)
+    return floor
+
+
+@pytest.fixture
+def archive(here: Shopfloor) -> Iterator[str]:
+    """The archive of the bus."""
+    events = wiring.client("events")
+    bus_arn = events.describe_event_bus(Name="shop")["Arn"]
+    pattern = json.dumps({"source": [SOURCE]})
+    events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, EventPattern=pattern, RetentionDays=30)
+    yield bus_arn
+    events.delete_archive(ArchiveName="all")
+
+
+def told(floor: Shopfloor, queue: str) -> set[str]:
+    """The types of what waits in a queue."""
+    return {json.loads(message["body"])["detail"]["type"] for message in floor.waiting(queue)}
+
+
+# from the table -------------------------------------------------------------------------------------------------------
+def test_copies_are_made_anew_and_nobody_is_told(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+    delivered_in_part_returned(here)
+    here.waiting("warehouse")
+    main(["replay", "--from-table", "--copies", "--dry-run"])
+    would = capsys.readouterr().out
+    assert "would be brought up to their primaries" in would
+    assert derived(here) == []
+    main(["replay", "--from-table", "--copies", "--units-per-second", "100000"])
+    assert capsys.readouterr().out == would.replace("would be ", "")
+    recovered = derived(here)
+    assert all(told(here, name) == set() for name in here.queues)
+    for image in recovered:
+        here.shop.table.client.delete_item(TableName=here.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
+    copies.handler({"Records": here.seen}, None)
+    assert shown(recovered) == shown(derived(here))
+
+
+def test_reactions_go_to_the_named_rule_alone_and_only_what_it_takes(here: Shopfloor) -> None:
+    here.open_shop()
+    order_id = here.place("one", mug=1)
+    here.pay(order_id)
+    main(["replay", "--from-table", "--reactions", "--to", "fulfilment", "--units-per-second", "100000"])
+    assert told(here, "fulfilment") == {"OrderPaid"}
+    assert all(told(here, name) == set() for name in here.queues)
+
+
+def test_f12_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: Shopfloor) -> None:
+    here.open_shop()
+    orders = [here.place(key, mug=1) for key in ("one", "two")]
+    for order_id in orders:
+        here.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
+    here.records()  # lost
+    arguments = ["replay", "--from-table", "--reactions", "--to-all", "--units-per-second", "100000"]
+    with dying("events", "PutEvents", "after", 3):
+        main(arguments)
+    for _ in range(2):
+        main(arguments)
+        here.settle()
+    for order_id in orders:
+        kinds = [image["type"]["S"] for image in here.partition(f"ORDER#{order_id}")]
+        assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
+    subjects = [mail.subject for mail in here.mails()]
+    assert len(subjects) == 2
+
+
+def test_a_dry_run_of_reactions_tells_nobody(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+    here.open_shop()
+    here.place("one", mug=1)
+    main(["replay", "--from-table", "--reactions", "--to-all", "--dry-run"])
+    assert "would be told of" in capsys.readouterr().out
+    assert all(told(here, name) == set() for name in here.queues)
+
+
+def test_what_is_older_than_its_effects_are_remembered_is_told_to_nobody(here: Shopfloor) -> None:
+    here.open_shop()
+    order_id = here.place("one", mug=1)
+    here.pay(order_id)
+    arguments = ["replay", "--from-table", "--reactions", "--to", "fulfilment", "--units-per-second", "100000"]
+    here.ahead = timedelta(days=REPLAYED_DAYS + 1)
+    main(arguments)
+    assert told(here, "fulfilment") == set()
+    here.ahead = timedelta(days=REPLAYED_DAYS - 1)
+    main(arguments)
+    assert told(here, "fulfilment") == {"OrderPaid"}
+
+
+def test_an_item_that_nobody_can_read_is_named_and_ends_with_1(
+    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.open_shop()
+    order_id = here.place("one", mug=1)
+    image = next(one for one in here.partition(f"ORDER#{order_id}") if one["SK"] == {"S": "ORDER"})
+    here.shop.table.client.put_item(TableName=here.shop.table.name, Item=image | {"lines": {"S": "no"}})
+    with pytest.raises(SystemExit, match="1 passed over"):
+        main(["replay", "--from-table", "--copies", "--units-per-second", "100000"])
+    assert f"ORDER#{order_id} / ORDER" in capsys.readouterr().out
+
+
+def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
+    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = wiring.client("events")
+    rich = json.dumps({"source": [SOURCE], "detail": {"data": {"total": [{"numeric": [">", 1]}]}}})
+    events.put_rule(Name="rich", EventBusName="shop", EventPattern=rich)
+    events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [SOURCE]}))
+    target = "arn:aws:lambda:eu-central-1:123456789012:function:hook"
+    events.put_targets(Rule="hook", EventBusName="shop", Targets=[{"Id": "1", "Arn": target}])
+    try:
+        for name, why in {
+            "rich": "chooses by detail",
+            "hook": "which is no queue",
+            "none": "no rules are called",
+        }.items():
+            with pytest.raises(SystemExit) as ended:
+                main(["replay", "--from-table", "--reactions", "--to", name])
+            assert ended.value.code == 2
+            assert why in capsys.readouterr().err
+    finally:
+        events.remove_targets(Rule="hook", EventBusName="shop", Ids=["1"])
+        for name in ("rich", "hook"):
+            events.delete_rule(Name=name, EventBusName="shop")
+
+
+# from the archive -----------------------------------------------------------------------------------------------------
+def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_replay(
+    here: Shopfloor, archive: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["replay", "--from-archive", "--stack", "any", "--to", "fulfilment"]
+    span = ["--since", here.shop.instant(), "--until", "2099-01-01T00:00Z"]
+    main([*arguments, *span, "--dry-run"])
+    assert capsys.readouterr().out.startswith("Would be played: ")
+    assert wiring.client("events").list_replays()["Replays"] == []
+    for _ in range(2):
+        main([*arguments, *span])
+        assert capsys.readouterr().out.endswith("Completed.\n")
+    (one,) = wiring.client("events").list_replays()["Replays"]
+    found = wiring.client("events").describe_replay(ReplayName=one["ReplayName"])
+    rule = wiring.client("events").describe_rule(Name="fulfilment", EventBusName="shop")["Arn"]
+    assert found["Destination"] == {"Arn": archive, "FilterArns": [rule]}
+
+
+def test_what_the_archive_does_not_have_is_refused(here: Shopfloor, archive: str, capsys: Any) -> None:
+    for since, why in ((f"{BUS_ARCHIVE_DAYS + 1}d", "the archive keeps 30 days"), ("0m", "it ends before it begins")):
+        with pytest.raises(SystemExit) as ended:
+            main(["replay", "--from-archive", "--to-all", "--since", since])
+        assert ended.value.code == 2
+        assert why in capsys.readouterr().err
+
+
+def test_a_bus_without_an_archive_says_so(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", "--from-archive", "--to-all", "--since", "1d"])
+    assert ended.value.code == 2
+    assert "keeps no archive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--from-table"], "--copies or --reactions?"),
+        (["--from-table", "--copies", "--to-all"], "nobody is told"),
+        (["--from-table", "--reactions"], "To whom?"),
+        (["--from-archive", "--to-all"], "--since WHEN"),
+        (["--from-archive", "--to", "x", "--since", "1d"], "plays to every rule"),
+        (["--from-archive", "--to-all", "--since", "soon"], "is no time"),
+        ([], "is required"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(here: Shopfloor, capsys: Any, arguments: list[str], why: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", *arguments])
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err
