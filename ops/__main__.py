@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import hot_keys, indexes, ledger, migrate, query, workbench
+from ops import drift, hot_keys, indexes, ledger, migrate, query, workbench
 
-TOOLS = (ledger, query, workbench, migrate, indexes, hot_keys)
+TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
