@@ -275,7 +275,8 @@ def report(drift: Drift, *, whole: bool) -> Iterator[str]:
     if not drift.told:
         yield f"{looked}: nothing has drifted."
     elif drift.repair:
-        left = f", {drift.left:,} left: run it again" if drift.left else ""
+        again = "run it again" if whole else "marks want --all"
+        left = f", {drift.left:,} left: {again}" if drift.left else ""
         yield f"{looked}: {len(drift.told):,} have drifted, {drift.mended:,} mended{left}."
     else:
         yield f"{looked}: {len(drift.told):,} have drifted. Mend them with --repair."

@@ -101,7 +101,7 @@ def corruptions(images: dict[Place, Image], chance: random.Random) -> Iterator[C
     """Every kind of corruption of everything there is, in any order; of each change at most one of the two logs is
     touched, for of what both tell falsely nobody knows better."""
     spoiled: set[str] = set()
-    places = list(images)
+    places = sorted(images)
     chance.shuffle(places)
     for place in places:
         image = images[place]

@@ -25,6 +25,9 @@ from functions.shop import (
 )
 from functions.shop.erasure import forget
 from local.clock import expire_until
+from ops.drift import Drift
+from ops.recover import recover_copies
+from ops.sweep import Kept
 from stacks.stage import STAGES
 from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor
 from tests.stacks.conftest import Template, listed
@@ -99,6 +102,28 @@ def test_operators_are_who_the_stage_names_or_whoever_the_account_lets_with_a_se
     named = [it["Principal"]["AWS"] for it in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]]
     assert named == list(arns)
     assert "Condition" not in str(role)
+
+
+def test_operators_may_do_what_their_tools_do(dev: Template, floor: Shopfloor) -> None:
+    did: set[Asked] = set()
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        did.update(asks(model.service_model.endpoint_prefix, model.name, params))
+
+    floor.open_shop()
+    floor.pay(floor.place(mug=2))
+    floor.records()  # lost
+    client = floor.engine.dynamodb()
+    client.meta.events.register("provide-client-params", note)
+    shop = replace(floor.shop, table=replace(floor.shop.table, client=client))
+    Drift(shop, repair=True, pause_seconds=0).whole()
+    Drift(shop).some(10)
+    recover_copies(shop)
+    with Kept(shop.table, "test", "0001", "a sweep", by="ann"):
+        pass
+    assert {action for action, _ in did} >= {"dynamodb:Scan", "dynamodb:ConditionCheckItem", "dynamodb:PutItem"}
+    may = {action for statement in operators_statements(dev) for action in listed(statement["Action"])}
+    assert {action for action, _ in did} <= may
 
 
 def operators_role(template: Template) -> str:
