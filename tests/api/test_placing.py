@@ -37,7 +37,7 @@ def test_an_answer_shows_nothing_of_how_the_order_is_kept(api: Api) -> None:
     assert set(api.place().said) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
         "lines", "address", "discount", "shipping", "tax", "paid", "refunded", "owed", "due",
-        "delivered_at",
+        "delivered_at", "customer_name",
     }  # fmt: skip
 
 

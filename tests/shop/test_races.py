@@ -259,12 +259,12 @@ def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
     shop.table.client.update_item(
         TableName=shop.table.name,
         Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}},
-        UpdateExpression="SET customer_name = :name",
-        ExpressionAttributeValues={":name": {"S": "Ann Oak"}},
+        UpdateExpression="SET colour = :colour",
+        ExpressionAttributeValues={":colour": {"S": "blue"}},
     )
     paid = bring_to(shop, order, "PAID")
     assert paid == become(order, status="PAID", paid=order.total, paid_at=paid.updated_at, version=2)
     found: Any = shop.table.client.get_item(
         TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
     )["Item"]
-    assert found["customer_name"] == {"S": "Ann Oak"}
+    assert found["colour"] == {"S": "blue"}

@@ -65,6 +65,19 @@ def customers_add_up(world: World, book: Book) -> Iterator[str]:
             yield f"{image['PK']['S']}, a {kind}, is found in {company}"
 
 
+def categories_hang_together(world: World, book: Book) -> Iterator[str]:
+    """A category that was made is there, and in one that is there too."""
+    there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
+    missing = world.traffic.told.categories - {path for _, path in there}
+    yield from (f"category {path} was made and is not there" for path in sorted(missing))
+    for (catalog, path), image in there.items():
+        parent = path[: path.rstrip("/").rfind("/") + 1]
+        if parent != "/" and (catalog, parent) not in there:
+            yield f"category {path} is in one that is not there"
+        if image["GSI1PK"]["S"] != f"PARENT#{catalog}#{parent}":
+            yield f"category {path} is found in {image['GSI1PK']['S']}"
+
+
 def open_orders_bear_their_customers_name(world: World, book: Book) -> Iterator[str]:
     """An open order bears the name that its customer has now, none if they were forgotten; a closed one bears one that
     its customer had until it was closed, or none any more."""
@@ -756,6 +769,7 @@ class Steps:
 
 INVARIANTS: tuple[Invariant, ...] = (
     customers_add_up,
+    categories_hang_together,
     open_orders_bear_their_customers_name,
     no_order_is_lost,
     stock_adds_up,

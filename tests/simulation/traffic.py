@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
+from functions.dynamodb.keys import instant
 from tests.api.asking import STAFF, Token, event
 from tests.simulation.chance import Chance
 from tests.simulation.faults import HOUR, MINUTE
@@ -25,6 +27,7 @@ DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 IMPORTED = ("jug", "can", "urn")
 """Products that only files bring."""
 COMPANIES = ("acme", "initech")
+CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED = "house@example.com"
 """An address that several people have, one after the other at the shop."""
 ORDERS = (5, 8)
@@ -76,6 +79,7 @@ class Told:
     """How many lines of each are right, how many wrong, and when it was accepted."""
     issued: int = 0
     maybe_issued: int = 0
+    categories: set[str] = field(default_factory=set)
     strange: list[str] = field(default_factory=list)
 
 
@@ -122,6 +126,8 @@ class Traffic:
             made += [self._moving(number) for number in range(self.chance.whole(1, 4, "addresses"))]
         if self.chance.happens(0.4, "members"):
             made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
+        if self.chance.happens(0.3, "categories"):
+            made += [self._category(number) for number in range(self.chance.whole(2, 5, "categories"))]
         if self.chance.happens(0.4, "imports"):
             made += [self._import(number) for number in range(self.chance.whole(1, 3, "imports"))]
         made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
@@ -382,6 +388,22 @@ class Traffic:
             self._note_strange(said, (200, 404), "looking at a company")
 
         return Command(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
+
+    def _category(self, number: int) -> Command:
+        """Staff makes a category, whether or not there is one to put it into, and looks at what customers do."""
+        name = f"category {number}"
+        path, customer = self.chance.one_of(CATEGORIES, name), self.chance.one_of(CUSTOMERS, name, "whose activity")
+
+        def make() -> None:
+            said = self.people.ask(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
+            self._note_strange(said, (201, 404, 409), "making a category")
+            if said and said.status == 201:
+                self.told.categories.add(path)
+            self._expect(200, STAFF, "GET", f"/categories/children?path={quote(path, safe='')}")
+            self._expect(200, STAFF, "GET", f"/activity?day={instant(self.people.tasks.clock())[:10]}")
+            self._expect(200, customer, "GET", f"/customers/{customer.sub}/activity")
+
+        return Command(f"{name}: {path} is made", self._at(name), make)
 
     def _opinion(self, number: int) -> Command:
         """Somebody follows a product, says something of what they ordered, and takes some of it back."""
