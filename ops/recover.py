@@ -276,7 +276,7 @@ def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
         entry = logged.get(version)
         at = order.came_at if version == reached else noted.get(version, at)
         at = order.placed_at if version == 1 else entry.at if entry else at
-        yield _past(order, version, at, *way[version - 1])
+        yield past(order, version, at, *way[version - 1])
 
 
 @cache
@@ -290,7 +290,7 @@ def _way(start: str, end: str, steps: int) -> tuple[tuple[str, str], ...] | None
     return None
 
 
-def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
+def past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
     """A change of an order's past, with the id it had."""
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
     change = changes.read(_record(ORDER.write(past)))

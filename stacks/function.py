@@ -82,10 +82,15 @@ class Function(Construct):
 
     def may(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
-        resources = [on] if isinstance(on, str) else on
-        self.role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
-        for resource in resources:
-            if "*" in resource:
-                if not because:
-                    raise ValueError(f"{self.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
-                acknowledge_wildcard(self, resource, because)
+        allow(self, self.role, *actions, on=on, because=because)
+
+
+def allow(whose: Construct, role: iam.Role, *actions: str, on: str | list[str], because: str) -> None:
+    """Allow a role of this construct named actions on named resources; `because`: why one of them is a wildcard."""
+    resources = [on] if isinstance(on, str) else on
+    role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+    for resource in resources:
+        if "*" in resource:
+            if not because:
+                raise ValueError(f"{whose.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
+            acknowledge_wildcard(whose, resource, because)

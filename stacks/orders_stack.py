@@ -19,6 +19,7 @@ from stacks.bus import Bus
 from stacks.failure_store import FailureStore
 from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, Function
 from stacks.identity import Identity
+from stacks.operators import Operators
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
 from stacks.secrets import Secrets
@@ -47,7 +48,9 @@ class OrdersStack(Stack):
         self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
         functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
+        operators = self.the_operators()
         self.tell(
+            OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
             FailuresBucket=self.failures.name,
@@ -216,6 +219,17 @@ class OrdersStack(Stack):
         erasure.may("s3:ListBucket", on=self.failures.arn)
         self.call(erasure, every_minutes=60)
         return lapse, erasure
+
+    def the_operators(self) -> Operators:
+        """Who uses the tools of ops: nobody else may scan the table."""
+        operators = Operators(self, "Operators", stage=self.stage)
+        operators.may("dynamodb:Scan", "dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        operators.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        operators.may("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:DescribeTable", on=self.table.arn)
+        operators.may("dynamodb:Query", on=list(self.table.index_arns.values()))
+        operators.may("cloudformation:DescribeStacks", "cloudformation:ListStackResources", on=self.stack_id)
+        operators.may(*USE_KEY, on=self.key.key_arn)
+        return operators
 
     def call(self, function: Function, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)

@@ -63,6 +63,7 @@ class Stage:
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
     `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
+    `operators`: the ARNs of the roles and users that may take on the operators' role; none: whoever the account lets.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Stage:
     import_lines_per_second: int = _number(50, 20, 1_000)
     requests_per_second: int = _number(50, 1, 10_000)
     burst_requests: int = _number(100, 1, 5_000)
+    operators: tuple[str, ...] = ()
 
     @property
     def removal(self) -> "RemovalPolicy":
@@ -124,6 +126,12 @@ class Stage:
             raise BadSetting(
                 f"product_url is {self.product_url!r}: it must be like https://shop.example/products/{{product_id}}"
             )
+        for arn in self.operators:
+            if not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+", arn):
+                raise BadSetting(
+                    f"operators has {arn!r}: it must be the ARN of a role or a user, such as "
+                    "arn:aws:iam::111122223333:role/oncall"
+                )
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
                 raise BadSetting(

@@ -173,17 +173,28 @@ class Table:
 
     def partition(self, pattern: Query[Any], **known: str) -> list[Image]:
         """Every image of one partition as it lies there, expired or not: for the archive, which loses nothing."""
-        name = {"#pk": pattern.names[0]}
-        value = {":pk": {"S": pattern.rows[0].templates(pattern.index)[0].spell(known)}}
+        return self._lying(pattern, known, "#pk = :pk", {}, {})
+
+    def lying(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
+        """Every image where the items asked for lie, whoever can read them. Consistent."""
+        low, high = pattern.bounds(known, since, "")
+        between = {":low": {"S": low}, ":high": {"S": high}}
+        condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
+        return self._lying(pattern, known, condition, {"#sk": pattern.names[1]}, between)
+
+    def _lying(
+        self, pattern: Query[Any], known: Mapping[str, str], condition: str, names: Any, values: Any
+    ) -> list[Image]:
+        partition = pattern.rows[0].templates(pattern.index)[0].spell(known)
         images: list[Image] = []
         start: dict[str, Any] = {}
         while True:
             answer = asked(
                 self.client.query,
                 TableName=self.name,
-                KeyConditionExpression="#pk = :pk",
-                ExpressionAttributeNames=name,
-                ExpressionAttributeValues=cast(Any, value),
+                KeyConditionExpression=condition,
+                ExpressionAttributeNames={"#pk": pattern.names[0], **names},
+                ExpressionAttributeValues={":pk": {"S": partition}, **values},
                 ConsistentRead=True,
                 **cast(Any, start),
             )

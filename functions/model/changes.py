@@ -169,7 +169,7 @@ def _read(record: Record) -> Change | None:
     expired = _expired(record)
     name = _name(row, on, before, after, expired)
     at = instant_of(item.ttl) if expired else _moment(item, record)
-    return Change(_id(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
+    return Change(id_of(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
 
 
 def _row(image: Image) -> Row[Any]:
@@ -211,7 +211,7 @@ def _moment(item: Any, record: Record) -> Instant:
     raise NotReadable(f"{type(item).__name__} tells no time")
 
 
-def _id(row: Row[Any], image: Image, version: int, on: On) -> str:
+def id_of(row: Row[Any], image: Image, version: int, on: On) -> str:
     parts = (image["PK"]["S"], image["SK"]["S"], image.get(row.since, {}).get("S", ""), str(version), on)
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

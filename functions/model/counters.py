@@ -73,19 +73,23 @@ def came_back(goods: e.Return) -> Iterator[e.BestSeller | e.Metric]:
 def _at(
     at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
 ) -> Iterator[e.BestSeller | e.Metric]:
-    minute = datetime.fromisoformat(at).replace(second=0, microsecond=0)
-    ends = int((minute + timedelta(days=METRIC_DAYS)).timestamp())
+    minute = instant(datetime.fromisoformat(at).replace(second=0, microsecond=0))
     yield e.Metric(
         shard=e.shard_of(id),
-        minute=instant(minute),
+        minute=minute,
         currency=currency,
         orders=orders,
         units=sum(pieces.values()),
         revenue=revenue,
-        ttl=ends,
+        ttl=minute_ends(minute),
     )
     for product_id, units in pieces.items():
         yield e.BestSeller(product_id=product_id, season=season_of(at), units=units)
+
+
+def minute_ends(minute: Instant) -> int:
+    """The ttl of a minute's totals."""
+    return int((datetime.fromisoformat(minute) + timedelta(days=METRIC_DAYS)).timestamp())
 
 
 def season_final(at: Instant) -> datetime:
@@ -190,6 +194,11 @@ def _as_of(row: Row[Any], item: Any, version: int) -> str:
 def _is_archiving(item: Any) -> bool:
     """Whether it is not said any more what an order was before the archive took it; it counts as it did then."""
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
+
+
+def source_of(row: Row[Any], item: Any) -> str | None:
+    """What an item is counted as; None where nothing of its row is."""
+    return _OF[row].source(item) if row in _OF else None
 
 
 def parts_of(row: Row[Any], item: Any) -> Parts:

@@ -21,7 +21,7 @@ from functions.model.table import ORDER
 from functions.shop import ending, returns
 from local.clock import expire_until
 from ops import recover
-from ops.recover import _history, _past, publisher, recover_copies, recover_reactions, redrive
+from ops.recover import _history, past, publisher, recover_copies, recover_reactions, redrive
 from tests.functions.faults import dying
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, Shopfloor
@@ -267,7 +267,7 @@ def logged(order: Order, life: list[tuple[str, str]], versions: set[int]) -> dic
     found = {}
     for version in versions:
         event, status = life[version - 1]
-        change = _past(order, version, order.updated_at, event, status)
+        change = past(order, version, order.updated_at, event, status)
         found[version] = TimelineEvent(
             order_id=order.order_id,
             at=change.at,
@@ -294,7 +294,7 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
         assert (told[version - 1].name, told[version - 1].after.status) == life[version - 1]
     for before, after in itertools.pairwise(change.after.status for change in told):
         assert any(before in move.before and move.reached(before) == after for move in IN_TABLE), (before, after)
-    ids = [_past(order, version, order.updated_at, *one).id for version, one in enumerate(life, 1)]
+    ids = [past(order, version, order.updated_at, *one).id for version, one in enumerate(life, 1)]
     assert [change.id for change in told] == ids, "an id is the version's, whatever it was"
 
 

@@ -1,17 +1,46 @@
 """Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from functions import wiring
+from functions.dynamodb.store import Table
 from functions.erasure import REDRIVEN
+from functions.model.table import BY_TYPE
+from functions.shop.shop import Shop
+from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
 from tests.simulation.faults import DAY, HOUR
+from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Died, Process
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+
+class Calm:
+    """A client of DynamoDB on which nothing goes wrong, and of which nobody hears."""
+
+    def __init__(self, table: SimulatedTable) -> None:
+        self._table = table
+
+    def __getattr__(self, method: str) -> Any:
+        return partial(self._table.do, method.title().replace("_", ""))
+
+
+def drifted(world: "World") -> Iterator[str]:
+    """What an operator's look for drift finds in a shop in which every invariant holds: nothing, or it is wrong."""
+    client: Any = Calm(world.table)
+    table = Table(client, world.table.name, BY_TYPE, clock=world.tasks.clock)
+    drift = Drift(Shop(table=table, new_id=str), pause_seconds=0)
+    drift.whole()
+    for fault in drift.told.values():
+        yield f"{fault.kind}: {' / '.join(fault.place)} is {fault.found}, and should be {fault.wanted}"
+    if drift.moving:
+        yield f"{drift.moving} seem to be in motion"
+
 
 LOOKS_EVERY_SECONDS = 3 * DAY
 SITS_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0

@@ -14,10 +14,12 @@ import pytest
 
 from functions.shop import stock
 from local.engine import Engine
+from tests.simulation.operators import drifted
 from tests.simulation.runs import run_seed
 from tests.simulation.services import DynamoDB
 from tests.simulation.story import fewest, shrunk, told
 from tests.simulation.wire import Answer
+from tests.simulation.world import World
 
 QUICK = range(1, 5)
 
@@ -43,6 +45,17 @@ def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
         check=True,
     )
     assert first.digest[:16] in alone.stdout
+
+
+def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engine) -> None:
+    world = World(engine, 7)
+    world.run()
+    assert not world.violations
+    assert list(drifted(world)) == []
+    lost = world.table.of_type("TimelineEvent", "OrderSummary")[0]
+    world.table.do("DeleteItem", Key={"PK": lost["PK"], "SK": lost["SK"]})
+    (sentence,) = drifted(world)
+    assert f" missing: {lost['PK']['S']} / {lost['SK']['S']} is None" in sentence
 
 
 def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:

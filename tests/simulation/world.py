@@ -34,7 +34,7 @@ from tests.simulation.faults import DAY, HOUR, Faults
 from tests.simulation.invariants import Steps, broken
 from tests.simulation.lambdas import Lambdas, apart, forget
 from tests.simulation.nature import Nature
-from tests.simulation.operators import Operator
+from tests.simulation.operators import Operator, drifted
 from tests.simulation.people import People, Warehouse
 from tests.simulation.poison import Poison
 from tests.simulation.provider import Provider
@@ -240,6 +240,8 @@ class World:
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
         self.violations += broken(self, Book(self))
+        if not self.violations:
+            self.violations += [f"drift: {sentence}" for sentence in drifted(self)]
         self.faults.off = False
 
     @contextmanager

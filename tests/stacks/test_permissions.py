@@ -1,6 +1,7 @@
 """What each function may do: named actions on named resources, and all that its code asks for as orders are worked."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from typing import Any
@@ -24,6 +25,9 @@ from functions.shop import (
 )
 from functions.shop.erasure import forget
 from local.clock import expire_until
+from ops.drift import Drift
+from ops.recover import recover_copies
+from ops.sweep import Kept
 from stacks.stage import STAGES
 from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor
 from tests.stacks.conftest import Template, listed
@@ -49,8 +53,9 @@ WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 def test_every_function_has_a_role_of_its_own(dev: Template) -> None:
     roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(MODULES)
-    assert set(roles) == set(dev.all("AWS::IAM::Role")), "and there is no role for anything else"
-    for role in dev.properties("AWS::IAM::Role").values():
+    assert {*roles, operators_role(dev)} == set(dev.all("AWS::IAM::Role")), "and there is no role for anything else"
+    for id in roles:
+        role = dev.properties("AWS::IAM::Role")[id]
         assert role.keys() <= {"AssumeRolePolicyDocument"}, "no managed policies"
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
@@ -65,6 +70,71 @@ def test_every_action_is_named(dev: Template, module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_no_function_may_scan(dev: Template, module: str) -> None:
     assert {"dynamodb:Scan", "dynamodb:PartiQLSelect"}.isdisjoint(allowed(dev, module))
+
+
+def test_only_operators_may_read_the_whole_table(dev: Template) -> None:
+    may: dict[str, set[str]] = {}
+    for policy in dev.properties("AWS::IAM::Policy").values():
+        (role,) = policy["Roles"]
+        for statement in policy["PolicyDocument"]["Statement"]:
+            assert statement["Effect"] == "Allow"
+            may.setdefault(role["Ref"], set()).update(listed(statement["Action"]))
+    assert {role for role, actions in may.items() if {"dynamodb:Scan", "dynamodb:*", "*"} & actions} == {
+        operators_role(dev)
+    }
+    assert not [action for action in may[operators_role(dev)] if "*" in action]
+    assert {action.partition(":")[0] for action in may[operators_role(dev)]} == {"dynamodb", "kms", "cloudformation"}
+    for statement in operators_statements(dev):
+        assert "*" not in str(statement["Resource"])
+
+
+def test_operators_are_who_the_stage_names_or_whoever_the_account_lets_with_a_second_factor(dev: Template) -> None:
+    from stacks.operators import Operators  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+
+    (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
+    assert str(trust["Principal"]["AWS"]).count(":root") == 1
+    assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
+    arns = ("arn:aws:iam::111122223333:role/oncall", "arn:aws:iam::111122223333:user/ann")
+    stack = Stack(App(), "stack")
+    Operators(stack, "Operators", stage=replace(STAGES["dev"], operators=arns))
+    (role,) = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
+    named = [it["Principal"]["AWS"] for it in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]]
+    assert named == list(arns)
+    assert "Condition" not in str(role)
+
+
+def test_operators_may_do_what_their_tools_do(dev: Template, floor: Shopfloor) -> None:
+    did: set[Asked] = set()
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        did.update(asks(model.service_model.endpoint_prefix, model.name, params))
+
+    floor.open_shop()
+    floor.pay(floor.place(mug=2))
+    floor.records()  # lost
+    client = floor.engine.dynamodb()
+    client.meta.events.register("provide-client-params", note)
+    shop = replace(floor.shop, table=replace(floor.shop.table, client=client))
+    Drift(shop, repair=True, pause_seconds=0).whole()
+    Drift(shop).some(10)
+    recover_copies(shop)
+    with Kept(shop.table, "test", "0001", "a sweep", by="ann"):
+        pass
+    assert {action for action, _ in did} >= {"dynamodb:Scan", "dynamodb:ConditionCheckItem", "dynamodb:PutItem"}
+    may = {action for statement in operators_statements(dev) for action in listed(statement["Action"])}
+    assert {action for action, _ in did} <= may
+
+
+def operators_role(template: Template) -> str:
+    (id,) = [id for id in template.all("AWS::IAM::Role") if id.startswith("Operators")]
+    return id
+
+
+def operators_statements(template: Template) -> list[Any]:
+    policies = template.properties("AWS::IAM::Policy").values()
+    own = [policy for policy in policies if {"Ref": operators_role(template)} in policy["Roles"]]
+    return [statement for policy in own for statement in policy["PolicyDocument"]["Statement"]]
 
 
 @pytest.mark.parametrize("module", MODULES)

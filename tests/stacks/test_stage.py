@@ -57,6 +57,7 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
         ),
         ({"provider_url": "https://a.example/"}, "provider_url is 'https://a.example/': it must be like"),
         ({"stage": "prod", "provider_url": "http://a.example"}, "provider_url is 'http://a.example': it must be like"),
+        ({"operators": "ann"}, "operators has 'ann': it must be the ARN of a role or a user, such as"),
         ({"product_url": "https://a.example/"}, "product_url is 'https://a.example/': it must be like https://shop"),
         ({"product_url": "a.example/{product_id}"}, "product_url is 'a.example/{product_id}': it must be like"),
         ({"notices_per_second": "1"}, "notices_per_second is 1: it must be from 2 to 1000"),

@@ -291,6 +291,7 @@ def test_the_stack_tells_where_everything_is(dev: Template) -> None:
         "ApiUrl",
         "UserPoolId",
         "UserPoolClientId",
+        "OperatorsRole",
         "TableName",
         "BusName",
         "FailuresBucket",

@@ -1,0 +1,282 @@
+"""Whether every copy, log and total is as its primaries say, and how to make it so.
+
+Only what stays wrong is told: what a look finds is looked at again after a pause longer than the readers' usual lag,
+and must be as it was, primary and copy. So the shop stays open. What is mended is written while both still are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.keys import BadKey, Row
+from functions.dynamodb.streams import Permanent
+from functions.dynamodb.writes import Changed
+from functions.model.entities import Stretch
+from functions.model.patterns import A12b
+from functions.model.table import ACTIVITY, COUNTED, ORDER, ORDER_SUMMARY, RETURN, REVIEW
+from functions.shop.shop import Shop
+from ops import place
+from ops.estates import Fault, Place, faults_of, faults_of_activity, faults_of_summary, fields_of, place_of, read, there
+from ops.sweep import AfterPage, Found, Lost, Pace, Progress, sweep
+from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon
+
+PAUSE_SECONDS = 30
+"""Longer than the readers usually take: what is wrong for so long, and unchanged, is not on its way."""
+LOOKS = 4
+"""How often something is looked at that changes all the time, before it is left alone."""
+AT_ONCE = 500
+"""How many suspicions are looked at again together."""
+SAMPLE = 1_000
+PARTS = 10
+"""From how many places of the table a sample is taken, at least."""
+RECENT = 1_000
+"""Of how many orders it is remembered that they were looked at: what belongs to one lies together."""
+
+Tell = Callable[[Fault], None]
+
+
+@dataclass
+class Drift:
+    """One look through the table. `told`: what is wrong, by place; `left`: what of that could not be mended.
+
+    `moving`: how much changed each time it was looked at, and so was not judged; `final`: how many totals are final.
+    """
+
+    shop: Shop
+    repair: bool = False
+    pause_seconds: float = PAUSE_SECONDS
+    tell: Tell = lambda fault: None
+    found: Found = field(default_factory=Found)
+    told: dict[Place, Fault] = field(default_factory=dict)
+    mended: int = 0
+    left: int = 0
+    moving: int = 0
+    final: int = 0
+    _seen: Seen = field(default_factory=Seen)
+    _marks: list[Fault] = field(default_factory=list)
+    _waiting: list[_Suspicion] = field(default_factory=list)
+    _orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def whole(self, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
+        """Look at everything, totals too."""
+        with self._paced(units_per_second):
+            sweep(self.shop.table, self._act, found=self.found, after_page=after_page)
+            self._finish()
+            marks = {mark.place: mark for mark in self._marks}
+            reckoning = reckon(self.shop, self._seen, list(marks.values()))
+            self.moving += reckoning.moving
+            self.final = reckoning.final
+            for fault in reckoning.faults():
+                self._say(fault)
+            if self.repair:
+                mended, left = reckoning.mend()
+                self.mended, self.left = self.mended + mended, self.left + left
+
+    def some(self, number: int, *, units_per_second: float | None = None) -> None:
+        """Look at so many items and what belongs to them, from places of the table taken at random.
+
+        No total can be judged by a part of what counts in it, and no mark be mended without its totals.
+        """
+        client = self.shop.table.client
+        size = client.describe_table(TableName=self.shop.table.name)["Table"].get("ItemCount", 0)
+        parts = max(1, min(PARTS * size // number, 1_000_000))
+        with self._paced(units_per_second):
+            for part in random.sample(range(parts), min(parts, 4 * PARTS)):
+                if self.found.read >= number:
+                    break
+                segments = [Stretch(done=True)] * parts
+                segments[part] = Stretch()
+                sweep(self.shop.table, self._act, found=self.found, segments=segments)
+            self._finish()
+        for mark in self._marks:
+            self._say(mark)
+        self.left += len(self._marks) if self.repair else 0
+
+    def _paced(self, units_per_second: float | None) -> Pace | nullcontext[None]:
+        return Pace(self.shop.table, units_per_second) if units_per_second else nullcontext()
+
+    # looking ----------------------------------------------------------------------------------------------------------
+    def _act(self, image: Image) -> bool | None:
+        """Whether anything seems to be wrong with what lies here. Raises Unreadable, BadKey, Permanent."""
+        self._seen.look(image)
+        at = place_of(image)
+        if order := fields_of(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
+            return self._order(order["order_id"])
+        for row, find in FINDS.items():
+            if fields_of(row, at):
+                return self._first(
+                    _Suspicion(partial(self._again, at, find), row in LAST), list(find(self.shop, image))
+                )
+        return None
+
+    def _order(self, order_id: str) -> bool | None:
+        """An order with all that belongs to it, once."""
+        if order_id in self._orders:
+            return None
+        self._orders[order_id] = None
+        if len(self._orders) > RECENT:
+            self._orders.popitem(last=False)
+        look = partial(_look_at_order, self.shop, order_id)
+        return self._first(_Suspicion(look), look())
+
+    def _again(self, at: Place, find: Find) -> list[Fault]:
+        image = there(self.shop, [at]).get(at)
+        return list(find(self.shop, image)) if image else []
+
+    def _first(self, suspicion: _Suspicion, found: list[Fault]) -> bool:
+        if not found:
+            return False
+        suspicion.found, suspicion.at = found, self.shop.now().timestamp()
+        self._waiting.append(suspicion)
+        if sum(not one.last for one in self._waiting) >= AT_ONCE:
+            self._confirm([one for one in self._waiting if not one.last])
+            self._waiting = [one for one in self._waiting if one.last]
+        return True
+
+    def _finish(self) -> None:
+        """Look again at all that is left: last at copies of which somebody else may know better what they are."""
+        for last in (False, True):
+            self._confirm([one for one in self._waiting if one.last is last])
+
+    def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
+        """Look again until each is gone, or has stayed as it was for the whole pause."""
+        for _ in range(LOOKS):
+            if not suspicions:
+                return
+            due = max(one.at for one in suspicions) + self.pause_seconds
+            if (seconds := due - self.shop.now().timestamp()) > 0:
+                self.shop.table.sleep(seconds)
+            suspicions = [one for one in suspicions if self._moves(one)]
+        self.moving += len(suspicions)
+
+    def _moves(self, suspicion: _Suspicion) -> bool:
+        """Tell what has stayed. Whether there is something else by now."""
+        try:
+            found = suspicion.look()
+        except (Unreadable, BadKey, Permanent):
+            return False  # the sweep has listed it, or lists it next time
+        same = [fault for fault in found if fault in suspicion.found]
+        for fault in same:
+            if fault.place not in self.told and fault.kind.startswith("mark"):
+                self._marks.append(fault)
+            elif fault.place not in self.told:
+                self._say(fault)
+                if self.repair:
+                    self._mend(fault)
+        suspicion.found, suspicion.at = found, self.shop.now().timestamp()
+        return len(same) < len(found)
+
+    def _say(self, fault: Fault) -> None:
+        self.told[fault.place] = fault
+        self.tell(fault)
+
+    def _mend(self, fault: Fault) -> None:
+        try:
+            fault.mend(self.shop)
+        except (Changed, Lost, Permanent):
+            self.left += 1
+        else:
+            self.mended += 1
+
+
+@dataclass
+class _Suspicion:
+    """Something that seems to be wrong. `last`: to be looked at when all else is known. `found`: what it was, `at`:
+    when that was."""
+
+    look: Callable[[], list[Fault]]
+    last: bool = False
+    found: list[Fault] = field(default_factory=list)
+    at: float = 0.0
+
+
+Find = Callable[[Shop, Image], Iterable[Fault]]
+
+
+def _look_at_order(shop: Shop, order_id: str) -> list[Fault]:
+    images = shop.table.partition(A12b, order_id=order_id)
+    counted = [read(one) for one in images if any(fields_of(row, place_of(one)) for row in (ORDER, RETURN))]
+    return [*faults_of(shop, order_id, images), *faults_of_marks(shop, counted)]
+
+
+FINDS: Mapping[Row[Any], Find] = {
+    REVIEW: lambda shop, image: faults_of_marks(shop, [read(image)]),
+    ORDER_SUMMARY: faults_of_summary,
+    ACTIVITY: faults_of_activity,
+    COUNTED: faults_of_mark,
+}
+"""How what does not lie with its order is looked at."""
+LAST = (ACTIVITY, COUNTED)
+"""What may say falsely whose it is: who it belongs to knows better."""
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+NAMED = 3
+"""How many of a kind are named."""
+
+
+def command(commands: place.Commands) -> None:
+    drifting = commands.add_parser(
+        "drift", parents=[place.where(required=False)], help="is every copy, log and total as its primaries say?"
+    )
+    drifting.add_argument("--repair", action="store_true", help="make it so")
+    some = drifting.add_mutually_exclusive_group()
+    some.add_argument("--all", action="store_true", help="look at everything, totals too")
+    some.add_argument(
+        "--sample", type=place.count, default=SAMPLE, metavar="N", help="else at so many items (default: %(default)s)"
+    )
+    drifting.add_argument(
+        "--pause", type=place.positive, default=PAUSE_SECONDS, metavar="SECONDS",
+        help="what is wrong must stay so for this long: longer than the stream's readers take (default: %(default)s)",
+    )  # fmt: skip
+    drifting.add_argument(
+        "--units-per-second", type=place.positive, default=100, help="what it may read and write (default: %(default)s)"
+    )
+    drifting.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Tell what has drifted, and mend it. Exits with 1 where anything is left."""
+    shop = place.shop_of(given)
+    drift = Drift(shop, repair=given.repair, pause_seconds=given.pause)
+    if given.all:
+        pages = (Progress(shop.table, "drift", dry=True).after_page,)
+        drift.whole(after_page=pages, units_per_second=given.units_per_second)
+    else:
+        drift.some(given.sample, units_per_second=given.units_per_second)
+    print("\n".join(report(drift, whole=given.all)))
+    if drift.left or drift.found.unreadable or (drift.told and not given.repair):
+        sys.exit(1)
+
+
+def report(drift: Drift, *, whole: bool) -> Iterator[str]:
+    """What was found by kind, the first of each by name, and what to do next."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in drift.told.values():
+        kinds.setdefault(fault.kind, []).append(fault)
+    for kind, faults in sorted(kinds.items()):
+        yield f"{len(faults):>7,}  {kind}"
+        yield from (f"         {' / '.join(fault.place)}" for fault in faults[:NAMED])
+    yield from (f"cannot be read: {at}: {why}" for at, why in list(drift.found.unreadable.items())[:NAMED])
+    if drift.moving:
+        yield f"{drift.moving:,} changed whenever they were looked at: look again when it is quieter."
+    if drift.final:
+        yield f"{drift.final:,} totals are final, and stay as they are."
+    looked = f"{drift.found.read:,} items read" + ("" if whole else ", totals not (--all)")
+    if not drift.told:
+        yield f"{looked}: nothing has drifted."
+    elif drift.repair:
+        again = "run it again" if whole else "marks want --all"
+        left = f", {drift.left:,} left: {again}" if drift.left else ""
+        yield f"{looked}: {len(drift.told):,} have drifted, {drift.mended:,} mended{left}."
+    else:
+        yield f"{looked}: {len(drift.told):,} have drifted. Mend them with --repair."

@@ -1,0 +1,396 @@
+"""Drift: what is wrong with copies, logs, totals and names is found, each of it, and mended; and nothing is made up."""
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import copies
+from functions.dynamodb.images import Image
+from functions.dynamodb.store import Table
+from functions.model.entities import Order
+from functions.model.patterns import A12
+from functions.model.table import BY_TYPE
+from functions.shop import customers, ending, names, placing, returns, reviews, shipments
+from functions.shop.shop import Caller
+from local import running
+from local.engine import Engine
+from ops.__main__ import main
+from ops.drift import Drift
+from ops.estates import Fault, Place, place_of
+from tests.ops.running import running_shop
+from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+
+CORRUPTIONS = 1000
+PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
+
+
+# a shop in which everything has happened ------------------------------------------------------------------------------
+def a_busy_shop(floor: Shopfloor, orders: int) -> None:
+    """Orders of four customers in every state, some of them reviewed and one in the archive."""
+    floor.open_shop(available=10_000)
+    for who in PEOPLE[1:]:
+        customers.register(floor.shop, who, f"{who.id}@example.com", who.id.title())
+    old = floor.place("old", mug=1)
+    ending.cancel_order(floor.shop, ANN, old)
+    floor.settle()
+    floor.wait(400)
+    floor.settle()
+    made = [
+        placing.place_order(
+            floor.shop,
+            PEOPLE[n % 4],
+            f"key-{n}",
+            {id: placing.Wanted(1 + n % 3) for id in (("mug",), ("pot",), ("mug", "pot"))[n % 3]},
+            HOME,
+            {"n": n},
+        ).order.order_id
+        for n in range(orders)
+    ]
+    stage = {order_id: n % 9 for n, order_id in enumerate(made)}
+    for number, (order_id, step) in enumerate(stage.items()):
+        if step == 1:
+            ending.cancel_order(floor.shop, STAFF, order_id)
+        if step > 1:
+            floor.pay(order_id, f"evt-{order_id}", f"pi-{order_id}")
+        if step == 2:
+            ending.cancel_order(floor.shop, STAFF, order_id)
+        if step > 3:
+            shipments.request_shipment(floor.shop, order_id)
+            floor.ship(order_id)
+        if step > 4:
+            floor.deliver(order_id)
+        order = floor.shop.table.get(A12, order_id=order_id)
+        assert isinstance(order, Order)
+        product_id = next(iter(order.lines))
+        if step in (5, 6):
+            returns.return_goods(floor.shop, STAFF, order_id, order_id, {product_id: returns.Back(1, restock=True)})
+        if step in (6, 7):
+            who = PEOPLE[number % 4]
+            reviews.write_review(floor.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
+    floor.settle(("copies",))
+    customers.rename(floor.shop, ANN, ANN.id, "Ann Oak")
+    floor.settle()
+
+
+def everything(table: Table) -> dict[Place, Image]:
+    found: dict[Place, Image] = {}
+    start: dict[str, Any] = {}
+    while True:
+        page = table.client.scan(TableName=table.name, ConsistentRead=True, **start)
+        found |= {place_of(image): image for image in page["Items"]}
+        if "LastEvaluatedKey" not in page:
+            return found
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+# what can go wrong ----------------------------------------------------------------------------------------------------
+COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
+KEYS = {"PK", "SK"}
+Corruption = tuple[Place, Image | None]
+"""A place, and what lies there then."""
+
+
+def corruptions(images: dict[Place, Image], chance: random.Random) -> Iterator[Corruption]:
+    """Every kind of corruption of everything there is, in any order; of each change at most one of the two logs is
+    touched, for of what both tell falsely nobody knows better."""
+    spoiled: set[str] = set()
+    places = sorted(images)
+    chance.shuffle(places)
+    for place in places:
+        image = images[place]
+        kind = image["type"]["S"]
+        if kind in COPIES:
+            change = image.get("change_id", {"S": f"{place}"})["S"]
+            if change in spoiled:
+                yield invented(place, image, chance)
+                continue
+            spoiled.add(change)
+            yield chance.choice([deleted, changed, changed, aged, invented])(place, image, chance)
+        elif kind in COUNTED_IN:
+            yield chance.choice([deleted, changed, changed, invented])(place, image, chance)
+        elif kind == "Order" and "GSI2PK" in image:
+            yield renamed(place, image, chance)
+
+
+def deleted(place: Place, image: Image, chance: random.Random) -> Corruption:
+    return place, None
+
+
+def aged(place: Place, image: Image, chance: random.Random) -> Corruption:
+    """It takes itself for older than it ever was, or for newer than its primary."""
+    return place, {**image, "version": {"N": str(chance.choice([0, 1_000]))}}
+
+
+def changed(place: Place, image: Image, chance: random.Random) -> Corruption:
+    """An attribute is another, or gone."""
+    free = KEYS | ({"version", "created_at", "as_of"} if image["type"]["S"] in COUNTED_IN else {"version"})
+    name = chance.choice(sorted(image.keys() - free))
+    if chance.random() < 0.2:
+        return place, {key: value for key, value in image.items() if key != name}
+    return place, {**image, name: _other(image[name], chance)}
+
+
+def _other(value: Any, chance: random.Random) -> Any:
+    ((tag, content),) = value.items()
+    if tag == "N":
+        return {"N": str(int(content) + chance.choice([-3, -1, 1, 7]))}
+    if tag == "M" and content:
+        name = chance.choice(sorted(content))
+        return {"M": {**content, name: _other(content[name], chance)}}
+    if tag == "BOOL":
+        return {"BOOL": not content}
+    return {"S": f"{content}-falsely"} if tag == "S" else {"S": "falsely"}
+
+
+def invented(place: Place, image: Image, chance: random.Random) -> Corruption:
+    """Another one, of nothing: of an order, a product or a change that there never was."""
+    row = BY_TYPE[image["type"]["S"]]
+    part, word = ID_OF[row.type], f"none{chance.randrange(10**9)}"
+    review = image.get("of") == {"S": "Review"}
+    other = row.write(replace(row.read(image), **{part: f"mug:{word}" if review else word}))
+    return place_of(other), other
+
+
+ID_OF = {
+    "TimelineEvent": "change_id",
+    "Activity": "change_id",
+    "OrderLine": "product_id",
+    "OrderSummary": "order_id",
+    "Counted": "source",
+    "Rating": "product_id",
+    "BestSeller": "product_id",
+    "Metric": "currency",
+}
+
+
+def renamed(place: Place, image: Image, chance: random.Random) -> Corruption:
+    return place, chance.choice(
+        [
+            {**image, "customer_name": {"S": "Somebody Else"}},
+            {name: value for name, value in image.items() if name != "customer_name"},
+            {**image, "customer_version": {"N": "99"}},
+        ]
+    )
+
+
+def spoil(table: Table, images: dict[Place, Image], number: int, chance: random.Random) -> set[Place]:
+    """Corrupt so many places, and invent a mark of each kind. Where that was."""
+    found = dict(list(_distinct(corruptions(images, chance)))[:number])
+    for place, image in found.items():
+        if image is None:
+            table.client.delete_item(TableName=table.name, Key={"PK": {"S": place[0]}, "SK": {"S": place[1]}})
+        else:
+            table.client.put_item(TableName=table.name, Item=image)
+    return set(found)
+
+
+def _distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
+    seen: set[Place] = set()
+    for place, image in found:
+        if place not in seen:
+            seen.add(place)
+            yield place, image
+
+
+def told_of(image: Image) -> Image:
+    """What an image says, but for what a copy that is written anew may say otherwise: the version it is of."""
+    free = {"version", "as_of", "created_at"} if image["type"]["S"] in COUNTED_IN else {"version"}
+    free |= {"customer_version"} if image["type"]["S"] == "Order" else set()
+    if image["type"]["S"] in ("TimelineEvent", "Activity"):
+        free = set()
+    return {name: value for name, value in image.items() if name not in free}
+
+
+def looked(floor: Shopfloor, **settings: Any) -> Drift:
+    drift = Drift(floor.shop, pause_seconds=0, **settings)
+    drift.whole()
+    return drift
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: Shopfloor) -> None:
+    a_busy_shop(floor, 50)
+    table = floor.shop.table
+    pristine = everything(table)
+    assert looked(floor).told == {}
+    chance = random.Random(7)  # noqa: S311  no secret is made of it
+    done = 0
+    while done < CORRUPTIONS:
+        images = {place: image for place, image in everything(table).items() if place in pristine}
+        spoiled = spoil(table, images, min(500, CORRUPTIONS - done), chance)
+        done += len(spoiled)
+        drift = looked(floor, repair=True)
+        assert spoiled - drift.told.keys() == set()
+        assert drift.told.keys() - spoiled == set()
+        assert (drift.left, drift.moving, drift.found.unreadable) == (0, 0, {})
+        now = everything(table)
+        assert pristine.keys() <= now.keys()
+        assert {place for place in now.keys() - pristine.keys() if "gone" not in now[place]} == set()
+        assert {place for place in pristine if told_of(now[place]) != told_of(pristine[place])} == set()
+    assert looked(floor).told == {}
+    assert done == CORRUPTIONS
+
+
+class Traffic:
+    """Threads that do something again and again, each by a number, until it is over. `failed`: what went wrong."""
+
+    def __init__(self, *does: Callable[[int], None]) -> None:
+        self.over = threading.Event()
+        self.failed: list[Exception] = []
+        self._threads = [threading.Thread(target=self._run, args=(do,)) for do in does]
+
+    def _run(self, do: Callable[[int], None]) -> None:
+        try:
+            for number in itertools.count():
+                do(number)
+                if self.over.is_set():
+                    return
+        except Exception as error:  # noqa: BLE001  the test tells it
+            self.failed.append(error)
+
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(floor: Shopfloor) -> None:
+    """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
+    a_busy_shop(floor, 12)
+    table = floor.shop.table
+    wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "OrderLine")
+    table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
+    floor.records()
+
+    def order_and_pay(number: int) -> None:
+        order_id = floor.place(f"busy-{number}", mug=1, pot=number % 2 + 1)
+        floor.pay(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
+        if number % 3 == 0:
+            ending.cancel_order(floor.shop, ANN, order_id)
+
+    def rename(number: int) -> None:
+        customers.rename(floor.shop, ANN, ANN.id, f"Ann {number}")
+        traffic.over.wait(0.2)
+
+    def read(_: int) -> None:
+        records = floor.records()
+        assert not records or copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+        for one in records:
+            if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
+                names.spread(floor.shop, one["eventID"], ANN.id)
+
+    traffic = Traffic(order_and_pay, rename, read)
+    drift = Drift(floor.shop, pause_seconds=2)
+    with traffic:
+        drift.whole()
+    assert traffic.failed == []
+    assert [(place, fault.kind) for place, fault in drift.told.items()] == [(wrong, "snapshot missing")]
+
+
+# what it cannot or must not do ----------------------------------------------------------------------------------------
+def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
+    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.records()  # lost
+    mend = Fault.mend
+
+    def just_then(fault: Fault, shop: Any) -> None:
+        if ORDER_SUMMARY_IS in fault.place[1]:
+            ending.cancel_order(floor.shop, ANN, order_id)
+        mend(fault, shop)
+
+    monkeypatch.setattr(Fault, "mend", just_then)
+    drift = looked(floor, repair=True)
+    assert drift.left == len(drift.told) - drift.mended > 0
+    assert not [place for place in everything(floor.shop.table) if ORDER_SUMMARY_IS in place[1]]
+    monkeypatch.undo()
+    assert looked(floor, repair=True).left == 0
+    assert looked(floor).told == {}
+
+
+ORDER_SUMMARY_IS = "ORDER#"
+
+
+def test_a_total_that_is_final_is_left_as_it_is(floor: Shopfloor) -> None:
+    floor.open_shop()
+    floor.pay(floor.place("one", mug=1))
+    floor.settle(("copies",))
+    key = next(place for place, image in everything(floor.shop.table).items() if image["type"]["S"] == "BestSeller")
+    table = floor.shop.table
+    false = {**everything(table)[key], "units": {"N": "77"}}
+    table.client.put_item(TableName=table.name, Item=false)
+    assert key in looked(floor).told
+    floor.ahead += timedelta(days=93)
+    drift = looked(floor, repair=True)
+    assert key not in drift.told
+    assert drift.final > 0
+    assert everything(table)[key] == false
+
+
+def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(floor: Shopfloor) -> None:
+    """What recovery would do: the reader has lost the record that an order was paid."""
+    floor.open_shop()
+    order_id = floor.place("one", mug=2)
+    floor.settle(("copies",))
+    floor.pay(order_id)
+    floor.records()  # lost
+    kinds = {fault.kind for fault in looked(floor, repair=True).told.values()}
+    assert kinds >= {"mark missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
+    units = [image["units"]["N"] for image in everything(floor.shop.table).values() if "units" in image]
+    assert units == ["2", "2"]
+
+
+def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopfloor) -> None:
+    floor.open_shop()
+    broken, sound = floor.place("one", mug=1), floor.place("two", mug=1)
+    floor.records()  # lost
+    table = floor.shop.table
+    image = everything(table)[f"ORDER#{broken}", "ORDER"]
+    table.client.put_item(TableName=table.name, Item={**image, "lines": {"S": "no"}})
+    drift = looked(floor, repair=True)
+    assert [name.partition(" / ")[0] for name in drift.found.unreadable] == [f"ORDER#{broken}"]
+    assert {fault.source[1].order_id for fault in drift.told.values()} == {sound}
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
+    floor: Shopfloor, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "find", lambda: running_shop(engine, floor.shop.table.name))
+    floor.open_shop()
+    order_id = floor.place("one", mug=1)
+    floor.records()  # lost
+    quickly = ["--pause", "0.01", "--units-per-second", "10000"]
+    for arguments in (["drift", *quickly], ["drift", "--all", *quickly]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 1
+        told = capsys.readouterr().out
+        assert "      1  snapshot missing\n         CUSTOMER#ann / ORDER#" in told
+        assert "      2  log missing\n" in told
+        assert order_id in told
+        assert "3 have drifted. Mend them with --repair." in told
+    main(["drift", "--all", "--repair", *quickly])
+    assert "3 have drifted, 3 mended." in capsys.readouterr().out
+    main(["drift", "--sample", "5", *quickly])
+    assert "totals not (--all): nothing has drifted." in capsys.readouterr().out
+
+
+def test_what_cannot_be_meant_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["drift", "--all", "--sample", "5"])
+    assert ended.value.code == 2
+    assert "not allowed with argument --all" in capsys.readouterr().err
