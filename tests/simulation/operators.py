@@ -1,4 +1,4 @@
-"""Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
+"""Who clears up when the dust has settled: with the tools of ops, as an operator would."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -12,9 +12,9 @@ from functions.shop.shop import Shop
 from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
-from tests.simulation.faults import DAY, HOUR
+from tests.simulation.faults import DAY
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import Died, Process
+from tests.simulation.tasks import Process
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -43,8 +43,6 @@ def drifted(world: "World") -> Iterator[str]:
 
 
 LOOKS_EVERY_SECONDS = 3 * DAY
-SITS_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""How long an operator has for it, and has at most where a fault strikes: then somebody runs it again later."""
 
 
 class Operator:
@@ -59,7 +57,6 @@ class Operator:
         self._refused: set[str] = set()
         self._recovered_up_to = {function: float("-inf") for function in world.readers}
         self._called = False
-        self._runs = 0
         self.told: set[str] = set()
         for queue in world.queues.values():
             if queue.dead_letters:
@@ -80,10 +77,7 @@ class Operator:
         """Set out to do what there is to do. Returns whether there was anything."""
         found = bool(self._dead() or self._put_aside() or self._lost())
         if found:
-            self._runs += 1
-            strike = self._world.faults.at("operator cut off", self._runs, though_off=True)
-            seconds = CUT_OFF_SECONDS * strike.share**2 if strike else SITS_SECONDS
-            self._world.tasks.start(Process("operator", ends_at=self._world.tasks.now + seconds), self._work)
+            self._world.tasks.start(Process("operator"), self._work)
         return found
 
     def _dead(self) -> bool:
@@ -100,12 +94,9 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Use the tools; what fails, or is cut off, is done when somebody looks again."""
+        """Use the tools; what fails is done when somebody looks again."""
         try:
             self._use()
-        except Died:
-            self._world.note("operator", "is cut off")
-            self._alarm()
         except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
             self._world.note("operator", f"stumbles: {error!r}")
             self._alarm()
@@ -120,8 +111,9 @@ class Operator:
         if found.done or found.refused or found.stumbled:
             world.note("operator", found.told())
         self._refused |= found.refused.keys()
-        if found.stumbled:
+        if found.stumbled:  # what a record knows better than the state comes first
             self._alarm()
+            return
         for name in self._lost():
             world.note("operator", f"recovers what {name} lost")
             up_to = world.readers[name].lost_up_to
