@@ -276,8 +276,9 @@ def way_of(order: Order, told: Mapping[int, Sequence[tuple[str, str]]]) -> list[
 
 @cache
 def _steps(before: str) -> tuple[tuple[str, str], ...]:
+    """What may come next; last what is in no table of states and leaves the state as it is, as an erasure does."""
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
-    return tuple((move.change, move.reached(before)) for move in moves)
+    return (*((move.change, move.reached(before)) for move in moves), ("OrderChanged", before))
 
 
 # copies that lie elsewhere --------------------------------------------------------------------------------------------

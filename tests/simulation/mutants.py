@@ -102,7 +102,7 @@ MUTANTS = (
            s.together(instead(ending, "given_back", s.owing_nothing), instead(returns, "given_back", s.owing_nothing)),
            5, since=173),
     Mutant("asks anew", "a refund has another key each time",
-           instead(settling, "_asked", s.asked_anew), 7, "refunds_are_settled"),
+           instead(settling, "_asked", s.asked_anew), 3, "refunds_are_settled", since=16),
     Mutant("forgets what is back", "a payment does not know what was given back of it",
            instead(settling, "replace", s.forget_what_is_back), 2, "payments_give_back_what_they_brought"),
     Mutant("refunds apart", "a refund is written when the rest is done", s.in_two(t.REFUND)),
@@ -140,7 +140,7 @@ MUTANTS = (
     # streams, queues, events
     Mutant("from the latest on", "a mapping begins with what is written after it", s.mappings_begin("LATEST")),
     Mutant("ids of deliveries", "a change's id is another each time it comes",
-           instead(changes, "_id", s.id_of_delivery)),
+           instead(changes, "id_of", s.id_of_delivery)),
     Mutant("swallows failures", "a record that failed counts as done", instead(Batch, "apply", s.swallow)),
     Mutant("goes on", "later records of an item that failed are not held back",
            instead(Batch, "holds", lambda *_: False), since=14),

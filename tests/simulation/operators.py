@@ -110,7 +110,7 @@ class Operator:
         found = redrive(kept, shop, publish, self._chosen)
         if found.done or found.refused or found.stumbled:
             world.note("operator", found.told())
-        self._refused |= found.refused.keys()
+        self._refused |= found.refused.keys() - found.stumbled.keys()
         if found.stumbled:  # what a record knows better than the state comes first
             self._alarm()
             return
