@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import hot_keys, indexes, ledger, migrate, query, workbench
+from ops import health, hot_keys, indexes, ledger, migrate, order, query, restore, workbench
 
-TOOLS = (ledger, query, workbench, migrate, indexes, hot_keys)
+TOOLS = (ledger, query, workbench, migrate, indexes, hot_keys, restore, order, health)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

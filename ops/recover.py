@@ -5,17 +5,18 @@ the record alone knows is taken from it: the entry of the log, and the event, un
 everybody who has seen it knows it again. All of it is safe to repeat, and safe beside readers and the archive at work.
 """
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import Any, cast
 
-from functions.copies import count, to_count
+from functions.copies import count, ended_copies, to_count, unless_newer
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, Row, instant
 from functions.dynamodb.streams import Permanent, Record
-from functions.dynamodb.writes import Changed, Write, delete_older, put, put_newer, unchanged
+from functions.dynamodb.writes import Write, delete_older, put, put_newer, unchanged
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Counted, Expiry, Order, OrderStatus, TimelineEvent
@@ -132,7 +133,7 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # from here on the archive alone has it in hand
     if isinstance(item, ArchivedOrder):
-        writes, ended = _missing(shop, derived.copies_of(row, item)), _ended_copies(shop, row, item)
+        writes, ended = _missing(shop, derived.copies_of(row, item)), ended_copies(shop.table, item)
     else:
         copies = derived.copies_of(row, item)
         logged = entries(item) if entries else _entries_by_state(shop, item)
@@ -143,9 +144,8 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
     counting = to_count(shop, todo) if todo else []
     renamed = names.newer(shop, item) if isinstance(item, Order) else None
     if not dry:
-        if ended and shop.table.batch_get([row.key_of(item)], consistent=True) != [item]:
-            raise Changed(row, row.key_of(item))  # somebody has brought it back
-        shop.table.delete(ended)
+        for write in ended:
+            unless_newer(shop.table, write)
         for write in writes:
             _while_unchanged(shop, row, item, write)
         if counting:
@@ -203,13 +203,6 @@ def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) ->
         return
 
 
-def _ended_copies(shop: Shop, row: Row[Any], item: ArchivedOrder) -> list[dict[str, Any]]:
-    """The keys of the copies that have no place beside this item any more."""
-    types = {ended.type for ended in derived.ENDED_BY.get(row, ())}
-    left = shop.table.partition(A12b, order_id=item.order_id)
-    return [{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types]
-
-
 def _left_over(shop: Shop, row: Row[Any], item: Any, copies: Mapping[tuple[str, str], Any]) -> Iterator[Write[Any]]:
     """Deletes the copies beside an order that an earlier version of it had, and this one has not."""
     types = {snapshot.into.type for snapshot in derived.SNAPSHOTS if snapshot.of is row}
@@ -257,21 +250,27 @@ def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
     if 1 in logged:
         way = [(logged[1].event, logged[1].status)]
     reached = _reached_by(order)
-    known = {reached: order.status, order.version: order.status}
-    known |= {version: entry.status for version, entry in logged.items()}
+    moves = [version for version in order.told if version not in order.returns]  # to come back is no move
+    known = {reached: order.status, moves[-1]: order.status}
+    known |= {version: logged[version].status for version in moves if version in logged}
     for version, status in sorted(known.items()):
-        found = _way(way[-1][1], status, version - len(way))
+        found = _way(way[-1][1], status, bisect(moves, version) - len(way))
         if found is None:
             raise Permanent(f"order {order.order_id} has no way of {version} versions to {status}")
         way += found
         if version in logged:
             way[-1] = (logged[version].event, status)
     at = order.updated_at
-    for version in range(order.version, 0, -1):
+    for version in reversed(order.told):
         entry = logged.get(version)
+        name, reached_then = way[bisect(moves, version) - 1]
+        if version in order.returns:
+            back_at = noted.get(version, order.restored_at or at)
+            yield _past(order, version, entry.at if entry else back_at, "OrderRestored", reached_then)
+            continue
         at = order.came_at if version == reached else noted.get(version, at)
         at = order.placed_at if version == 1 else entry.at if entry else at
-        yield _past(order, version, at, *way[version - 1])
+        yield _past(order, version, at, name, reached_then)
 
 
 @cache
@@ -287,7 +286,7 @@ def _way(start: str, end: str, steps: int) -> tuple[tuple[str, str], ...] | None
 
 def _past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
     """A change of an order's past, with the id it had."""
-    past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
+    past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
     change = changes.read(_record(ORDER.write(past)))
     assert change is not None, "an image without the one before it is a change"
     return replace(change, name=name)
