@@ -20,7 +20,7 @@ from local.queues import Queue, Queues, event_in
 from local.running import Running
 from local.server import Gone, Wrong
 from ops import order
-from ops.restore import Back, StaysArchived, archive_of, restore
+from ops.restore import HERE_SETTLES, Back, StaysArchived, archive_of, restore
 
 DEAD = "dead"
 MOST_ENTRIES = 1000
@@ -51,7 +51,7 @@ class Looks:
         """Bring an archived order back, as an operator does. Raises Gone where there is none, Wrong where it stays."""
         shop = Shop(table=self._table, new_id=lambda: uuid.uuid4().hex)
         try:
-            outcome = restore(shop, archive_of(self._s3, self._archive), order_id)
+            outcome = restore(shop, archive_of(self._s3, self._archive), order_id, settles=HERE_SETTLES)
         except StaysArchived as error:
             raise Wrong("order", f"stays archived: {error}") from None
         if outcome == "no such order":

@@ -14,7 +14,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -44,6 +44,10 @@ MOST_ITEMS, MOST_BYTES = 98, 3_500_000
 """What is restored with one transaction, beside the order, or its stub, and the marker of its end: DynamoDB takes 100
 items and 4 MB."""
 MONEY = (REFUND.type, PAYMENT.type)
+SETTLES = timedelta(minutes=15)
+"""For so long a function may run that began to archive an order while another was faster, and delete what it owns."""
+HERE_SETTLES = timedelta(0)
+"""On this machine, where years pass at a button's press, nobody would wait for that."""
 NOT_THERE = {"NoSuchKey", "InvalidObjectState", "NoSuchBucket", "AccessDenied"}
 
 
@@ -69,10 +73,19 @@ class Back:
 Outcome = Back | Literal["there already", "no such order"]
 
 
-def restore(shop: Shop, fetch: Fetch, order_id: str, *, keep_days: int = KEEP_DAYS, dry: bool = False) -> Outcome:
+def restore(
+    shop: Shop,
+    fetch: Fetch,
+    order_id: str,
+    *,
+    keep_days: int = KEEP_DAYS,
+    settles: timedelta = SETTLES,
+    dry: bool = False,
+) -> Outcome:
     """Bring an order back for so many days; then it is archived again, in an object of its own beside the first.
 
-    `dry`: look at everything and write nothing. Repeatable, also where it was killed. Raises StaysArchived, Busy.
+    `settles`: how long ago it must have been archived. `dry`: look at everything and write nothing. Repeatable, also
+    where it was killed. Raises StaysArchived, Busy.
     """
 
     def attempt() -> Outcome:
@@ -81,6 +94,10 @@ def restore(shop: Shop, fetch: Fetch, order_id: str, *, keep_days: int = KEEP_DA
             return "no such order"
         if isinstance(stub, Order):
             return "there already"
+        if stub.archived_at and shop.now() < (free := datetime.fromisoformat(stub.archived_at) + settles):
+            raise StaysArchived(
+                f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
+            )
         images = _held(stub, fetch(stub.object_key))
         closed = next((image for image in images if image["type"]["S"] == ORDER.type), None)
         if closed is None:
@@ -192,13 +209,15 @@ def restore_placed(
     tell: Callable[[Outcome], None] = lambda _: None,
     *,
     keep_days: int = KEEP_DAYS,
+    settles: timedelta = SETTLES,
     dry: bool = False,
     after_page: Sequence[AfterPage] = (),
 ) -> Found:
     """Bring back every archived order that was placed in [since, until). One that cannot be is passed over."""
 
     def act(image: Image) -> bool:
-        outcome = restore(shop, fetch, ARCHIVED_ORDER.read(image).order_id, keep_days=keep_days, dry=dry)
+        order_id = ARCHIVED_ORDER.read(image).order_id
+        outcome = restore(shop, fetch, order_id, keep_days=keep_days, settles=settles, dry=dry)
         tell(outcome)
         return isinstance(outcome, Back)
 
@@ -297,12 +316,11 @@ class _Told:
 
 def _restore_all(shop: Shop, fetch: Fetch, given: argparse.Namespace) -> _Told:
     told = _Told()
+    how: Any = {"keep_days": given.keep_days, "dry": given.dry_run, "settles": SETTLES if given.stack else HERE_SETTLES}
     if given.orders:
         for order_id in dict.fromkeys(given.orders):
             try:
-                outcome: Outcome | Exception = restore(
-                    shop, fetch, order_id, keep_days=given.keep_days, dry=given.dry_run
-                )
+                outcome: Outcome | Exception = restore(shop, fetch, order_id, **how)
             except (Unreadable, ValueError, Permanent) as error:
                 outcome = error
             told.tell(order_id, outcome)
@@ -318,8 +336,7 @@ def _restore_all(shop: Shop, fetch: Fetch, given: argparse.Namespace) -> _Told:
         given.since,
         given.until,
         tell,
-        keep_days=given.keep_days,
-        dry=given.dry_run,
+        **how,
         after_page=(Progress(shop.table, "restore", dry=given.dry_run).after_page,),
     )
     for key, why in found.unreadable.items():

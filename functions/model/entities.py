@@ -462,7 +462,7 @@ class Placer:
 
 @entity
 class ArchivedOrder:
-    """What stays of an order whose time is over: whose it was, and where all of it lies, byte for byte."""
+    """What stays of an order whose time is over: whose it was, where all of it lies, byte for byte, and since when."""
 
     order_id: str
     customer_id: str
@@ -475,6 +475,7 @@ class ArchivedOrder:
     object_key: str
     sha256: str
     version: int
+    archived_at: Instant | None = None
 
 
 @entity

@@ -142,5 +142,6 @@ def leave_stub(shop: Shop, order: Order, listed: Sequence[Image], object_key: st
         object_key=object_key,
         sha256=sha256,
         version=order.version + 1,
+        archived_at=shop.instant(),
     )
     shop.table.write(turn(ORDER, order, ARCHIVED_ORDER, stub))

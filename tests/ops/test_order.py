@@ -10,7 +10,7 @@ from functions.shop import orders
 from local import running
 from ops.__main__ import main
 from ops.order import Missing, archived, copies
-from ops.restore import archive_of, restore
+from ops.restore import HERE_SETTLES, archive_of, restore
 from tests.functions.archiving import deliver, partition
 from tests.ops.running import whole_shop
 from tests.shopfloor import STAFF, Shopfloor
@@ -72,7 +72,7 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert "it holds 1 Invoice, 1 Order, 2 OrderLine" in text
     lost = ("Effect", "Notification", "copy")  # the mails and effects are forgotten by then
     assert _but(lost, groups(text)) == _but(lost, groups(before))
-    restore(floor.shop, archive_of(wiring.client("s3"), "archive"), order_id)
+    restore(floor.shop, archive_of(wiring.client("s3"), "archive"), order_id, settles=HERE_SETTLES)
     floor.settle()
     text = told(capsys, order_id)
     assert "OrderRestored" in text

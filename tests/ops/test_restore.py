@@ -19,7 +19,7 @@ from local import running
 from ops import restore as tool
 from ops.__main__ import main
 from ops.recover import recover_copies, recover_reactions, redrive
-from ops.restore import Back, StaysArchived, archive_of, restore, restore_placed
+from ops.restore import HERE_SETTLES, SETTLES, Back, StaysArchived, archive_of, restore, restore_placed
 from tests.functions.archiving import Image, deliver, end, handle, of_order, owned, partition
 from tests.functions.archiving import objects as archive_objects
 from tests.functions.faults import dying, losing_the_answer, meanwhile
@@ -46,6 +46,7 @@ def archived(floor: Shopfloor, order_id: str) -> list[Image]:
     floor.wait(days=YEARS_DAYS)
     floor.settle()
     assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
+    floor.ahead += SETTLES
     return before
 
 
@@ -382,6 +383,17 @@ def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored
         assert restored(found[stub.object_key]) == lies
         assert stub.sha256 == hashlib.sha256(found[stub.object_key]).hexdigest()
         assert [image["type"]["S"] for image in partition(floor, order_id)] == ["Invoice", "ArchivedOrder"]
+        floor.ahead += SETTLES
+
+
+def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(floor: Shopfloor, order_id: str) -> None:
+    archived(floor, order_id)
+    floor.ahead -= timedelta(seconds=5)
+    before = partition(floor, order_id)
+    with pytest.raises(StaysArchived, match="it was archived just now"):
+        bring_back(floor, order_id)
+    assert partition(floor, order_id) == before
+    assert isinstance(bring_back(floor, order_id, settles=HERE_SETTLES), Back)
 
 
 def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back(
@@ -391,6 +403,7 @@ def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back
     before = owned(partition(floor, order_id))
     assert handle(message) == []
     floor.settle()
+    floor.ahead += SETTLES
     bring_back(floor, order_id)
     floor.settle()
     assert handle(message) == []
