@@ -94,7 +94,7 @@ def restore(
             return "no such order"
         if isinstance(stub, Order):
             return "there already"
-        if stub.archived_at and shop.now() < (free := datetime.fromisoformat(stub.archived_at) + settles):
+        if settles and stub.archived_at and shop.now() < (free := datetime.fromisoformat(stub.archived_at) + settles):
             raise StaysArchived(
                 f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
             )

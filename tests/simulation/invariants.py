@@ -18,7 +18,7 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, instant
 from functions.model import counters, derived
 from functions.model.entities import OPEN, SOLD, Campaign
-from functions.model.lives import ACTIVITY_DAYS, IMPORT_DAYS
+from functions.model.lives import ACTIVITY_DAYS, DLQ_DAYS, FAILURE_DAYS, IMPORT_DAYS
 from functions.model.states import (
     CLOSED,
     ORDER_TRANSITIONS,
@@ -294,7 +294,7 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
 
 def totals_add_up(world: World, book: Book) -> Iterator[str]:
     """Every order, return and review is counted as it is, once, and every total is the sum of that: until it is final,
-    or has ended."""
+    or has ended. What is final stays as it is, whoever comes back from the archive."""
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.read, world.table.of_type(COUNTED.type))}
     items = [item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.all("Return"))]
@@ -318,6 +318,19 @@ def totals_add_up(world: World, book: Book) -> Iterator[str]:
     for place, total, is_final in _totals(world, now):
         if not is_final and total != sums[place]:
             yield f"{place} is {total}, and what counts adds up to {sums[place]}"
+    yield from _changed_when_final(world)
+
+
+def _changed_when_final(world: World) -> Iterator[str]:
+    for (partition, sort), versions in world.table.history.items():
+        if sort.startswith("SEASON#"):
+            final = counters.season_final(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
+            if versions[-1][0] > final + COMES_LATE_DAYS * DAY:
+                yield f"{partition} / {sort} was final, and has changed since"
+
+
+COMES_LATE_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
+"""So long after it happened a change may still be brought to those who count."""
 
 
 def _totals(world: World, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:

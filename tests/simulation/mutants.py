@@ -174,8 +174,6 @@ MUTANTS = (
     Mutant("restore that counts again", "what comes back from the archive counts as if it were new",
            s.together(instead(changes, "is_back", lambda _: False), instead(counters, "counting", s.counted_when_back)),
            3, "totals_add_up"),
-    Mutant("restore that is told", "what comes back from the archive is told as if it had happened now",
-           instead(changes, "is_back", lambda _: False)),
     Mutant("one line", "of some activity that ends together one entry is archived",
            instead(archive, "archive_activity", s.archive_one_line), 5, "activity_that_ended_is_archived"),
     # who was forgotten
