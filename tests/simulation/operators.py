@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from functions import wiring
+from functions import objects, wiring
 from functions.dynamodb.store import Table
 from functions.erasure import REDRIVEN
 from functions.model.table import BY_TYPE
@@ -12,9 +12,11 @@ from functions.shop.shop import Shop
 from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
-from tests.simulation.faults import DAY
+from ops.restore import StaysArchived, restore
+from tests.simulation.faults import DAY, MINUTE
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import Process
+from tests.simulation.tasks import Died, Process
+from tests.simulation.traffic import Command
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -43,13 +45,15 @@ def drifted(world: "World") -> Iterator[str]:
 
 
 LOOKS_EVERY_SECONDS = 3 * DAY
+RESTORES_TRIES = 5
+KEEP_DAYS = (1, 10, 100)
 
 
 class Operator:
-    """Redrives what was put aside, given up and left for dead, and recovers what the mappings lost.
+    """Redrives what was put aside, given up and left for dead, recovers what the mappings lost, and restores orders.
 
     An alarm brings somebody within three days: dead letters are kept for 14, and the failure store for 30. `told`: the
-    ids of the events that an operator's tool has published.
+    ids of the events that an operator's tool has published; `restored`: the orders that one has brought back.
     """
 
     def __init__(self, world: "World") -> None:
@@ -58,6 +62,7 @@ class Operator:
         self._recovered_up_to = {function: float("-inf") for function in world.readers}
         self._called = False
         self.told: set[str] = set()
+        self.restored: set[str] = set()
         for queue in world.queues.values():
             if queue.dead_letters:
                 queue.dead_letters.arrived = lambda at: self._alarm()
@@ -73,6 +78,49 @@ class Operator:
             self._called = True
             self._world.tasks.after(LOOKS_EVERY_SECONDS, look)
 
+    # what comes back --------------------------------------------------------------------------------------------------
+    def restores(self) -> list[Command]:
+        """Some archived orders are brought back: twice at once, or by one who is killed half-way and begins anew."""
+        chance = self._world.chance
+        stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
+        return [
+            Command(f"restore {order_id}: by {hands} hands", chance.between(0, 20 * MINUTE, order_id, "back"), do)
+            for order_id in sorted(stubs)
+            if chance.happens(0.4, order_id, "is wanted back")
+            for hands in range(1, 2 + chance.happens(0.3, order_id, "by two"))
+            for do in [partial(self._bring_back, order_id, hands)]
+        ]
+
+    def _bring_back(self, order_id: str, hands: int) -> None:
+        """Until it is back. Who is killed is so within the first tenth of a second, which it takes."""
+        world = self._world
+        for attempt in range(RESTORES_TRIES):
+            question = (order_id, hands, attempt)
+            dies = attempt == 0 and world.chance.happens(0.6, *question, "is killed")
+            ends_at = world.tasks.now + world.chance.between(0, 0.1, *question, "when") if dies else None
+            work = partial(self._restored, order_id, world.chance.one_of(KEEP_DAYS, *question, "for how long"))
+            if world.tasks.running_as(Process("operator", ends_at=ends_at), work):
+                return
+            world.tasks.pause(MINUTE)
+
+    def _restored(self, order_id: str, keep_days: int) -> bool:
+        world = self._world
+        bucket = world.template.archive
+        try:
+            outcome = restore(
+                wiring.shop(world.table.name), lambda key: objects.get(bucket, key), order_id, keep_days=keep_days
+            )
+        except StaysArchived as error:
+            world.note("operator", f"leaves {order_id} in the archive: {error}")
+            return True
+        except (Died, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+            world.note("operator", f"does not restore {order_id} yet: {error!r}")
+            return False
+        world.note("operator", f"restores {order_id}: {outcome}")
+        self.restored.add(order_id)
+        return True
+
+    # what went wrong -------------------------------------------------------------------------------------------------
     def clear_up(self) -> bool:
         """Set out to do what there is to do. Returns whether there was anything."""
         found = bool(self._dead() or self._put_aside() or self._lost())
