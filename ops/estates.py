@@ -10,7 +10,7 @@ from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import BadKey, Instant, Row
 from functions.dynamodb.writes import Changed, Write, absent, unchanged
 from functions.model import derived
-from functions.model.changes import Change
+from functions.model.changes import RESTORED, Change
 from functions.model.entities import OPEN, ArchivedOrder, Order
 from functions.model.patterns import C6, A12b
 from functions.model.table import ACTIVITY, ARCHIVED_ORDER, BY_TYPE, ORDER, ORDER_LINE, ORDER_SUMMARY, TIMELINE
@@ -128,8 +128,10 @@ def _row_beside(image: Image) -> Row[Any] | None:
 
 
 def _is_so(image: Image, wanted: Image, least: int) -> bool:
-    """Whether a copy is as it must be. One that its primary has left as it was since may be of an older version."""
-    if {**image, "version": wanted["version"]} != wanted:
+    """Whether a copy is as it must be, back from the archive or not. One that its primary has left as it was since may be
+    of an older version."""
+    copy = {name: value for name, value in image.items() if name != RESTORED}
+    if {**copy, "version": wanted["version"]} != wanted:
         return False
     return least <= int(image.get("version", {}).get("N", 0)) <= int(wanted["version"]["N"])
 
