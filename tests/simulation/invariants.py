@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.images import Image
@@ -461,9 +462,13 @@ def _was_guessed(world: World, book: Book, effect: str) -> bool:
 
 
 def _was_archived_soon(world: World, one: Happened) -> bool:
-    """Whether an order's end came before those had given up who were to tell of this: a week."""
-    *_, (archived_at, image) = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
-    return image is not None and image["type"]["S"] == "ArchivedOrder" and archived_at - one.at < 7 * DAY
+    """Whether an order lay in the archive before those had given up who were to tell of this: a week."""
+    history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
+    ends = [at for at, _ in history[1:]] + [inf]
+    return any(
+        image is not None and image["type"]["S"] == "ArchivedOrder" and at - one.at < 7 * DAY and one.at < end
+        for (at, image), end in zip(history, ends, strict=True)
+    )
 
 
 def _lost_before_the_mark(mail: Any, effect: str) -> bool:

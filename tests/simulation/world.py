@@ -208,7 +208,7 @@ class World:
         """Each era begins when it is asked for, and ends at the moment that is given."""
         self.people.begin("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
-        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, self.traffic.commands())
+        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replays()])
         yield DAY_ENDS
         yield QUARTER
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
