@@ -227,7 +227,7 @@ NAMED = 3
 
 def command(commands: place.Commands) -> None:
     drifting = commands.add_parser(
-        "drift", parents=[place.where(required=False)], help="is every copy, log and total as its primaries say?"
+        "drift", parents=[place.where()], help="is every copy, log and total as its primaries say?"
     )
     drifting.add_argument("--repair", action="store_true", help="make it so")
     some = drifting.add_mutually_exclusive_group()

@@ -128,8 +128,8 @@ def _row_beside(image: Image) -> Row[Any] | None:
 
 
 def _is_so(image: Image, wanted: Image, least: int) -> bool:
-    """Whether a copy is as it must be, back from the archive or not. One that its primary has left as it was since may be
-    of an older version."""
+    """Whether a copy is as it must be, back from the archive or not. One that its primary has left as it was since may
+    be of an older version."""
     copy = {name: value for name, value in image.items() if name != RESTORED}
     if {**copy, "version": wanted["version"]} != wanted:
         return False

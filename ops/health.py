@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from functions.dynamodb.patience import Busy
 from functions.dynamodb.store import Table
 from functions.model.table import PROJECTED
 from ops import place
+from ops.drift import Drift
+from ops.failures import PARKED, Failures
 from ops.sweep import Found, sweep
 
 LAG_SECONDS = 60
@@ -26,6 +29,7 @@ LAG_MINUTES = 15
 WAITING = 1000
 """More than so many messages are not worked off within minutes."""
 SAMPLE_ITEMS = 2000
+DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
 """An item may have 400 KB; nobody's is near that who does not grow for ever."""
 SOON = timedelta(days=1)
@@ -97,12 +101,12 @@ def _figures(
 
 # what was put aside, what waits ---------------------------------------------------------------------------------------
 def put_aside(where: place.Place, _: datetime) -> Iterator[Line]:
-    """What the readers parked or their mappings gave up."""
-    pages = where.client("s3").get_paginator("list_objects_v2").paginate(Bucket=where.outputs["FailuresBucket"])
-    keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
-    parked = sum(key.startswith("parked/") for key in keys)
+    """What the readers parked or their mappings gave up, and nobody has redriven."""
+    kept = Failures(where.client("s3"), None, where.outputs["FailuresBucket"], ())
+    keys = [entry.key for entry in kept.entries() if not entry.redriven]
+    parked = sum(key.startswith(PARKED) for key in keys)
     says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
-    yield Line("failure store", says, "look at each; a newer version may read it: failures redrive" if keys else "")
+    yield Line("failure store", says, "failures list says why; mended: failures redrive" if keys else "")
 
 
 def queues(where: place.Place, _: datetime) -> Iterator[Line]:
@@ -113,12 +117,15 @@ def queues(where: place.Place, _: datetime) -> Iterator[Line]:
     for attributes in (one for one in found.values() if "RedrivePolicy" in one):
         waiting, in_hand = (int(attributes[name]) for name in QUEUE_COUNTS)
         if waiting > WAITING:
-            yield Line("queue", f"{_name(attributes)}: {waiting} wait, {in_hand} in hand", "its worker's log says why")
+            says = f"{_name(attributes)}: {waiting} wait, {in_hand} in hand"
+            yield Line("queue", says, "its worker's log says why")
     total = sum(int(one[QUEUE_COUNTS[0]]) for one in found.values() if one not in dead)
     yield Line("queues", f"{total} messages wait in {len(found) - len(dead)} queues")
     for attributes in dead:
         if count := sum(int(attributes[name]) for name in QUEUE_COUNTS):
-            yield Line("dead letters", f"{count} in {_name(attributes)}", "mend what failed, then failures redrive")
+            yield Line(
+                "dead letters", f"{count} in {_name(attributes)}", "failures list says whose; mended: failures redrive"
+            )
     if not any(int(one[name]) for one in dead for name in QUEUE_COUNTS):
         yield Line("dead letters", f"none in {len(dead)} queues")
 
@@ -173,6 +180,15 @@ def _named(images: Sequence[Image]) -> str:
     return f" ({', '.join(names)}{', …' if len(images) > NAMED else ''})" if names else ""
 
 
+def drifted(where: place.Place, _: datetime) -> Iterator[Line]:
+    """Whether copies and logs of a sample are as their primaries say, and stay so: that takes a while if not."""
+    drift = Drift(where.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
+    drift.some(DRIFT_ITEMS)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(f.kind for f in drift.told.values()).items())
+    says = f"{kinds or 'nothing'} in {drift.found.read} items, and what belongs to them"
+    yield Line("drift", says, "drift --all, then --repair" if drift.told else "")
+
+
 def indexes(where: place.Place, now: datetime) -> Iterator[Line]:
     """Which indexes nobody has read: each costs a write more for each of its items."""
     unused = []
@@ -189,8 +205,8 @@ def indexes(where: place.Place, now: datetime) -> Iterator[Line]:
     yield Line("indexes", says, "young tables aside: who should ask it? else drop it, make predeploy" if unused else "")
 
 
-HERE: tuple[Check, ...] = (put_aside, queues, sample)
-ON_AWS: tuple[Check, ...] = (lag, put_aside, queues, sample, indexes)
+HERE: tuple[Check, ...] = (put_aside, queues, sample, drifted)
+ON_AWS: tuple[Check, ...] = (lag, put_aside, queues, sample, drifted, indexes)
 
 
 def look(where: place.Place, checks: Sequence[Check], now: datetime) -> Iterator[Line]:
@@ -204,9 +220,7 @@ def look(where: place.Place, checks: Sequence[Check], now: datetime) -> Iterator
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: place.Commands) -> None:
-    asking = commands.add_parser(
-        "health", parents=[place.where(required=False, whole=True)], help="how the shop is, on one screen"
-    )
+    asking = commands.add_parser("health", parents=[place.where(whole=True)], help="how the shop is, on one screen")
     asking.set_defaults(run=tell)
 
 

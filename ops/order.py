@@ -212,9 +212,7 @@ def _text(cell: Any) -> str:
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: place.Commands) -> None:
-    telling = commands.add_parser(
-        "order", parents=[place.where(required=False, whole=True)], help="all there is of one order, as text"
-    )
+    telling = commands.add_parser("order", parents=[place.where(whole=True)], help="all there is of one order, as text")
     telling.add_argument("order_id", metavar="ID", help="its id")
     telling.set_defaults(run=tell)
 

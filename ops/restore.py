@@ -245,7 +245,7 @@ def archive_of(client: Any, bucket: str) -> Fetch:
 def command(commands: place.Commands) -> None:
     restoring = commands.add_parser(
         "restore",
-        parents=[place.where(required=False, whole=True)],
+        parents=[place.where(whole=True)],
         help="bring archived orders back, as they were, without any effect",
         description="Of the shop on this machine, or of the stack that is named. Safe to repeat, also after a kill.",
     )

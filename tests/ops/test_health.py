@@ -28,6 +28,8 @@ def where(floor: Shopfloor) -> Place:
     resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(floor)]}
 
     def client(service: str) -> Any:
+        if service == "dynamodb":
+            return floor.engine.dynamodb()
         return boto3.client("cloudwatch", region_name=REGION) if service == "cloudwatch" else wiring.client(service)
 
     outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
@@ -57,8 +59,19 @@ def index_is_read(where: Place, at: datetime) -> None:
         measured("ConsumedReadCapacityUnits", 3, "AWS/DynamoDB", at, **of)
 
 
+CHECKS = {
+    "stream": health.lag,
+    "failure store": health.put_aside,
+    **dict.fromkeys(("queue", "dead letters"), health.queues),
+    **dict.fromkeys(("items", "ttl", "ttl lag"), health.sample),
+    "drift": health.drifted,
+    "indexes": health.indexes,
+}
+
+
 def lines(where: Place, what: str) -> list[Line]:
-    return [line for line in look(where, ON_AWS, datetime.now(UTC)) if line.what == what]
+    """What is said of that."""
+    return [line for line in look(where, [CHECKS[what]], datetime.now(UTC)) if line.what == what]
 
 
 def test_a_shop_that_is_well_is_told_so(where: Place) -> None:
@@ -87,6 +100,9 @@ def test_what_was_put_aside_and_what_is_dead_is_told(where: Place) -> None:
     (store,), (dead,) = lines(where, "failure store"), lines(where, "dead letters")
     assert (store.says, bool(store.todo)) == ("1 parked, 1 given up by a mapping", True)
     assert (dead.says, bool(dead.todo)) == ("1 in dead-letters", True)
+    objects.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
+    (store,) = lines(where, "failure store")
+    assert store.says == "0 parked, 1 given up by a mapping", "what was redriven is not counted"
 
 
 def test_a_queue_that_fills_is_told(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +136,19 @@ def test_of_a_large_table_only_a_sample_is_read(where: Place, monkeypatch: pytes
     monkeypatch.setattr(sweep, "PAGE", 4)
     monkeypatch.setattr(health, "SAMPLE_ITEMS", 6)
     assert len(health.sampled(where.table)) == 8
+
+
+def test_what_has_drifted_is_told(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.01)
+    (line,) = lines(where, "drift")
+    assert (line.says.split(" in ")[0], line.todo) == ("nothing", "")
+    names: Any = {"ProjectionExpression": "PK, SK", "FilterExpression": "#type = :type"}
+    names |= {"ExpressionAttributeNames": {"#type": "type"}, "ExpressionAttributeValues": {":type": {"S": "OrderLine"}}}
+    (key, _) = where.table.client.scan(TableName=where.table.name, **names)["Items"]
+    where.table.client.delete_item(TableName=where.table.name, Key=key)
+    (line,) = lines(where, "drift")
+    assert line.says.startswith("1 snapshot missing in ")
+    assert line.todo
 
 
 def test_an_index_that_nobody_reads_is_told(where: Place) -> None:

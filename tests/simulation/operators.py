@@ -176,7 +176,7 @@ class Operator:
             self._use()
         except Died:
             self._world.note("operator", "is cut off")
-            self._alarm()
+            self._world.tasks.after(HOUR, self.clear_up)
         except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
             self._world.note("operator", f"stumbles: {error!r}")
             self._alarm()
