@@ -166,9 +166,8 @@ def story(table: Table, s3: Any, bucket: str, order_id: str) -> Iterator[str]:
     yield from _group("Notification", ("at", "event", "status", "message_id"), mails)
     compared = copies(table, order_id)
     yield from _group("copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]])
-    yield (
-        "" if told else f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
-    )
+    if not told:
+        yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
 
 
 def _standing(order: Any, images: Iterable[Image]) -> Iterator[str]:
