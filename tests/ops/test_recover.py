@@ -100,6 +100,25 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(f
     assert len(changed) == order_of(floor, order_id).version
 
 
+def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(floor: Shopfloor) -> None:
+    delivered_in_part_returned(floor)
+    recover_copies(floor.shop)
+    made_up = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
+    for record in floor.seen:
+        redrive(floor.shop, lambda details: None, record)
+    true = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
+    assert len(log_entries(floor)) == len(true), "each change is told once"
+    assert true.keys() == made_up.keys()
+    assert true != made_up
+    floor.shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(floor)])
+    copies.handler({"Records": floor.seen}, None)
+    assert true == {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
+
+
+def log_entries(floor: Shopfloor) -> list[dict[str, Any]]:
+    return [image for image in derived(floor) if image["type"]["S"] in ("TimelineEvent", "Activity")]
+
+
 def test_a_copy_of_what_is_no_more_goes_though_the_record_that_said_so_was_lost(floor: Shopfloor) -> None:
     floor.open_shop()
     order_id = floor.place("one", mug=1, pot=1)

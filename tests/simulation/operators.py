@@ -1,7 +1,7 @@
 """Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from functions import objects, wiring
@@ -185,7 +185,7 @@ class Operator:
         world = self._world
         shop = wiring.shop(world.table.name)
         publish = self._publish(shop)
-        found = redrive(self._failures, shop, publish, self._chosen)
+        found = redrive(self._failures(), shop, publish, self._chosen)
         if found.done or found.refused or found.stumbled:
             world.note("operator", found.told())
         self._refused |= found.refused.keys() - found.stumbled.keys()
@@ -201,10 +201,13 @@ class Operator:
                 recover_reactions(shop, publish)
             self._recovered_up_to[name] = up_to
 
-    @cached_property
     def _failures(self) -> Failures:
-        """Which queues there are does not change."""
-        return Failures(wiring.client("s3"), wiring.client("sqs"), self._world.template.failures, [*self._world.queues])
+        """The failure store, and the queues that an alarm names: those with dead letters."""
+        queues = self._world.queues
+        named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
+        ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}
+        urls = [url for url, queue in queues.items() if id(queue) in ids]
+        return Failures(wiring.client("s3"), wiring.client("sqs"), self._world.template.failures, urls)
 
     def _chosen(self, entry: Entry) -> bool:
         return not entry.redriven and entry.key not in self._refused

@@ -241,7 +241,7 @@ class World:
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
         self.violations += broken(self, Book(self))
-        if not self.violations:
+        if not self.violations and self.chance.happens(0.4, "a look for drift", until):
             self.violations += [f"drift: {sentence}" for sentence in drifted(self)]
         self.faults.off = False
 
