@@ -20,7 +20,7 @@ assert app.known, "its import gives the log its form"
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
     return text
 
 

@@ -28,6 +28,7 @@ LAMBDAS = {
     "bulk": environment.Bulk,
     "lapse": environment.Lapse,
     "erasure": environment.Erasure,
+    "watch": environment.Watch,
 }
 HOLDING_DATA = (
     "AWS::DynamoDB::GlobalTable",
@@ -128,7 +129,9 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Template) -> None:
     assert all("RedrivePolicy" not in queues[id] for id in dead_letters)
 
 
-@pytest.mark.parametrize(("module", "rate"), [("lapse", "rate(1 minute)"), ("erasure", "rate(1 hour)")])
+@pytest.mark.parametrize(
+    ("module", "rate"), [("lapse", "rate(1 minute)"), ("erasure", "rate(1 hour)"), ("watch", "rate(5 minutes)")]
+)
 def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
     dev: Template, module: str, rate: str
 ) -> None:
@@ -176,7 +179,7 @@ def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: Template, mo
 @pytest.mark.parametrize(("module", "cls"), LAMBDAS.items())
 def test_a_function_is_told_what_its_environment_reads(dev: Template, module: str, cls: Any) -> None:
     variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
-    assert variables.keys() == {field.name.upper() for field in fields(cls)}
+    assert variables.keys() == {field.name.upper() for one in (cls, environment.Everywhere) for field in fields(one)}
     assert environment.read(cls, {name: "1" if isinstance(it, dict) else it for name, it in variables.items()})
 
 
@@ -292,6 +295,7 @@ def test_the_stack_tells_where_everything_is(dev: Template) -> None:
         "UserPoolId",
         "UserPoolClientId",
         "OperatorsRole",
+        "AlarmsTopic",
         "TableName",
         "BusName",
         "FailuresBucket",
