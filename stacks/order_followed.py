@@ -8,7 +8,7 @@ from constructs import Construct
 
 from stacks.function import Function
 
-QUERY = """fields @timestamp, function, message, request_id, order_id, event_id, effect, attempt, lag_ms, status, @message
+QUERY = """fields @timestamp, function, message, request_id, order_id, event_id, effect, attempt, status, @message
 | filter @message like "ORDER_ID"
 | sort @timestamp asc
 | limit 1000"""
