@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from string import Template
@@ -21,7 +21,7 @@ from stacks.conditions import Alarm
 from tests.api.asking import Token, answer_to, event
 
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-AGGREGATED = {"Maximum": max, "Minimum": min, "Sum": sum}
+AGGREGATED: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
 
 
 @dataclass
