@@ -1,5 +1,7 @@
 """What functions count: a line of the log that CloudWatch makes metrics of, without a request or a unit more."""
 
+import importlib
+import inspect
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from functions import lapse, relay, wiring
+from functions import lapse, relay, watch, wiring
 from functions.model import metrics as m
 from functions.model.metrics import METRICS
 from functions.schedules import NotAll
@@ -17,6 +19,7 @@ from functions.tally import Tally
 from tests.alarming import Told, listening
 from tests.functions.faults import counted, dying, refusing
 from tests.shopfloor import ANN, READERS, STAFF, WORKERS, Shopfloor
+from tests.stacks.test_template import LAMBDAS
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
 
@@ -208,6 +211,12 @@ def test_counting_asks_nothing_of_anybody(floor: Shopfloor, told: Told, monkeypa
     assert sum(made[0]) > 1
 
 
+@pytest.mark.parametrize("module", LAMBDAS)
+def test_every_function_is_observed_under_its_own_name(module: str) -> None:
+    source = inspect.getsource(importlib.import_module(f"functions.{module}"))
+    assert f'@wiring.observed("{module.partition(".")[0]}")\ndef handler(' in source
+
+
 def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(floor: Shopfloor, told: Told) -> None:
     floor.open_shop()
     records = floor.records()
@@ -217,3 +226,19 @@ def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(floo
     assert len(told.lines) == 1
     wiring.count(m.PARKED)
     assert len(told.lines) == 1, "what no call counts is counted for nobody"
+
+
+# what waits for a person ----------------------------------------------------------------------------------------------
+def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, told: Told) -> None:
+    keys = (
+        "parked/copies/a.json",
+        "parked/copies/b.json",
+        "parked/mismatch/c.json",
+        "aws/lambda/m/1",
+        "aws/lambda/m/2",
+    )
+    for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
+        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
+    found = watch.handler({}, None)
+    assert found == {"ParkedWaiting": 2, "ArchiveMismatches": 1, "GivenUpWaiting": 1, "UnmatchedPayments": 0}
+    assert {name: line[name] for line in told.lines for name in found} == found
