@@ -12,11 +12,15 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from functions.model.metrics import Metric
+from stacks.acknowledged import acknowledge
 from stacks.conditions import ALARMS, DIMENSIONS, Alarm, Each
 from stacks.stage import Stage
 
 Places = Mapping[Each, Mapping[str, str]]
 """By what they are, the names that people know them by, and those that CloudWatch has for them."""
+
+
+TOLD_ANYWAY = "A mail is tried again for hours; the alarm it tells of stands in CloudWatch as long as it is raised."
 
 
 class Alarms(Construct):
@@ -28,7 +32,8 @@ class Alarms(Construct):
         self.topic_arn: str = topic.topic_arn
         self._let_cloudwatch_tell(topic, key)
         if stage.alarm_address:
-            topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
+            mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
+            acknowledge(mails, {"Serverless-SNSRedrivePolicy": TOLD_ANYWAY})
         for alarm in ALARMS:
             for name, metric in _looked_at(self, alarm, places):
                 self._alarm(alarm, name, metric, actions.SnsAction(topic))
