@@ -79,6 +79,14 @@ def _behind() -> Iterator[Alarm]:
 
 
 ALARMS: tuple[Alarm, ...] = (
+    Alarm(
+        name="orders-stand-still",
+        says="Orders that were paid do not go to the warehouse",
+        metric=metrics.STANDING,
+        statistic="Minimum",
+        over=0,
+        runbook="orders-stand-still",
+    ),
     *_behind(),
     Alarm(
         name="failure-store-not-empty",

@@ -37,11 +37,12 @@ class Dashboard(Construct):
     def _orders(self) -> Row:
         """Are orders flowing?"""
         steps = [self._sum(metric) for metric in (m.ORDERS_PLACED, m.ORDERS_PAID, m.ORDERS_FULFILLED)]
-        failures = [*self._levels(m.PARKED_WAITING, m.GIVEN_UP_WAITING), *_each(DEPTH, self._places["dead letters"])]
+        levels = self._levels(m.STANDING, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
+        failures = [*levels, *_each(DEPTH, self._places["dead letters"])]
         return [
             (_graph, "Orders a minute", steps),
             (_graph, "Oldest event of each reaction, seconds", _each(AGE, self._places["queue"])),
-            (_now, "Failures waiting", failures),
+            (_now, "Orders that stand still, and failures waiting", failures),
         ]
 
     def _api(self) -> Row:

@@ -235,7 +235,7 @@ class OrdersStack(Stack):
         self.call(erasure, every_minutes=60)
 
         watch = self.function("watch", env.Watch(**self.on_table), no_dead_letters=BY_SCHEDULE)
-        watch.may("dynamodb:Query", on=self.table.index_arns["GSI3"])
+        watch.may("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         watch.may("s3:ListBucket", on=self.failures.arn)
         self.call(watch, every_minutes=5)
         return lapse, erasure, watch

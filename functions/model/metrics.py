@@ -49,6 +49,7 @@ PARKED           = Metric("Parked",          "Count", "records and messages that
 PARKED_WAITING   = Metric("ParkedWaiting",   "Count", "what was put aside and not redriven yet", level=True)
 GIVEN_UP_WAITING = Metric("GivenUpWaiting",  "Count", "batches of the stream that were given up and not redriven yet", level=True)
 MISMATCHES       = Metric("ArchiveMismatches", "Count", "orders whose object in the archive lacks what the table has of them", level=True)
+STANDING         = Metric("OrdersStanding",  "Count", "orders that were paid more than ten minutes ago and did not go to the warehouse", level=True)
 UNMATCHED        = Metric("UnmatchedPayments", "Count", "payments that match no order and were not given back yet", level=True)
 LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time is over and that could not be moved on", level=True)
 # fmt: on

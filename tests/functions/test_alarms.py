@@ -143,6 +143,24 @@ Story = Iterator[None]
 runbook's commands, the shop goes on as by itself."""
 
 
+def standing(scene: Scene, alarm: Alarm) -> Story:
+    """The mapping of relay was off for longer than the stream remembers: nothing lags, nothing fails."""
+    floor = scene.floor
+    order_id = floor.place(mug=1)
+    watch({}, None)
+    yield
+    floor.pay(order_id)
+    floor.records()
+    floor.ahead += timedelta(minutes=11)
+    watch({}, None)
+    yield
+    yield
+    floor.settle()
+    watch({}, None)
+    assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
+    assert len(floor.mails()) == 1, "news of a state that was left is no news"
+
+
 def lagging(scene: Scene, alarm: Alarm) -> Story:
     """Fulfilment fails whatever it is given; one message has failed at all deliveries, another still waits."""
     floor = scene.floor
@@ -349,6 +367,7 @@ def mismatching(scene: Scene, alarm: Alarm) -> Story:
 
 
 STORIES: Mapping[str, Callable[[Scene, Alarm], Story]] = {
+    "orders-stand-still": standing,
     "lag": lagging,
     "stream-lag": stream_lagging,
     "failure-store-not-empty": given_up_on,

@@ -240,5 +240,19 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, t
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = watch.handler({}, None)
-    assert found == {"ParkedWaiting": 2, "ArchiveMismatches": 1, "GivenUpWaiting": 1, "UnmatchedPayments": 0}
+    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0}
+    assert found == {"ParkedWaiting": 2, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
+
+
+def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.ahead = timedelta(minutes=20)
+    floor.pay(order_id)
+    floor.ahead += timedelta(minutes=9)
+    assert watch.handler({}, None)["OrdersStanding"] == 0
+    floor.ahead += timedelta(minutes=2)
+    assert watch.handler({}, None)["OrdersStanding"] == 1
