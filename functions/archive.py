@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functions import objects, wiring
@@ -17,6 +17,7 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed
 from functions.environment import Archive, current
+from functions.model import metrics
 from functions.model.entities import Order
 from functions.model.events import Received
 from functions.queues import Message, Messages, event_in
@@ -26,14 +27,29 @@ from functions.shop.shop import Shop
 FORMAT = 1
 
 
+class Mismatch(Permanent):
+    """An object was written before, and lacks what lies in the table now: deleting that would lose it."""
+
+
+@wiring.observed("archive")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Archive)
     shop = wiring.shop(environment.table_name)
-    messages = Messages(event, wiring.parking(environment.failures_bucket, "archive"), wiring.failing("archive"))
+    messages = Messages(event, _parking(environment.failures_bucket), wiring.failing("archive"))
     for days in _grouped(messages.messages).values():
         messages.apply(days, lambda events: archive(shop, environment.archive_bucket, events))
     return messages.response()
+
+
+def _parking(bucket: str) -> Callable[[Message, str], None]:
+    """What does not match lies apart from what nobody can read: somebody has to decide which is right."""
+    unreadable, mismatched = (wiring.parking(bucket, reader) for reader in ("archive", "mismatch"))
+
+    def park(message: Message, reason: str) -> None:
+        (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
+
+    return park
 
 
 def _grouped(messages: Sequence[Message]) -> dict[str, list[Message]]:
@@ -53,15 +69,18 @@ def archive(shop: Shop, bucket: str, events: Sequence[Received]) -> None:
     """Archive one expired order, or some activity of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
-        if key := archive_order(shop, bucket, expired.data.order_id):
-            ids = {"event": expired.id, "order_id": expired.data.order_id, "object": key}
-            wiring.log.info("archived", extra=ids | wiring.delivered(shop, expired))
+        key = archive_order(shop, bucket, expired.data.order_id)
+        wiring.worked("archived", shop, expired, effect=key)
     else:
         archive_activity(bucket, events)
+        wiring.count(metrics.ACCEPTED, len(events))
 
 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
-    """Close, write, delete, leave a stub; whatever was done before is found done. The object's key, if it is ours."""
+    """Close, write, delete, leave a stub; whatever was done before is found done. The object's key, if it is ours.
+
+    Raises Mismatch, and leaves all as it is, where the object that is there lacks something that lies in the table.
+    """
     estate = close(shop, order_id)
     if estate is None:
         return None
@@ -70,6 +89,8 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
         body = objects.get(bucket, key)
     else:
         body = objects.put_once(bucket, key, order_object(estate.order, estate.images), "application/json")
+        if lacking := _lacking(body, estate.images):
+            raise Mismatch(f"{key} lacks {lacking} items as they are in the table")
     try:
         leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
     except Changed:  # another delivery was faster
@@ -82,6 +103,12 @@ def order_object(order: Order, images: Sequence[Image]) -> bytes:
     return objects.as_json(
         {"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(images)}
     )
+
+
+def _lacking(body: bytes, images: Sequence[Image]) -> int:
+    """How many of these images an object does not hold. It may well hold more: some may have been deleted since."""
+    held = {objects.as_json(image) for image in json.loads(body)["items"]}
+    return sum(objects.as_json(image) not in held for image in images)
 
 
 def restored(body: bytes) -> list[Image]:

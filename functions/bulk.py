@@ -34,6 +34,7 @@ class Pace:
         self._next = max(now, self._next) + 1 / self.per_second
 
 
+@wiring.observed("bulk")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Bulk)
@@ -48,4 +49,5 @@ def write(shop: Shop, queued: Received, pace: Pace) -> None:
     ids = {"import_id": queued.data.import_id, "part": queued.data.part}
     part = write_part(shop, queued.data.import_id, queued.data.part, again=queued.attempt > 1, wait=pace)
     counts = {"written": part.written, "unchanged": part.unchanged, "rejected": len(part.rejected)} if part else {}
-    wiring.log.info("imported", extra={"event": queued.id, **ids, **counts, **wiring.delivered(shop, queued)})
+    effect = f"{queued.data.import_id}/{queued.data.part}" if part else None
+    wiring.worked("imported", shop, queued, effect=effect, **ids, **counts)

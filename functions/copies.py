@@ -20,6 +20,7 @@ from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 
 
+@wiring.observed("copies")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
     environment = current(Copies)
@@ -43,7 +44,7 @@ def follow(shop: Shop, record: Record) -> list[dict[str, Any]]:
         decided_again(shop, lambda: count(shop, todo))
     if changed.row is ORDER and changed.on == "INSERT":  # once its summary is there, whoever is renamed finds it
         names.bring_up(shop, changed.item)
-    return [{"change": changed.name, "id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
+    return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
 def copy(table: Table, changed: Change) -> None:

@@ -14,6 +14,13 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Everywhere:
+    """What every Lambda is told beside its own. `metrics_namespace`: what its metrics are of: this deployment."""
+
+    metrics_namespace: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Api:
     """`pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
     `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
@@ -123,6 +130,12 @@ class Lapse:
     assumed_delivered_days: int
     retention_days: int
     return_window_days: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    table_name: str
+    failures_bucket: str
 
 
 def variables(environment: Any) -> dict[str, str]:

@@ -29,10 +29,9 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 EMPTY = {"S": ""}
-REDRIVEN = "redriven/"
-"""Below that are the marks of what an operator has redriven, which is nothing of anybody's."""
 
 
+@wiring.observed("erasure")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many were finished.
 
@@ -113,7 +112,7 @@ def clean_failures(run: Run, bucket: str, customer_ids: set[str]) -> None:
 
     Whoever redrives such a record reads its item anew, so nothing is lost that still is.
     """
-    documents = (key for key in objects.keys(bucket) if not key.startswith(REDRIVEN))
+    documents = (key for key in objects.keys(bucket) if not key.startswith(objects.REDRIVEN))
     run.each(documents, lambda key: _clean(bucket, key, customer_ids))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from functions import wiring
 from functions.environment import Fulfilment, current
+from functions.model import metrics
 from functions.model.events import Received
 from functions.queues import Messages
 from functions.shop.invoices import issue_invoice
@@ -14,6 +15,7 @@ from functions.shop.shipments import request_shipment
 from functions.shop.shop import Shop
 
 
+@wiring.observed("fulfilment")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Fulfilment)
@@ -27,13 +29,6 @@ def fulfil(shop: Shop, paid: Received) -> None:
     order_id = paid.data.order_id
     invoice_id = issue_invoice(shop, order_id)
     shipment = request_shipment(shop, order_id)
-    wiring.log.info(
-        "fulfilled",
-        extra={
-            "event": paid.id,
-            "order_id": order_id,
-            "invoice_id": invoice_id,
-            "shipment_id": shipment.shipment_id if shipment else None,
-            **wiring.delivered(shop, paid),
-        },
-    )
+    shipment_id = shipment.shipment_id if shipment else None
+    wiring.count(metrics.ORDERS_FULFILLED, shipment is not None)
+    wiring.worked("fulfilled", shop, paid, effect=shipment_id, invoice_id=invoice_id, shipment_id=shipment_id)

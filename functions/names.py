@@ -10,6 +10,7 @@ from functions.shop.names import spread
 from functions.shop.shop import Shop
 
 
+@wiring.observed("names")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Names)
@@ -21,4 +22,4 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def rename(shop: Shop, renamed: Received) -> None:
     """Bring the name to one customer's open orders."""
     orders = spread(shop, renamed.id, renamed.data.customer_id)
-    wiring.log.info("renamed", extra={"event": renamed.id, "orders": orders, **wiring.delivered(shop, renamed)})
+    wiring.worked("renamed", shop, renamed, effect=renamed.id if orders else None, orders=orders)

@@ -10,6 +10,9 @@ from botocore.exceptions import ClientError
 
 from functions import wiring
 
+REDRIVEN = "redriven/"
+"""Below that are the failure store's marks of what an operator has redriven, which is nothing of anybody's."""
+
 
 def put_once(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
     """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
@@ -35,9 +38,9 @@ def get(bucket: str, key: str) -> bytes:
     return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
-def keys(bucket: str) -> Iterator[str]:
-    """The names of all objects of a bucket that keeps no versions."""
-    for page in wiring.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket):
+def keys(bucket: str, below: str = "") -> Iterator[str]:
+    """The names of all objects of a bucket that keeps no versions, or of those that begin so; in their order."""
+    for page in wiring.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=below):
         yield from (found["Key"] for found in page.get("Contents", ()))
 
 

@@ -4,12 +4,14 @@ from typing import Any
 
 from functions import wiring
 from functions.environment import Refunds, current
+from functions.model import metrics
 from functions.model.events import Received
 from functions.queues import Messages
 from functions.shop.settling import Provider, settle
 from functions.shop.shop import Shop
 
 
+@wiring.observed("refunds")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Refunds)
@@ -23,15 +25,12 @@ def give_back(shop: Shop, provider: Provider, wanted: Received) -> None:
     """Bring one refund where it goes."""
     order_id, refund_id = wanted.data.order_id, wanted.data.refund_id
     refund = settle(shop, provider, order_id, refund_id)
-    tell = wiring.log.warning if refund and refund.status == "FAILED" else wiring.log.info  # a person must look
-    tell(
-        "refunded",
-        extra={
-            "event": wanted.id,
-            "order_id": order_id,
-            "refund_id": refund_id,
-            "status": refund.status if refund else None,
-            "reason": refund.reason if refund else None,
-            **wiring.delivered(shop, wanted),
-        },
-    )
+    if refund is None:
+        wiring.worked("refunded", shop, wanted, effect=None, refund_id=refund_id, status=None)
+        return
+    if refund.status == "FAILED":
+        wiring.count(metrics.REFUNDS_FAILED)
+    else:
+        wiring.count(metrics.REFUNDED, refund.amount, currency=refund.currency)
+    said = {"refund_id": refund_id, "status": refund.status, "reason": refund.reason}
+    wiring.worked("refunded", shop, wanted, effect=f"{refund_id}-{refund.attempt}", **said)

@@ -11,7 +11,7 @@ from typing import Any
 from functions import wiring
 from functions.dynamodb.streams import Batch, Permanent, Record, item_of
 from functions.environment import Relay, current
-from functions.model import changes, events
+from functions.model import changes, events, metrics
 
 ENTRIES_A_CALL = 10
 NEVER_TAKEN = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
@@ -22,6 +22,7 @@ class NotTaken(Exception):
     """The bus refused an entry for now."""
 
 
+@wiring.observed("relay")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
     environment = current(Relay)
@@ -74,6 +75,9 @@ def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list
             batch.retry(record, NotTaken(code))
         else:
             detail = json.loads(entry["Detail"])
-            about = {"event": detail["type"], "id": detail["id"], "order_id": detail["data"].get("order_id")}
+            about = {"event": detail["type"], "event_id": detail["id"], "order_id": detail["data"].get("order_id")}
             taken.append(about)
+            if detail["type"] == "OrderPaid":
+                wiring.count(metrics.ORDERS_PAID)
+                wiring.count(metrics.REVENUE, detail["data"]["total"], currency=detail["data"]["currency"])
     return taken

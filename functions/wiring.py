@@ -3,17 +3,19 @@
 Everything is made when first needed and kept while the Lambda is warm. A test or a simulation replaces these functions.
 """
 
+import functools
 import hashlib
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
-from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -21,13 +23,19 @@ from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
 from functions.dynamodb.units import Units
+from functions.environment import Everywhere, current
+from functions.log import NAME, call, counts
+from functions.model import metrics
 from functions.model.events import Received, attempt_of, order_in
+from functions.model.metrics import Metric
 from functions.model.table import BY_TYPE
 from functions.provider import HttpProvider
 from functions.shop.settling import Provider
 from functions.shop.shop import Shop
+from functions.tally import Tally
 
-log = Logger(service="orderstream")
+R = TypeVar("R")
+log = logging.getLogger(NAME)
 units = Units()
 TIMEOUTS = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "max_attempts": 3})
 
@@ -53,18 +61,71 @@ def shop(table_name: str, **settings: Any) -> Shop:
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
 
+# what a call tells of itself ------------------------------------------------------------------------------------------
+_tally: ContextVar[Tally] = ContextVar("tally")
+
+
+def count(metric: Metric, value: float = 1, *, currency: str | None = None) -> None:
+    """Count something of this call; nothing where nobody is called (an operator's tool uses what is deployed, too)."""
+    if tally := _tally.get(None):
+        tally.count(metric, value, currency=currency)
+
+
+def observed(function: str) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
+    """Have each call of a handler tell which function it is in its log, and what it counted, whatever came of it."""
+
+    def around(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
+        @functools.wraps(handler)
+        def observing(event: dict[str, Any], context: Any) -> R:
+            tally, before = Tally(function), units.total
+            told = call.set({"function": function, "invocation": getattr(context, "aws_request_id", "")})
+            counting = _tally.set(tally)
+            try:
+                return handler(event, context)
+            finally:
+                if (behind := _behind(event)) is not None:
+                    tally.count(metrics.LAG, behind)
+                consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
+                for metric, by_now, then in zip(consumed, units.total, before, strict=True):
+                    tally.count(metric, by_now - then)
+                for line in tally.lines(current(Everywhere).metrics_namespace, int(time.time() * 1000)):
+                    counts.info(line)
+                _tally.reset(counting)
+                call.reset(told)
+
+        return observing
+
+    return around
+
+
+def _behind(event: Mapping[str, Any]) -> int | None:
+    """How many milliseconds ago the oldest change of a batch of the stream was made."""
+    records = event.get("Records") or ()
+    times = [it["dynamodb"].get("ApproximateCreationDateTime") for it in records if it.get("dynamodb")]
+    made = [time for time in times if time is not None]
+    return max(0, int((time.time() - min(made)) * 1000)) if made else None
+
+
 def passed_over(image: Image, error: Unreadable) -> None:
     """Log an item that a queue shows and nobody can read: its key, never what is in it."""
     key = {name: image.get(name, {}).get("S") for name in ATTRIBUTES["main"]}
     log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
-def delivered(shop: Shop, event: Received) -> dict[str, Any]:
-    """For the log of a reaction: how long after the change it came, at which delivery, and what it consumed."""
+def worked(message: str, shop: Shop, event: Received, *, effect: str | None, **more: Any) -> None:
+    """Tell what a reaction made of an event: the effect's key, None where it had it before, or has none.
+
+    The line says also how long after the change that was, at which delivery, and what it consumed.
+    """
     lag = shop.now() - datetime.fromisoformat(event.at)
     # What ended before its time (somebody looks ahead on a laptop) is told with the time of its end.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
-    return {"lag_ms": lag_ms, "attempt": event.attempt, "units": units.taken()}
+    count(metrics.LAG, lag_ms)
+    count(metrics.DUPLICATE if effect is None else metrics.ACCEPTED)
+    about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
+    how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": units.taken()}
+    # Money that could not be given back is for a person to look at.
+    (log.warning if about.get("status") == "FAILED" else log.info)(message, extra=about | how)
 
 
 @lru_cache(maxsize=8)
@@ -106,6 +167,7 @@ def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None
                 raise
         told = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
         log.error("parked", extra=told | _whereabouts(record))
+        count(metrics.PARKED)
 
     return park
 
@@ -115,6 +177,7 @@ def failing(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
 
     def failed(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _whereabouts(record))
+        count(metrics.FAILED)
 
     return failed
 

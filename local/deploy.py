@@ -76,6 +76,7 @@ OUTPUT = "Output"
 DIFFERENCES = (
     Difference("AWS::Events::Archive", "unknown to it as a resource: made through the API after the deploy", _left_out),
     Difference("AWS::Backup::BackupSelection", "unknown to it; a laptop has nothing to back up", _left_out),
+    Difference("AWS::Logs::QueryDefinition", "unknown to it; nobody asks a laptop's log that way", _left_out),
     Difference("AWS::CloudWatch::Alarm", "it refuses metric math (alarms on one metric are made)", _unless_metric_math),
     Difference("AWS::ApiGatewayV2::Api", "it reads CORS in the API's spelling; a tag makes the address lasting", _api),
     Difference("AWS::Cognito::UserPoolClient", "tokens are fetched by password here", _password_sign_in),

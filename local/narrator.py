@@ -45,7 +45,7 @@ def _published(line: Line) -> Iterator[Noted]:
             "text": one["event"],
             "order_id": one["order_id"],
             "event": one["event"],
-            "event_id": one["id"],
+            "event_id": one["event_id"],
         }
 
 
@@ -65,7 +65,9 @@ def _copied(line: Line) -> Iterator[Noted]:
 def _effect(reaction: str, what: Callable[[Line], str]) -> Callable[[Line], Iterator[Noted]]:
     def told(line: Line) -> Iterator[Noted]:
         if text := what(line):
-            more = _of(line, "order_id", "attempt", "lag_ms", "units", "event", "message_id", "status", "reason")
+            more = _of(line, "order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason")
+            if "event_id" in line:
+                more["event"] = line["event_id"]
             yield {"kind": "effect", "text": text, "reaction": reaction, "what": text, **more}
 
     return told
@@ -93,7 +95,9 @@ def _imported(line: Line) -> str:
 
 
 def _archived(line: Line) -> str:
-    return f"archived {line.get('object') or str(line['activity']) + ' activity entries of ' + line['day']}"
+    if "activity" in line:
+        return f"archived {line['activity']} activity entries of {line['day']}"
+    return f"archived {line['effect']}" if line["effect"] else ""
 
 
 def _renamed(line: Line) -> str:
@@ -131,7 +135,7 @@ TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
     "published": _published,
     "copied": _copied,
     "fulfilled": _effect("fulfilment", _fulfilled),
-    "mailed": _effect("notifications", lambda line: f"mail {line['mail']}"),
+    "mailed": _effect("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
     "not wanted": _effect("notifications", lambda _: "no mail wanted"),
     "noticed": _effect("notices", _noticed),
     "refunded": _effect("refunds", _refunded),
@@ -158,7 +162,7 @@ def entries_of(event: Mapping[str, Any]) -> list[Noted]:
     """What a line of the log tells; nothing where it is none of ours."""
     try:
         line = json.loads(event["message"])
-        at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z").timestamp()
+        at = datetime.fromisoformat(line["timestamp"]).timestamp()
         return [{"at": at, **noted} for noted in TOLD[line["message"]](line)]
     except (ValueError, LookupError, TypeError, AttributeError):
         return []

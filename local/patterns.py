@@ -17,7 +17,7 @@ from functions.dynamodb.keys import BadKey, instant
 from functions.dynamodb.store import Table
 from functions.model import entities as e
 from functions.model.counters import season_of
-from functions.model.patterns import A1, A14, A16, R3, A7b, A12b, A22d, A25b
+from functions.model.patterns import A1, A14, A16, R3, R5, A7b, A12b, A22d, A25b
 from functions.model.reactions import REACTIONS
 from functions.model.table import BY_TYPE
 from local.running import Running
@@ -47,9 +47,12 @@ class Patterns:
     def listing(self, customer_id: str | None) -> Shown:
         """Every pattern with what it takes, and examples for each argument, the best first."""
         found = examples(self._known, customer_id)
-        of_erasures = {"queue": [get_args(e.ErasureStatus)[0]]}
+        queues = {R3.id: get_args(e.ErasureStatus)[0], R5.id: "UNMATCHED"}
         return {
-            "items": [asdict(form) | ({"examples": of_erasures} if form.id == R3.id else {}) for form in forms()],
+            "items": [
+                asdict(form) | ({"examples": {"queue": [queues[form.id]]}} if form.id in queues else {})
+                for form in forms()
+            ],
             "examples": {name: list(values) for name, values in found.items()},
             "limit": LIMIT,
         }

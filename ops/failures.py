@@ -28,9 +28,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.keys import instant
 from functions.dynamodb.streams import Permanent, Record, item_of
-from functions.erasure import REDRIVEN
 from functions.model import changes
 from functions.model.lives import REPLAYED_DAYS
+from functions.objects import REDRIVEN
 from functions.queues import event_in
 from functions.shop.shop import Shop
 from ops import place, recover

@@ -14,7 +14,7 @@ import json
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +112,18 @@ def sample(row: Row[Any]) -> dict[str, Any]:
     """An item of this row, made up, bytes as base64. All of them belong together: they have one customer, one order."""
     # What takes another's place lies at the same key, and a table has one item there: it is the place of another one.
     number = 1 if row.replaces is None else 2
-    image = row.write(_made_up(row.entity, number))
+    image = row.write(_in_all_indexes(row, _made_up(row.entity, number)))
     return {
         name: {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value for name, value in image.items()
     }
+
+
+def _in_all_indexes(row: Row[Any], item: Any) -> Any:
+    """The item in the first of its states in which all of its indexes show it."""
+    keys = {name for index in row.indexes for name in ATTRIBUTES[index]}
+    states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
+    variants = [item, *(replace(item, status=state) for state in states)]
+    return next((one for one in variants if keys <= row.write(one).keys()), item)
 
 
 def _facet(row: Row[Any]) -> dict[str, Any]:

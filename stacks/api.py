@@ -46,7 +46,7 @@ ACCESS_LOG = {
 
 
 class Api(Construct):
-    """`url`: where it answers."""
+    """`url`: where it answers; `id`: what its metrics call it."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, identity: Identity) -> None:
         super().__init__(scope, id)
@@ -82,6 +82,7 @@ class Api(Construct):
             ),
         )
         self.url: str = api.api_endpoint
+        self.id: str = api.api_id
 
 
 def _cors(stage: Stage) -> apigateway.CorsPreflightOptions:

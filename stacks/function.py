@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -45,10 +45,11 @@ class Function(Construct):
         memory_mb: int = 512,
     ) -> None:
         super().__init__(scope, id)
-        log = LogGroup(self, "Log", stage=stage)
+        self.log = log = LogGroup(self, "Log", stage=stage)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.may("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
         self.timeout_seconds = timeout_seconds
+        everywhere = env.Everywhere(metrics_namespace=Stack.of(self).stack_name)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -57,7 +58,7 @@ class Function(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             role=self.role,
-            environment=env.variables(environment),
+            environment=env.variables(environment) | env.variables(everywhere),
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mb,
             tracing=lambda_.Tracing.ACTIVE,

@@ -1,5 +1,6 @@
 """The whole shop on AWS: what there is, what feeds what, and what each function may do. Read `may` as a sentence."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,13 +15,17 @@ from functions import environment as env
 from functions.model import lives
 from functions.model.reactions import REACTIONS
 from stacks import filters
+from stacks.alarms import Alarms
 from stacks.api import Api
 from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import Bus
+from stacks.conditions import Each
+from stacks.dashboard import Dashboard
 from stacks.failure_store import FailureStore
 from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, USE_KEY, Function
 from stacks.identity import Identity
 from stacks.operators import Operators
+from stacks.order_followed import OrderFollowed
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
 from stacks.secrets import Secrets
@@ -46,9 +51,14 @@ class OrdersStack(Stack):
         self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
+        self.places: dict[Each, dict[str, str]] = defaultdict(dict)
         functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
         operators = self.the_operators()
+        alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.places)
+        Dashboard(self, "Dashboard", places=self.places, table=self.table.name)
+        OrderFollowed(self, "OrderFollowed", functions=functions)
         self.tell(
+            AlarmsTopic=alarms.topic_arn,
             OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
@@ -85,6 +95,7 @@ class OrdersStack(Stack):
 
         identity = Identity(self, "Identity", stage=self.stage)
         http = Api(self, "Http", stage=self.stage, function=api, identity=identity)
+        self.places["api"]["api"] = http.id
         self.tell(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
@@ -114,6 +125,7 @@ class OrdersStack(Stack):
         self.let_park(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
         StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
+        self.places["reader"][reader.node.id.lower()] = reader.name
 
     def the_reactions(self) -> Sequence[Function]:
         """Each reaction's queue, and who works it; where nobody of ours does, the stack tells where it is."""
@@ -122,7 +134,10 @@ class OrdersStack(Stack):
             worker: Function | None = getattr(self, reaction.function)() if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"
             settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.bus, "reaction": reaction}
-            queue = ReactionQueue(self, place, function=worker, **settings).queue
+            made = ReactionQueue(self, place, function=worker, **settings)
+            queue = made.queue
+            self.places["queue"][reaction.name] = queue.queue_name
+            self.places["dead letters"][reaction.name] = made.dead_letters.queue_name
             if worker is None:
                 self.tell(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
                 continue
@@ -217,7 +232,12 @@ class OrdersStack(Stack):
         erasure.may(*anew, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record.")
         erasure.may("s3:ListBucket", on=self.failures.arn)
         self.call(erasure, every_minutes=60)
-        return lapse, erasure
+
+        watch = self.function("watch", env.Watch(**self.on_table), no_dead_letters=BY_SCHEDULE)
+        watch.may("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
+        watch.may("s3:ListBucket", on=self.failures.arn)
+        self.call(watch, every_minutes=5)
+        return lapse, erasure, watch
 
     def the_operators(self) -> Operators:
         """Who uses the tools of ops: nobody else may scan the table."""
@@ -235,6 +255,7 @@ class OrdersStack(Stack):
 
     def call(self, function: Function, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
+        self.places["dead letters"][function.node.id.lower()] = schedule.dead_letters.queue_name
         function.may("sqs:SendMessage", on=schedule.dead_letters.queue_arn)
         function.may(*USE_KEY, on=self.key.key_arn)
 

@@ -41,6 +41,9 @@ LOG_RETENTION_DAYS = (
 """What CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
 
 
+ADDRESS = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
+
+
 class BadSetting(ValueError):
     """A setting that makes no sense; the text is a sentence for whoever set it."""
 
@@ -63,6 +66,7 @@ class Stage:
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
     `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
+    `alarm_address`: where mails about alarms go, once whoever reads there has confirmed it; empty: to nobody.
     `operators`: the ARNs of the roles and users that may take on the operators' role; none: whoever the account lets.
     """
 
@@ -86,6 +90,7 @@ class Stage:
     requests_per_second: int = _number(50, 1, 10_000)
     burst_requests: int = _number(100, 1, 5_000)
     operators: tuple[str, ...] = ()
+    alarm_address: str = ""
 
     @property
     def removal(self) -> "RemovalPolicy":
@@ -114,8 +119,10 @@ class Stage:
 
     def _check_names(self) -> None:
         """How others are called and reached."""
-        if not re.fullmatch(r"[\w.+-]+@[\w-]+(\.[\w-]+)+", self.sender):
+        if not re.fullmatch(ADDRESS, self.sender):
             raise BadSetting(f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example")
+        if self.alarm_address and not re.fullmatch(ADDRESS, self.alarm_address):
+            raise BadSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
         if not self.shop_name.strip() or not self.shop_name.isprintable():
             raise BadSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
         if not re.fullmatch(

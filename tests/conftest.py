@@ -36,6 +36,7 @@ NO_ACCOUNT = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
+    "METRICS_NAMESPACE": "orderstream-test",
 }
 
 

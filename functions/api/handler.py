@@ -80,6 +80,7 @@ def docs_page() -> Response[str]:
     return Response(200, "text/html; charset=utf-8", docs.page(app), headers={"Content-Security-Policy": docs.POLICY})
 
 
+@wiring.observed("api")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()

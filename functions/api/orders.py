@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
+from functions import wiring
 from functions.api.context import SignedIn, about, customer_named, shop
 from functions.api.fields import Answer, Body, Code, Country, Id, IdempotencyKey, Listed, Name, Price, Quantity, text
 from functions.api.order_answers import OrderAnswer, OrderInList, OrderLineAnswer, WholeOrder, order_lines_shown
@@ -15,6 +16,7 @@ from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, pa
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model import entities as e
+from functions.model import metrics
 from functions.model.errors import (
     DiscountNotValid,
     Invalid,
@@ -111,6 +113,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     address = e.Address(**new.address.model_dump())
     placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
     about(request, placed.order.order_id)
+    wiring.count(metrics.ORDERS_PLACED, not placed.replayed)
     headers = {"Location": f"/orders/{placed.order.order_id}"}
     if placed.replayed:
         headers["Idempotent-Replayed"] = "true"

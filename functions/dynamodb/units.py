@@ -1,8 +1,19 @@
-"""Capacity units, as DynamoDB itself counts them in each answer (index writes included): what a piece of work cost."""
+"""Capacity units, as DynamoDB itself counts them in each answer (index writes included): what a piece of work cost.
+
+And how often it would not: requests that were throttled, and those the client had to send again.
+"""
 
 from typing import Any
 
 READS = {"GetItem", "Query", "BatchGetItem"}
+THROTTLED = {
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+}
+"""Codes of a refused request, or of what made a transaction be refused."""
 
 
 class Units:
@@ -10,6 +21,13 @@ class Units:
 
     def __init__(self) -> None:
         self._read = self._write = 0.0
+        self._throttled = 0
+        self._taken = (0.0, 0.0)
+
+    @property
+    def total(self) -> tuple[float, float, int]:
+        """Units read, units written, and requests thrown back, all since the beginning."""
+        return self._read, self._write, self._throttled
 
     def watch(self, client: Any) -> None:
         """Have a DynamoDB client ask for what each of its requests consumes, and count it."""
@@ -18,9 +36,9 @@ class Units:
 
     def taken(self) -> dict[str, float]:
         """{"read": units, "write": units} since this was asked last."""
-        found = {"read": self._read, "write": self._write}
-        self._read = self._write = 0.0
-        return found
+        read, write = self._taken
+        self._taken = (self._read, self._write)
+        return {"read": self._read - read, "write": self._write - write}
 
     def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
@@ -29,6 +47,10 @@ class Units:
             self._read += units
         else:
             self._write += units
+        codes = {(parsed.get("Error") or {}).get("Code")}
+        codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
+        sent_again = (parsed.get("ResponseMetadata") or {}).get("RetryAttempts", 0)
+        self._throttled += sent_again + bool(codes & THROTTLED)
 
 
 def _ask(params: dict[str, Any], **_: Any) -> dict[str, Any]:

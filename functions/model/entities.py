@@ -512,6 +512,11 @@ class Payment:
     version: int = 1
 
     @property
+    def queue(self) -> str | None:
+        """Where operators find it; None unless it matches no order."""
+        return self.status if self.status == "UNMATCHED" else None
+
+    @property
     def disputed(self) -> bool:
         """The customer's bank asks it back and has not decided yet: until then nothing of it is given back."""
         return "OPEN" in (self.disputes or {}).values()

@@ -74,6 +74,7 @@ R1   = Get[e.Effect](        id="R1",   question="whether a reaction had its eff
 R2   = Get[e.InvoiceSeries]( id="R2",   question="the last number of a series of invoices",                    rows=(t.INVOICE_SERIES,))
 R3   = Query[e.ErasedCustomer](id="R3", question="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.SHARDS, newest_first=False)
 R4   = Get[e.Campaign](      id="R4",   question="what the followers of a product were told last",              rows=(t.CAMPAIGN,))
+R5   = Query[e.Payment](     id="R5",   question="payments that match no order, oldest first",                 rows=(t.PAYMENT,), index="gsi3", newest_first=False)
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))

@@ -30,6 +30,7 @@ class NotAll(Exception):
     """Some followers of a page could not be told for now: it comes again."""
 
 
+@wiring.observed("notices")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Notices)
@@ -55,17 +56,9 @@ def tell(shop: Shop, environment: Notices, message: Mapping[str, Any], events: l
             following = json.dumps({"detail": body["detail"], "after": page.after})
             wiring.client("sqs").send_message(QueueUrl=environment.queue_url, MessageBody=following)
         told_all(shop, page)
-    wiring.log.info(
-        "noticed",
-        extra={
-            "event": told.id,
-            "news": told.name,
-            "product_id": told.data.product_id,
-            "mails": mails,
-            "more": page is not None and page.after is not None,
-            **wiring.delivered(shop, told),
-        },
-    )
+    said = {"news": told.name, "product_id": told.data.product_id, "mails": mails}
+    more = page is not None and page.after is not None
+    wiring.worked("noticed", shop, told, effect=told.id if mails else None, more=more, **said)
 
 
 def _tell_all(shop: Shop, environment: Notices, told: Received, product: Product, followers: tuple[str, ...]) -> int:
@@ -78,9 +71,9 @@ def _tell_all(shop: Shop, environment: Notices, told: Received, product: Product
             try:
                 mails += _tell(shop, environment, told, product, customer)
             except Permanent as error:  # this address is not one that mails go to, and never will be
-                wiring.log.warning("refused", extra={"event": told.id, "error": type(error).__name__})
+                wiring.log.warning("refused", extra={"event_id": told.id, "error": type(error).__name__})
             except Exception as error:
-                wiring.log.warning("not told", extra={"event": told.id, "error": type(error).__name__})
+                wiring.log.warning("not told", extra={"event_id": told.id, "error": type(error).__name__})
                 failures += 1
                 if failures == MOST_FAILURES:
                     raise NotAll from error

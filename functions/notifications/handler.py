@@ -12,6 +12,7 @@ from functions.shop.notifications import claim, letter, mark_sent
 from functions.shop.shop import Shop
 
 
+@wiring.observed("notifications")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
     environment = current(Notifications)
@@ -27,22 +28,14 @@ def notify(shop: Shop, environment: Notifications, told: Received) -> None:
     customer_id = told.data.customer_id  # None: of money that fits no order, which is a person's to look at
     about = customer_id and letter(shop, customer_id, told.data.order_id)
     if not about:
-        wiring.log.info("not wanted", extra={"event": told.id, "order_id": told.data.order_id})
+        wiring.worked("not wanted", shop, told, effect=None)
         return
     mine = claim(shop, told.name, told.id, told.at, about.order)
     if mine is None:
+        wiring.worked("mailed", shop, told, effect=None)
         return
     amount = getattr(told.data, "amount", None)
     mail = written(told.name, about.customer, about.order, environment.shop_name, amount)
     message_id = send(environment.sender, about.customer.email, mail, told.id)
     mark_sent(shop, mine, message_id)
-    wiring.log.info(
-        "mailed",
-        extra={
-            "event": told.id,
-            "order_id": told.data.order_id,
-            "mail": told.name,
-            "message_id": message_id,
-            **wiring.delivered(shop, told),
-        },
-    )
+    wiring.worked("mailed", shop, told, effect=mine.effect_id, mail=told.name, message_id=message_id)

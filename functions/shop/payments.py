@@ -5,14 +5,14 @@ refund stands in the transaction that keeps the payment. News come in any order:
 states says, later news of an earlier state changes nothing, and news of a state that others must lead to come again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.writes import Write, change, put, unchanged
 from functions.model.entities import ArchivedOrder, Order, Payment, RefundReason
 from functions.model.errors import WrongState
-from functions.model.patterns import C2
+from functions.model.patterns import C2, R5
 from functions.model.states import PaymentCommand, moved_payment
 from functions.model.table import ORDER, PAYMENT, REFUND
 from functions.shop.keyed import Answer, once_per_key
@@ -130,6 +130,11 @@ def _counted(shop: Shop, order: Order, came: Payment) -> list[Write[Any]]:
         refund = requested(shop, came, rest, why, number=1, customer_id=order.customer_id)
         writes.append(put(REFUND, refund))
     return writes
+
+
+def unmatched(shop: Shop) -> Iterator[Payment]:
+    """R5: the payments that match no order and have not been given back, oldest first, as the index shows them."""
+    return shop.table.every(R5, queue="UNMATCHED")
 
 
 def result_of(payment: Payment) -> dict[str, Any]:

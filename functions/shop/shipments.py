@@ -153,6 +153,12 @@ def _arrive(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence
     return there
 
 
+def unrequested(shop: Shop, paid_before: datetime) -> Iterator[str]:
+    """The orders that were paid before this moment and did not go to the warehouse, as the queue shows them."""
+    paid = shop.table.every(A16b, queue="PAID", until=instant(paid_before))
+    return (order.order_id for order in paid if order.updated_at < instant(paid_before))
+
+
 def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
     """The orders that were shipped before this moment and that nobody spoke of since, as the queue shows them.
 

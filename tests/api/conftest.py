@@ -50,7 +50,7 @@ def logged() -> Iterator[list[dict[str, Any]]]:
     """The lines of the log, as they are written meanwhile."""
     lines: list[dict[str, Any]] = []
     handler = logging.Handler()
-    handler.emit = lambda record: lines.append(json.loads(wiring.log.registered_formatter.format(record)))  # type: ignore[method-assign]
+    handler.emit = lambda record: lines.append(json.loads(wiring.log.handlers[0].format(record)))  # type: ignore[method-assign]
     logger = logging.getLogger(wiring.log.name)
     logger.addHandler(handler)
     yield lines

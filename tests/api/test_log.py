@@ -13,12 +13,16 @@ Lines = list[dict[str, Any]]
 def test_a_request_is_one_line(api: Api, logged: Lines) -> None:
     api.place()
     (line,) = logged
-    assert {name: line[name] for name in ("level", "route", "status", "request_id", "customer_id")} == {
+    assert {
+        name: line[name] for name in ("level", "route", "status", "request_id", "customer_id", "function", "invocation")
+    } == {
         "level": "INFO",
         "route": "POST /orders",
         "status": 201,
         "request_id": "request-1",
         "customer_id": ANN.sub,
+        "function": "api",
+        "invocation": "invocation-1",
     }
     assert 0 < line["ms"] < 10_000
 

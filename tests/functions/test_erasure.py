@@ -51,7 +51,7 @@ FIFTY = [word for person in PEOPLE for word in canaries(person).values()]
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
     return text
 
 

@@ -254,7 +254,7 @@ def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now
 # who it is ------------------------------------------------------------------------------------------------------------
 def test_a_name_is_in_no_event_and_no_line_of_the_log(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
-    monkeypatch.setattr(wiring.log.registered_handler, "stream", log)
+    monkeypatch.setattr(wiring.log.handlers[0], "stream", log)
     floor.open_shop()
     floor.place()
     floor.settle()

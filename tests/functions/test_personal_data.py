@@ -29,7 +29,7 @@ CANARIES = ("Zeb", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
     return text
 
 

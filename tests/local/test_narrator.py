@@ -8,7 +8,9 @@ import pytest
 
 from functions import wiring
 from functions.api.handler import app
+from functions.model.metrics import PARKED
 from functions.shop import follows, products
+from functions.tally import Tally
 from local.journal import Entry
 from local.narrator import Terminal, entries_of
 from tests.shopfloor import ANN, STAFF, Shopfloor
@@ -20,7 +22,7 @@ assert app.known, "its import gives the log its form"
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.registered_handler, "stream", text)
+    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
     return text
 
 
@@ -80,11 +82,23 @@ def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: S
     ]
 
 
+COUNTS = Tally("copies")
+COUNTS.count(PARKED)
 STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x", "error": "x", "item": "x"}
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{}", "[]", '{"message": "request"}', "START RequestId: 1", '{"message": "x"}', json.dumps(STRANGE)]
+    "line",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"message": "request"}',
+        "START RequestId: 1",
+        *COUNTS.lines("shop", 1),
+        '{"message": "x"}',
+        json.dumps(STRANGE),
+    ],
 )
 def test_lines_of_others_are_passed_over(line: str) -> None:
     assert entries_of({"message": line}) == []

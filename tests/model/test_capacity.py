@@ -35,6 +35,10 @@ IDS_BY_SHARD = {
 }
 
 
+def unmatched() -> e.Payment:
+    return replace(payment(), order_id="none", status="UNMATCHED")
+
+
 def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     """What the patterns shall find: a little more of each than a page takes."""
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
@@ -45,6 +49,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
         yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
+        yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_u{n}", created_at=moment(n))
         yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
         yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
         yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
@@ -92,6 +97,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
+        yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_9{id}", created_at=behind)
         yield t.REFUND, replace(refund(), refund_id=f"pi_9{id}-1")
         yield t.RETURN, replace(RETURN, return_id=f"ret_9{id}")
         yield t.SHIPMENT, replace(shipment(), shipment_id=f"o1-9{id}")
@@ -207,6 +213,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.R1: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
     p.R2: Ask({"series": "2026"}, 1, 1.0),
     p.R4: Ask(MUG | {"event": "PriceDropped"}, 1, 1.0),
+    p.R5: Ask({"queue": "UNMATCHED"}, 5, 0.5, asked={"limit": 5}),
     p.R3: Ask({"queue": "ERASING"}, 5, 2.0, requests=4, asked={"limit": 5}),
 }
 

@@ -13,7 +13,7 @@ from functions.dynamodb.patterns import LAST, Get, Query
 from functions.dynamodb.store import Table
 from functions.model import table as t
 from functions.model.entities import ROOT
-from functions.model.patterns import PATTERNS
+from functions.model.patterns import PATTERNS, R5
 from local import running
 from local.engine import REGION, Engine
 from ops.__main__ import main
@@ -120,7 +120,7 @@ def test_what_is_not_there_costs_a_unit_all_the_same(run: Run) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
 def test_every_pattern_answers_who_gives_its_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
     for row in pattern.rows:
-        item = SAMPLES[row]
+        item = replace(SAMPLES[row], status="UNMATCHED") if pattern is R5 else SAMPLES[row]
         put(table, row, item)
         known = {name: getattr(item, name) for name in pattern.known}
         if isinstance(pattern, Query) and pattern.below:

@@ -169,7 +169,7 @@ MUTANTS = (
     Mutant("archives without its log", "an order is archived before its log is complete",
            instead(closing, "_unlogged", lambda *_: [])),
     Mutant("archives no children", "an order's object holds the order alone",
-           instead(archive, "order_object", s.only_the_order), 2, "the_archive_holds_what_ended"),
+           instead(archive, "close", s.without_children), 2, "the_archive_holds_what_ended"),
     Mutant("deletes first", "what is archived is deleted before the object is there",
            instead(archive, "archive_order", s.delete_first)),
     Mutant("overwrites", "an object takes the place of one that is there", instead(objects, "put_once", s.put_over)),

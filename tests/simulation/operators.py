@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from functions import objects, wiring
 from functions.dynamodb.store import Table
-from functions.erasure import REDRIVEN
 from functions.model.table import BY_TYPE
+from functions.objects import REDRIVEN
 from functions.shop.shop import Shop
 from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from stacks.stage import STAGES
 
 Resource = dict[str, Any]
+ON_CALL = "oncall@shop.example"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
     from stacks.orders_stack import OrdersStack  # noqa: PLC0415
 
     both = app.build({"laptop": True}, outdir=str(tmp_path_factory.mktemp("cdk.out")))
-    OrdersStack(both, "orderstream-prod", stage=STAGES["prod"], code=app.code(laptop=True))
+    settings = replace(STAGES["prod"], alarm_address=ON_CALL)
+    OrdersStack(both, "orderstream-prod", stage=settings, code=app.code(laptop=True))
     directory = Path(both.synth().directory)
     files = {stage: directory / f"orderstream-{stage}.template.json" for stage in STAGES}
     return {stage: Template(file, json.loads(file.read_text())) for stage, file in files.items()}

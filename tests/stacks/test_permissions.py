@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from functions import erasure, lapse, wiring
+from functions import erasure, lapse, watch, wiring
 from functions.model.entities import ArchivedOrder
 from functions.shop import (
     activity,
@@ -52,6 +52,7 @@ MODULES = [
     "bulk",
     "lapse",
     "erasure",
+    "watch",
 ]
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
@@ -233,7 +234,9 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alo
 
 def test_only_notices_send_messages_and_only_to_themselves(dev: Template) -> None:
     waits = dev.mapping("notices.handler")["EventSourceArn"]
-    reactions = [module for module in MODULES if module not in ("lapse", "erasure")]  # these tell of failed runs
+    reactions = [
+        module for module in MODULES if module not in ("lapse", "erasure", "watch")
+    ]  # these tell of failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
     assert {module: resources for module, resources in may.items() if resources} == {"notices.handler": [waits]}
     assert dev.properties("AWS::Lambda::Function")[dev.function("notices.handler")]["Environment"]["Variables"][
@@ -303,7 +306,7 @@ def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[As
 
         return handle
 
-    for name, module in {**READERS, **WORKERS, "lapse": lapse, "erasure": erasure}.items():
+    for name, module in {**READERS, **WORKERS, "lapse": lapse, "erasure": erasure, "watch": watch}.items():
         called = f"{name}.handler" if name in ("notifications", "notices") else name
         monkeypatch.setattr(module, "handler", noted(called, module.handler))
     for service in ("dynamodb", "events", "s3", "sesv2", "sqs"):
@@ -361,6 +364,8 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
         floor.ahead += timedelta(days=15)
         assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
+
+    assert watch.handler({}, None)["ParkedWaiting"]
 
     for module in MODULES:
         assert asked[module], f"{module} had nothing to do"

@@ -1,0 +1,47 @@
+"""What waits for a person, looked at every five minutes: alarms are raised by it, and end with it.
+
+What was put aside and what the stream's mappings gave up, as long as nobody has redriven it; payments that match no
+order, until they are given back; paid orders that stand still, whatever the reason: also where nothing fails, because
+nothing comes. It lists names in the failure store, and asks the table two questions.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from functions import objects, wiring
+from functions.environment import Watch, current
+from functions.model import metrics
+from functions.shop.payments import unmatched
+from functions.shop.shipments import unrequested
+
+STANDS = timedelta(minutes=10)
+"""An order that was paid goes to the warehouse within seconds."""
+
+PLACES = {
+    metrics.PARKED_WAITING: "parked/",
+    metrics.MISMATCHES: "parked/mismatch/",
+    metrics.GIVEN_UP_WAITING: "aws/lambda/",
+}
+"""Where in the failure store what a metric counts lies."""
+
+
+@wiring.observed("watch")
+def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event. Answers how many of each wait."""
+    environment = current(Watch)
+    waiting = waiting_in(environment.failures_bucket)
+    found = {metric: sum(key.startswith(place) for key in waiting) for metric, place in PLACES.items()}
+    shop = wiring.shop(environment.table_name)
+    found[metrics.UNMATCHED] = sum(1 for _ in unmatched(shop))
+    found[metrics.STANDING] = sum(1 for _ in unrequested(shop, shop.now() - STANDS))
+    for metric, number in found.items():
+        wiring.count(metric, number)
+    told = {metric.name: number for metric, number in found.items()}
+    wiring.log.info("watched", extra=told)
+    return told
+
+
+def waiting_in(bucket: str) -> list[str]:
+    """The names of what lies in the failure store and was not redriven."""
+    redriven = {key.removeprefix(objects.REDRIVEN) for key in objects.keys(bucket, objects.REDRIVEN)}
+    return [key for key in objects.keys(bucket) if not key.startswith(objects.REDRIVEN) and key not in redriven]

@@ -1,0 +1,118 @@
+"""The alarms that stacks/conditions.py declares, and the topic that tells of them."""
+
+from collections.abc import Iterator, Mapping
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from functions.model.metrics import Metric
+from stacks.acknowledged import acknowledge
+from stacks.conditions import ALARMS, DIMENSIONS, Alarm, Each
+from stacks.stage import Stage
+
+Places = Mapping[Each, Mapping[str, str]]
+"""By what they are, the names that people know them by, and those that CloudWatch has for them."""
+
+
+TOLD_ANYWAY = "A mail is tried again for hours; the alarm it tells of stands in CloudWatch as long as it is raised."
+
+
+class Alarms(Construct):
+    """`topic_arn`: where whoever wants to hear of them subscribes."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: Places) -> None:
+        super().__init__(scope, id)
+        topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        self.topic_arn: str = topic.topic_arn
+        self._let_cloudwatch_tell(topic, key)
+        if stage.alarm_address:
+            mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
+            acknowledge(mails, {"Serverless-SNSRedrivePolicy": TOLD_ANYWAY})
+        for alarm in ALARMS:
+            for name, metric in _looked_at(self, alarm, places):
+                self._alarm(alarm, name, metric, actions.SnsAction(topic))
+
+    def _alarm(self, alarm: Alarm, name: str, metric: cloudwatch.Metric, tell: actions.SnsAction) -> None:
+        hold, forget = cloudwatch.TreatMissingData.IGNORE, cloudwatch.TreatMissingData.NOT_BREACHING
+        made = cloudwatch.Alarm(
+            self,
+            name,
+            alarm_name=f"{Stack.of(self).stack_name}-{name}",
+            alarm_description=f"{alarm.says}. What to do: {alarm.page}",
+            metric=metric,
+            threshold=alarm.over,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=alarm.periods,
+            treat_missing_data=hold if alarm.level else forget,
+        )
+        made.add_alarm_action(tell)
+        made.add_ok_action(tell)
+
+    def _let_cloudwatch_tell(self, topic: sns.Topic, key: kms.Key) -> None:
+        """The alarms of this stack, and nobody else, may publish, which needs the topic's key."""
+        stack = Stack.of(self)
+        own = stack.format_arn(
+            service="cloudwatch",
+            resource="alarm",
+            resource_name=f"{stack.stack_name}-*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        only = {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": own}}
+        cloudwatch_itself = iam.ServicePrincipal("cloudwatch.amazonaws.com")
+
+        def allowed(*actions: str, on: str) -> iam.PolicyStatement:
+            return iam.PolicyStatement(
+                actions=list(actions), resources=[on], principals=[cloudwatch_itself], conditions=only
+            )
+
+        topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
+        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # in a key's policy: itself
+
+
+def _looked_at(scope: Construct, alarm: Alarm, places: Places) -> Iterator[tuple[str, cloudwatch.Metric]]:
+    """What an alarm looks at; of several, each by its name."""
+    if alarm.each is None:
+        assert isinstance(alarm.metric, Metric), f"{alarm.name} is of one thing, so of ours"
+        yield alarm.name, of(scope, alarm.metric, alarm.statistic, alarm.minutes)
+        return
+    assert isinstance(alarm.metric, str), f"{alarm.name} is of several things, so of AWS's"
+    for name, resource in places[alarm.each].items():
+        if name not in alarm.spared:
+            alone = len(places[alarm.each]) == 1
+            dimensions = {DIMENSIONS[alarm.each]: resource}
+            yield (
+                alarm.name if alone else f"{alarm.name}-{name}",
+                aws(alarm.metric, dimensions, alarm.statistic, alarm.minutes),
+            )
+
+
+def of(scope: Construct, metric: Metric, statistic: str, minutes: int = 1, **dimensions: str) -> cloudwatch.Metric:
+    """One of our metrics, of this deployment."""
+    return cloudwatch.Metric(
+        namespace=Stack.of(scope).stack_name,
+        metric_name=metric.name,
+        dimensions_map=dimensions or None,
+        statistic=statistic,
+        period=Duration.minutes(minutes),
+    )
+
+
+def aws(
+    name: str, dimensions: Mapping[str, str], statistic: str, minutes: int = 1, label: str = ""
+) -> cloudwatch.Metric:
+    """A metric of an AWS service, "namespace name"."""
+    namespace, _, metric = name.partition(" ")
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=metric,
+        dimensions_map=dict(dimensions),
+        statistic=statistic,
+        period=Duration.minutes(minutes),
+        label=label or None,
+    )

@@ -1,0 +1,119 @@
+"""Alarms as CloudWatch would judge them, over what the functions print and what queues hold; and runbooks, as typed."""
+
+import json
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from string import Template
+from typing import Any
+
+import pytest
+
+from functions import wiring
+from functions.log import counts
+from functions.model.metrics import Metric
+from ops.__main__ import main
+from stacks import PROJECT
+from stacks.conditions import Alarm
+from tests.api.asking import Token, answer_to, event
+
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+AGGREGATED: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
+
+
+@dataclass
+class Told:
+    """What the functions have told CloudWatch: the lines, and the values that these make of a metric."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    def values(self, metric: Metric, **dimensions: str) -> list[float]:
+        """The values of a metric with exactly these dimensions, as CloudWatch takes them from the lines."""
+        found: list[float] = []
+        for line in self.lines:
+            for directive in line["_aws"]["CloudWatchMetrics"]:
+                sets = [{name: line[name] for name in names} for names in directive["Dimensions"]]
+                if metric.name in [one["Name"] for one in directive["Metrics"]] and dimensions in sets:
+                    value = line[metric.name]
+                    found += value if isinstance(value, list) else [value]
+        return found
+
+    def forget(self) -> None:
+        """A new period begins."""
+        self.lines.clear()
+
+
+@contextmanager
+def listening() -> Iterator[Told]:
+    """What is told from here on."""
+    told = Told()
+    handler = logging.Handler()
+    handler.emit = lambda record: told.lines.append(json.loads(record.getMessage()))  # type: ignore[method-assign]
+    counts.addHandler(handler)
+    try:
+        yield told
+    finally:
+        counts.removeHandler(handler)
+
+
+def state(alarm: Alarm, values: Sequence[float], before: str = "OK") -> str:
+    """What an alarm is after a period with these values: as CloudWatch judges it, by what is declared of it."""
+    assert alarm.periods == 1, "judged over one period"
+    if not values:
+        return before if alarm.level else "OK"
+    return "ALARM" if AGGREGATED[alarm.statistic](values) > alarm.over else "OK"
+
+
+# runbooks -------------------------------------------------------------------------------------------------------------
+STAFF_TOKEN = "staff"
+
+
+def commands(page: str) -> list[str]:
+    """The commands of a runbook, in its order."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    blocks: list[str] = BLOCK.findall(text)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert lines
+    assert all(line.startswith("$ ") for line in lines), page
+    return [line.removeprefix("$ ") for line in lines]
+
+
+def typed(command: str, known: Mapping[str, str]) -> None:
+    """Do what a runbook says, with what whoever types it knows. An operator's tool may end with 0 or 1."""
+    words = shlex.split(Template(command).substitute(known))
+    match words:
+        case ["python", "-m", "ops", *arguments]:
+            assert _ended(arguments) in (None, 0, 1), command
+        case ["aws", service, operation, *options]:
+            _aws(service.removesuffix("api"), operation, options)
+        case ["curl", "-X", method, url, *headers]:
+            _asked(method, url, headers)
+        case _:
+            pytest.fail(f"nobody here knows how to type {command}")
+
+
+def _ended(arguments: Sequence[str]) -> object:
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+def _aws(service: str, operation: str, options: Sequence[str]) -> None:
+    def camel(text: str) -> str:
+        return "".join(word.capitalize() for word in text.split("-"))
+
+    named = dict(zip(options[::2], options[1::2], strict=True))
+    given = {camel(name.removeprefix("--")): value for name, value in named.items()}
+    getattr(wiring.client(service), operation.replace("-", "_"))(**given)
+
+
+def _asked(method: str, url: str, options: Sequence[str]) -> None:
+    headers = dict(one.lower().split(": ", 1) for one in options[1::2])
+    assert headers.pop("authorization") == f"bearer {STAFF_TOKEN}"
+    answered = answer_to(event(method, url, token=Token("staff-1", ("staff",)), headers=headers))
+    assert answered.status < 300, answered.text

@@ -1,0 +1,422 @@
+"""Each alarm's condition is brought about; it is raised; its runbook's own commands are typed; it is over."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import boto3
+import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.sqs.models import sqs_backends
+
+from functions import archive, environment, fulfilment, lapse, wiring
+from functions.api import context
+from functions.dynamodb.streams import Permanent
+from functions.model import changes
+from functions.model.metrics import Metric
+from functions.model.patterns import R5
+from functions.schedules import NotAll
+from functions.shop.shop import Shop
+from functions.watch import handler as watch
+from local.engine import REGION
+from ops import hot_keys, place
+from ops.failures import Failures
+from stacks.conditions import ALARMS, LEVELS, Alarm
+from tests.alarming import STAFF_TOKEN, Told, commands, listening, state, typed
+from tests.api.asking import WEBHOOK_SECRETS, Api, payment_event, sent
+from tests.api.conftest import VARIABLES
+from tests.functions.faults import Killed, refusing
+from tests.shopfloor import READERS, Shopfloor
+
+SECONDS = dict(LEVELS)
+DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
+
+
+@dataclass
+class Scene:
+    """A shop in which something goes wrong. `known`: what whoever follows the runbook knows; `stack`: what is undone at
+    the end; `values`: what CloudWatch has of AWS's own metrics, by their names."""
+
+    floor: Shopfloor
+    told: Told
+    patch: pytest.MonkeyPatch
+    trouble: ExitStack
+    known: dict[str, str]
+    values: dict[str, Callable[[], Sequence[float]]] = field(default_factory=dict)
+    statuses: list[int] = field(default_factory=list)
+    late: list[dict[str, Any]] = field(default_factory=list)
+
+    def seen(self, alarm: Alarm) -> Sequence[float]:
+        """The values of what an alarm looks at, of the period since the last look."""
+        if isinstance(alarm.metric, Metric):
+            return self.told.values(alarm.metric)
+        return self.values[alarm.metric]()
+
+    def queue(self, name: str) -> str:
+        return str(wiring.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
+
+    def oldest(self, name: str) -> Sequence[float]:
+        """How long a queue's oldest message has waited, as SQS measures it, by the shop's clock."""
+        messages = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[name].messages
+        return [self.floor.now().timestamp() - message.sent_timestamp / 1000 for message in messages]  # type: ignore[operator]
+
+    def waiting(self, name: str) -> int:
+        asked = wiring.client("sqs").get_queue_attributes(
+            QueueUrl=self.queue(name), AttributeNames=["ApproximateNumberOfMessages"]
+        )
+        return int(asked["Attributes"]["ApproximateNumberOfMessages"])
+
+    def message(self, name: str, body: str) -> dict[str, Any]:
+        """A message of a queue as Lambda hands it over."""
+        arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}"
+        return {"messageId": "m-1", "body": body, "eventSourceARN": arn, "attributes": {"ApproximateReceiveCount": "1"}}
+
+
+@pytest.fixture
+def scene(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
+    sqs = wiring.client("sqs")
+    urls = [runs := sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]]
+    sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues["lapse-dead"].last_purged_at = None  # once a minute, says SQS
+    for name, dead in DEAD.items():
+        url = sqs.create_queue(QueueName=dead)["QueueUrl"]
+        urls += [floor.queues[name], url]
+        policy = {"deadLetterTargetArn": _arn(url), "maxReceiveCount": 5}
+        sqs.set_queue_attributes(QueueUrl=floor.queues[name], Attributes={"RedrivePolicy": json.dumps(policy)})
+    outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
+    resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
+    table = floor.engine.dynamodb()
+    there = place.Place(
+        outputs, lambda name: table if name == "dynamodb" else wiring.client(name), lambda kind: resources[kind]
+    )
+    monkeypatch.setattr(place, "_deployed", lambda name, region: there)
+    find = Failures.of
+    monkeypatch.setattr(Failures, "of", lambda there, **_: find(there))  # a queue here says at once what it has
+    monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
+    secrets = wiring.client("secretsmanager")
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    secrets.create_secret(Name="pepper", SecretString="pepper of the tests")
+    secrets.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
+    wiring.secret.cache_clear()
+    environment.current.cache_clear()
+    context.shop.cache_clear()
+    known = {
+        "STACK": "orderstream-prod",
+        "TABLE": floor.shop.table.name,
+        "API": "",
+        "STAFF_TOKEN": STAFF_TOKEN,
+        "SCHEDULE_DEAD_LETTERS": runs,
+        "ARCHIVE_BUCKET": "archive",
+        "WEBHOOK_SECRET": "webhook",
+        "WHSEC": WEBHOOK_SECRETS["current"],
+    }
+    floor.open_shop()
+    floor.settle()
+    with listening() as told, ExitStack() as trouble:
+        yield Scene(floor, told, monkeypatch, trouble, known)
+    context.shop.cache_clear()
+    wiring.secret.cache_clear()
+
+
+def _figures(service: str, **_: Any) -> Any:
+    """CloudWatch, and of DynamoDB that it counts no keys: the engine does not know of that."""
+    if service == "cloudwatch":
+        return boto3.client("cloudwatch", region_name=REGION)
+    return SimpleNamespace(describe_contributor_insights=lambda **_: {"ContributorInsightsStatus": "DISABLED"})
+
+
+def _arn(url: str) -> str:
+    found = wiring.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return str(found["Attributes"]["QueueArn"])
+
+
+# what happens, and how it goes on -------------------------------------------------------------------------------------
+Story = Iterator[None]
+"""Before its first yield all is well. Then the condition is there, until the next: the cause is mended. Then, after the
+runbook's commands, the shop goes on as by itself."""
+
+
+def standing(scene: Scene, alarm: Alarm) -> Story:
+    """The mapping of relay was off for longer than the stream remembers: nothing lags, nothing fails."""
+    floor = scene.floor
+    order_id = floor.place(mug=1)
+    watch({}, None)
+    yield
+    floor.pay(order_id)
+    floor.records()
+    floor.ahead += timedelta(minutes=11)
+    watch({}, None)
+    yield
+    yield
+    floor.settle()
+    watch({}, None)
+    assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
+    assert len(floor.mails()) == 1, "news of a state that was left is no news"
+
+
+def lagging(scene: Scene, alarm: Alarm) -> Story:
+    """Fulfilment fails whatever it is given; one message has failed at all deliveries, another still waits."""
+    floor = scene.floor
+    scene.values[alarm.metric] = lambda: scene.oldest("fulfilment")  # type: ignore[index]
+    yield
+    for key in ("dead", "waits"):
+        floor.pay(floor.place(key, mug=1), f"evt_{key}", f"pi_{key}")
+        READERS["relay"].handler({"Records": floor.records()}, None)
+        if key == "dead":
+            (message,) = floor.waiting("fulfilment")
+            wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+    floor.ahead = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
+    yield
+    yield
+    floor.settle(("relay",))
+    assert {image["status"]["S"] for image in _orders(floor)} == {"FULFILLING"}
+
+
+def stream_lagging(scene: Scene, alarm: Alarm) -> Story:
+    """The table refuses what copies write; what its mapping gave up lies in the failure store."""
+    floor = scene.floor
+    scene.values[alarm.metric] = lambda: [  # type: ignore[index]
+        (floor.now().timestamp() - record["dynamodb"]["ApproximateCreationDateTime"]) * 1000 for record in scene.late
+    ]
+    yield
+    floor.place("given up", mug=1)
+    given_up(floor.records())
+    floor.place("late", mug=1)
+    records = floor.records()
+    with refusing("dynamodb", "PutItem", "InternalServerError"):
+        scene.late = failing(READERS["copies"].handler({"Records": records}, None), records)
+    floor.ahead = timedelta(seconds=SECONDS[alarm.name.removeprefix("stream-lag-")] + 60)
+    yield
+    scene.late = failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
+    yield
+    summaries = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
+    assert len(summaries) == 2
+
+
+def given_up_on(scene: Scene, alarm: Alarm) -> Story:
+    watch({}, None)
+    yield
+    scene.floor.place(mug=1)
+    given_up(scene.floor.records())
+    watch({}, None)
+    yield
+    yield
+    watch({}, None)
+
+
+def parked(scene: Scene, alarm: Alarm) -> Story:
+    """Code that was rolled back reads what newer code has written."""
+    watch({}, None)
+    yield
+    scene.floor.place(mug=1)
+    records = scene.floor.records()
+    older = scene.trouble.enter_context(ExitStack())
+    older.enter_context(mock.patch.object(changes, "_read", side_effect=Permanent("of a newer version")))
+    assert READERS["copies"].handler({"Records": records}, None) == {"batchItemFailures": []}
+    watch({}, None)
+    yield
+    older.close()
+    yield
+    watch({}, None)
+
+
+def dead_letters(scene: Scene, alarm: Alarm) -> Story:
+    """A message failed at all its deliveries; so did a run of a schedule."""
+    floor = scene.floor
+    scene.values[alarm.metric] = lambda: [  # type: ignore[index]
+        scene.waiting(name) for name in ("fulfilment-dead", "lapse-dead")
+    ]
+    yield
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    READERS["relay"].handler({"Records": floor.records()}, None)
+    (message,) = floor.waiting("fulfilment")
+    with refusing("dynamodb", "TransactWriteItems", "AccessDeniedException"):
+        assert fulfilment.handler({"Records": [message]}, None)["batchItemFailures"]
+    wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+    wiring.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    yield
+    yield
+    floor.settle(("relay",))
+    assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
+
+
+def unmatched(scene: Scene, alarm: Alarm) -> Story:
+    """Money comes for an order that nobody placed."""
+    watch({}, None)
+    yield
+    answered = sent(Api(scene.floor.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
+    assert answered.said["status"] == "UNMATCHED"
+    scene.known |= {"ORDER_ID": "nobodys", "PAYMENT_ID": "pi_9"}
+    watch({}, None)
+    yield
+    yield
+    scene.floor.settle()
+    watch({}, None)
+    assert scene.floor.shop.table.query(R5, queue="UNMATCHED").items == ()
+
+
+def faulty_api(scene: Scene, alarm: Alarm) -> Story:
+    """Somebody has put the provider's secret in as it is, not as JSON: its webhooks cannot be checked."""
+    floor, api = scene.floor, Api(scene.floor.shop)
+    order_id = floor.place(mug=1)
+    scene.values[alarm.metric] = lambda: [float(status >= 500) for status in scene.statuses]  # type: ignore[index]
+
+    def webhook() -> None:
+        scene.statuses.append(sent(api, payment_event(order_id, 1250)).status)
+
+    yield
+    wiring.client("secretsmanager").put_secret_value(SecretId="webhook", SecretString="whsec_as_it_is")
+    wiring.secret.cache_clear()
+    for _ in range(6):
+        webhook()
+    yield
+    yield
+    wiring.secret.cache_clear()
+    scene.statuses.clear()
+    webhook()
+    assert [image["status"]["S"] for image in _orders(floor)] == ["PAID"]
+
+
+def throttled(scene: Scene, alarm: Alarm) -> Story:
+    """The table takes none of what copies write, for longer than they try."""
+    floor, wired = scene.floor, wiring.shop
+
+    def passing(seconds: float) -> None:
+        floor.ahead += timedelta(seconds=seconds)
+
+    def shop(table_name: str, **settings: Any) -> Shop:
+        made = wired(table_name, **settings)
+        return replace(made, table=replace(made.table, sleep=passing, clock=floor.now))
+
+    scene.patch.setattr(wiring, "shop", shop)
+    yield
+    for number in range(4):
+        floor.place(str(number), mug=1)
+    records = floor.records()
+    with refusing("dynamodb", "PutItem", "ThrottlingException"):
+        scene.late = failing(READERS["copies"].handler({"Records": records}, None), records)
+    assert scene.late
+    given_up(scene.late)
+    yield
+    yield
+    READERS["copies"].handler({"Records": scene.late}, None)
+
+
+def not_lapsing(scene: Scene, alarm: Alarm) -> Story:
+    """A deploy has taken a right away from lapse."""
+    floor = scene.floor
+    due = (floor.now() + timedelta(minutes=40)).isoformat()
+    lapse.handler({"time": due}, None)
+    yield
+    floor.place(mug=1)
+    denied = scene.trouble.enter_context(ExitStack())
+    denied.enter_context(refusing("dynamodb", "TransactWriteItems", "AccessDeniedException"))
+    for _ in range(5):
+        with pytest.raises(NotAll):
+            lapse.handler({"time": due}, None)
+    wiring.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    yield
+    denied.close()
+    yield
+    assert lapse.handler({"time": due}, None)["lapsed"] == 1
+    assert scene.waiting("lapse-dead") == 0
+
+
+def mismatching(scene: Scene, alarm: Alarm) -> Story:
+    """The archive dies once the object is written; then somebody writes beside the order."""
+    floor = scene.floor
+    watch({}, None)
+    yield
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    floor.settle()
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    floor.settle()
+    floor.wait(days=396)
+    READERS["copies"].handler({"Records": (records := floor.records())}, None)
+    READERS["relay"].handler({"Records": records}, None)
+    (message,) = [
+        scene.message("archive", one["body"]) for one in floor.waiting("archive") if "OrderExpired" in one["body"]
+    ]
+    with mock.patch.object(archive, "leave_stub", side_effect=Killed), pytest.raises(Killed):
+        archive.handler({"Records": [message]}, None)
+    ((key, written),) = floor.objects("archive").items()
+    line = next(it for it in floor.partition(f"ORDER#{order_id}") if it["type"]["S"] == "OrderLine")
+    mended = copy.deepcopy(line) | {"name": {"S": "Blue mug, second choice"}}
+    floor.shop.table.client.put_item(TableName=floor.shop.table.name, Item=mended)
+    assert archive.handler({"Records": [message]}, None) == {"batchItemFailures": []}
+    assert mended in floor.partition(f"ORDER#{order_id}"), "nothing is deleted"
+    scene.known["OBJECT"] = key
+    watch({}, None)
+    yield
+    yield
+    floor.settle()
+    watch({}, None)
+    (body,) = (body for name, body in floor.objects("archive").items() if name == key)
+    assert body != written
+    assert mended in archive.restored(body)
+
+
+STORIES: Mapping[str, Callable[[Scene, Alarm], Story]] = {
+    "orders-stand-still": standing,
+    "lag": lagging,
+    "stream-lag": stream_lagging,
+    "failure-store-not-empty": given_up_on,
+    "parked-not-empty": parked,
+    "dead-letters-not-empty": dead_letters,
+    "unmatched-payment": unmatched,
+    "api-5xx": faulty_api,
+    "throttling": throttled,
+    "lapse-backlog": not_lapsing,
+    "archive-mismatch": mismatching,
+}
+
+
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
+def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands_are_typed(
+    alarm: Alarm, scene: Scene
+) -> None:
+    story = STORIES[alarm.runbook](scene, alarm)
+    next(story)
+    now = state(alarm, scene.seen(alarm))
+    assert now == "OK"
+    scene.told.forget()
+    next(story)
+    now = state(alarm, scene.seen(alarm), now)
+    assert now == "ALARM"
+    next(story)
+    scene.told.forget()
+    assert not alarm.level or state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
+    for command in commands(alarm.page):
+        typed(command, scene.known)
+    next(story, None)
+    assert state(alarm, scene.seen(alarm), now) == "OK"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+def given_up(records: Sequence[Mapping[str, Any]]) -> None:
+    """What the mapping of copies leaves of a batch, as Lambda keeps it."""
+    told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
+    document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
+    key = "aws/lambda/copies-mapping/shard/2026/11/21/1"
+    wiring.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
+
+
+def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records from the first on that a reader has not taken: its mapping sends them again."""
+    numbers = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+    return [it for it in records if numbers and int(it["dynamodb"]["SequenceNumber"]) >= int(min(numbers, key=int))]
+
+
+def _orders(floor: Shopfloor) -> list[dict[str, Any]]:
+    found = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
+    return [image for image in found if image["type"]["S"] == "Order"]

@@ -1,0 +1,258 @@
+"""What functions count: a line of the log that CloudWatch makes metrics of, without a request or a unit more."""
+
+import importlib
+import inspect
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import lapse, relay, watch, wiring
+from functions.model import metrics as m
+from functions.model.metrics import METRICS
+from functions.schedules import NotAll
+from functions.shop import accounts, follows, products, refunds
+from functions.tally import Tally
+from tests.alarming import Told, listening
+from tests.functions.faults import counted, dying, refusing
+from tests.shopfloor import ANN, READERS, STAFF, WORKERS, Shopfloor
+from tests.stacks.test_template import LAMBDAS
+
+OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    with listening() as found:
+        yield found
+
+
+def lines(tally: Tally) -> list[Any]:
+    return [json.loads(line) for line in tally.lines("shop", 1795253400000)]
+
+
+# the line -------------------------------------------------------------------------------------------------------------
+def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
+    tally = Tally("copies")
+    tally.count(m.READ_UNITS, 2.5)
+    tally.count(m.READ_UNITS, 1)
+    tally.count(m.LAG, 40)
+    tally.count(m.LAG, 0)
+    tally.count(m.THROTTLES)
+    tally.count(m.ORDERS_PAID)
+    (line,) = lines(tally)
+    assert line == {
+        "_aws": {
+            "Timestamp": 1795253400000,
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "shop",
+                    "Dimensions": [["function"]],
+                    "Metrics": [
+                        {"Name": "ReadUnits", "Unit": "Count"},
+                        {"Name": "Lag", "Unit": "Milliseconds"},
+                    ],
+                },
+                {
+                    "Namespace": "shop",
+                    "Dimensions": [["function"], []],
+                    "Metrics": [{"Name": "Throttles", "Unit": "Count"}],
+                },
+                {"Namespace": "shop", "Dimensions": [[]], "Metrics": [{"Name": "OrdersPaid", "Unit": "Count"}]},
+            ],
+        },
+        "function": "copies",
+        "ReadUnits": 3.5,
+        "Lag": [40, 0],
+        "Throttles": 1,
+        "OrdersPaid": 1,
+    }
+
+
+def test_each_currency_is_a_line_of_its_own() -> None:
+    tally = Tally("relay")
+    for currency, total in (("EUR", 1250), ("USD", 990), ("EUR", 50)):
+        tally.count(m.REVENUE, total, currency=currency)
+    assert [(line["currency"], line["Revenue"]) for line in lines(tally)] == [("EUR", 1300), ("USD", 990)]
+
+
+def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
+    tally = Tally("relay")
+    tally.count(m.PARKED)
+    for lag in range(201):
+        tally.count(m.LAG, lag)
+    found = lines(tally)
+    assert [len(line["Lag"]) for line in found] == [100, 100, 1]
+    assert [lag for line in found for lag in line["Lag"]] == list(range(201))
+    assert ["Parked" in line for line in found] == [True, False, False], "counted once"
+
+
+def test_nothing_that_happened_is_not_told_but_a_level_of_nothing_is() -> None:
+    tally = Tally("watch")
+    tally.count(m.PARKED, 0)
+    tally.count(m.READ_UNITS, 0)
+    assert lines(tally) == []
+    tally.count(m.PARKED_WAITING, 0)
+    assert [line["ParkedWaiting"] for line in lines(tally)] == [0]
+
+
+def test_metrics_are_told_apart_by_functions_and_currencies_alone_and_each_has_its_name() -> None:
+    assert {name for metric in METRICS for name in metric.by} == {"function", "currency"}
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    assert not [metric.name for metric in METRICS if metric.level and (metric.by or metric.each)]
+
+
+# what is counted ------------------------------------------------------------------------------------------------------
+def test_orders_are_counted_on_their_way_with_what_they_brought(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=2)
+    floor.pay(order_id)
+    floor.settle(times=2)
+    assert told.values(m.ORDERS_PAID) == [1, 1], "counted as often as it was published"
+    assert told.values(m.REVENUE, currency="EUR") == [2500, 2500]
+    assert sum(told.values(m.ORDERS_FULFILLED)) == 1
+
+
+def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.pay(order_id)
+    accounts.issue_store_credit(floor.shop, STAFF, "k", ANN.id, 700, "EUR")
+    follows.follow(floor.shop, ANN, "mug")
+    floor.settle()
+    told.forget()
+    refunds.refund_order(floor.shop, STAFF, "sorry", order_id, 100)
+    products.update_product(floor.shop, STAFF, "mug", price=990)
+    floor.settle(("copies", "relay"), times=1)
+    for reaction in ("refunds", "notifications", "notices"):
+        assert told.values(m.ACCEPTED, function=reaction) == [1], reaction
+    told.forget()
+    records = [it for it in floor.seen if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
+    relay.handler({"Records": records}, None)
+    for reaction in ("refunds", "notices"):
+        WORKERS[reaction].handler({"Records": floor.waiting(reaction)}, None)
+        assert told.values(m.ACCEPTED, function=reaction) == [], reaction
+        assert told.values(m.DUPLICATE, function=reaction) == [len(told.values(m.LAG, function=reaction))]
+
+
+def test_what_fails_and_what_is_parked_is_counted_by_function(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    floor.pay(floor.place(mug=1))
+    relay.handler({"Records": floor.records()}, None)
+    told.forget()
+    batch = [*floor.waiting("fulfilment"), {"messageId": "bad", "body": "{"}]
+    with refusing("dynamodb", "TransactWriteItems", "InternalServerError"):
+        WORKERS["fulfilment"].handler({"Records": batch}, None)
+    assert told.values(m.FAILED, function="fulfilment") == told.values(m.FAILED) == [1]
+    assert told.values(m.PARKED, function="fulfilment") == [1]
+    assert told.values(m.ACCEPTED, function="fulfilment") == []
+
+
+def test_the_units_of_a_call_are_those_that_dynamodb_counted(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    floor.settle()
+    floor.place(mug=1)
+    records = floor.records()
+    told.forget()
+    before = wiring.units.total
+    READERS["copies"].handler({"Records": records}, None)
+    read, written = (now - then for now, then in zip(wiring.units.total[:2], before[:2], strict=True))
+    assert (sum(told.values(m.READ_UNITS, function="copies")), sum(told.values(m.WRITE_UNITS, function="copies"))) == (
+        read,
+        written,
+    )
+    assert written > 0
+
+
+def test_what_dynamodb_throws_back_is_counted(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    floor.place(mug=1)
+    due = (floor.now() + timedelta(minutes=31)).isoformat()
+    with refusing("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(NotAll):
+        lapse.handler({"time": due}, None)
+    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2], "a query of each queue"
+    told.forget()
+    lapse.handler({"time": due}, None)
+    assert told.values(m.THROTTLES) == []
+
+
+def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    records = floor.records()
+    records[1]["dynamodb"]["ApproximateCreationDateTime"] -= 60
+    told.forget()
+    READERS["copies"].handler({"Records": records}, None)
+    (lag,) = told.values(m.LAG, function="copies")
+    assert 60_000 <= lag < 70_000
+
+
+def test_counting_asks_nothing_of_anybody(floor: Shopfloor, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    floor.open_shop()
+    floor.place(mug=1)
+    records = floor.records()
+    READERS["copies"].handler({"Records": records}, None)
+    made = []
+    for counting in (True, False):
+        if not counting:
+            monkeypatch.setattr(wiring, "count", lambda *_, **__: None)
+            monkeypatch.setattr(Tally, "lines", lambda *_: ())
+        told.forget()
+        with ExitStack() as watched:
+            calls = [watched.enter_context(counted("dynamodb", operation)) for operation in OPERATIONS]
+            calls.append(watched.enter_context(counted("events", "PutEvents")))
+            for reader in READERS.values():
+                reader.handler({"Records": records}, None)
+            made.append([len(found) for found in calls])
+        assert bool(told.lines) is counting
+    assert made[0] == made[1]
+    assert sum(made[0]) > 1
+
+
+@pytest.mark.parametrize("module", LAMBDAS)
+def test_every_function_is_observed_under_its_own_name(module: str) -> None:
+    source = inspect.getsource(importlib.import_module(f"functions.{module}"))
+    assert f'@wiring.observed("{module.partition(".")[0]}")\ndef handler(' in source
+
+
+def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(floor: Shopfloor, told: Told) -> None:
+    floor.open_shop()
+    records = floor.records()
+    told.forget()
+    with dying("events", "PutEvents"):
+        READERS["relay"].handler({"Records": records}, None)
+    assert len(told.lines) == 1
+    wiring.count(m.PARKED)
+    assert len(told.lines) == 1, "what no call counts is counted for nobody"
+
+
+# what waits for a person ----------------------------------------------------------------------------------------------
+def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, told: Told) -> None:
+    keys = (
+        "parked/copies/a.json",
+        "parked/copies/b.json",
+        "parked/mismatch/c.json",
+        "aws/lambda/m/1",
+        "aws/lambda/m/2",
+    )
+    for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
+        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
+    found = watch.handler({}, None)
+    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0}
+    assert found == {"ParkedWaiting": 2, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
+    assert {name: line[name] for line in told.lines for name in found} == found
+
+
+def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    order_id = floor.place(mug=1)
+    floor.ahead = timedelta(minutes=20)
+    floor.pay(order_id)
+    floor.ahead += timedelta(minutes=9)
+    assert watch.handler({}, None)["OrdersStanding"] == 0
+    floor.ahead += timedelta(minutes=2)
+    assert watch.handler({}, None)["OrdersStanding"] == 1

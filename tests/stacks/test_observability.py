@@ -1,0 +1,149 @@
+"""What is told of the shop on AWS: alarms with their runbooks, whom they reach, the dashboard, and the kept query."""
+
+import json
+from typing import Any
+
+import pytest
+
+from functions.model.metrics import METRICS, Metric
+from functions.model.reactions import REACTIONS
+from stacks import PROJECT
+from stacks.conditions import ALARMS, PACED, RUNBOOKS, Alarm
+from stacks.stage import BadSetting, read
+from tests.stacks.conftest import ON_CALL, Template
+
+PLACES = {
+    "queue": {reaction.name for reaction in REACTIONS},
+    "dead letters": {reaction.name for reaction in REACTIONS} | {"lapse", "erasure", "watch"},
+    "reader": {"copies", "relay"},
+    "api": {""},
+}
+
+
+# alarms ---------------------------------------------------------------------------------------------------------------
+def made(template: Template, alarm: Alarm) -> dict[str, Any]:
+    """The alarms of a template that a declared one became, by the rest of their names."""
+    stem = f"orderstream-dev-{alarm.name}"
+    found = {it["AlarmName"]: it for it in template.properties("AWS::CloudWatch::Alarm").values()}
+    return {name.removeprefix(stem).removeprefix("-"): it for name, it in found.items() if name.startswith(stem)}
+
+
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
+def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(dev: Template, alarm: Alarm) -> None:
+    found = made(dev, alarm)
+    assert found.keys() == (PLACES[alarm.each] - alarm.spared if alarm.each else {""})
+    (topic,) = dev.all("AWS::SNS::Topic")
+    for it in found.values():
+        assert (it["Threshold"], it["Statistic"], it["Period"]) == (alarm.over, alarm.statistic, alarm.minutes * 60)
+        assert it["ComparisonOperator"] == "GreaterThanThreshold"
+        assert it["TreatMissingData"] == ("ignore" if alarm.level else "notBreaching")
+        assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
+        assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
+        if isinstance(alarm.metric, Metric):
+            assert (it["Namespace"], it["MetricName"], "Dimensions" in it) == (
+                "orderstream-dev",
+                alarm.metric.name,
+                False,
+            )
+            assert () in alarm.metric.dimension_sets, "told as it is looked at"
+        else:
+            assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
+
+
+def test_an_alarm_of_a_queue_looks_at_that_queue(dev: Template) -> None:
+    for alarm in ALARMS:
+        if alarm.each not in ("queue", "dead letters"):
+            continue
+        for name, it in made(dev, alarm).items():
+            (dimension,) = it["Dimensions"]
+            queue = dimension["Value"]["Fn::GetAtt"][0]
+            assert queue.lower().startswith(name)
+            assert ("DeadLetters" in queue) is (alarm.each == "dead letters")
+
+
+def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
+    pages = {page.stem for page in (PROJECT / RUNBOOKS).glob("*.md")}
+    assert {alarm.runbook for alarm in ALARMS} == pages
+    assert len({alarm.name for alarm in ALARMS}) == len(ALARMS)
+    for alarm in ALARMS:
+        text = (PROJECT / alarm.page).read_text(encoding="utf-8")
+        assert f"`{alarm.name}" in text, "it names the alarm"
+        for part in ("**What is seen.**", "**First look.**", "**Why.**", "**Cure.**", "**It is over**"):
+            assert text.count(part) == 1, (alarm.page, part)
+
+
+def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:
+    assert {reaction.name for reaction in REACTIONS} >= PACED
+
+
+# who hears of it ------------------------------------------------------------------------------------------------------
+def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: Template) -> None:
+    (key,) = dev.all("AWS::KMS::Key")
+    topic, policy = dev.only("AWS::SNS::Topic"), dev.only("AWS::SNS::TopicPolicy")
+    assert topic["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
+    statements = [*policy["PolicyDocument"]["Statement"], *dev.only("AWS::KMS::Key")["KeyPolicy"]["Statement"]]
+    denied = [it for it in statements if it["Effect"] == "Deny"]
+    assert [it["Condition"] for it in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]
+    given = [it for it in statements if it["Principal"] == {"Service": "cloudwatch.amazonaws.com"}]
+    assert [it["Action"] for it in given] == ["sns:Publish", ["kms:Decrypt", "kms:GenerateDataKey"]]
+    for statement in given:
+        assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+        assert json.dumps(statement["Condition"]["ArnLike"]).count(":alarm:orderstream-dev-*") == 1
+    services = {str(it["Principal"]) for it in policy["PolicyDocument"]["Statement"] if it["Effect"] == "Allow"}
+    assert services == {"{'Service': 'cloudwatch.amazonaws.com'}"}
+
+
+def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(dev: Template, prod: Template) -> None:
+    assert not dev.all("AWS::SNS::Subscription")
+    (topic,) = prod.all("AWS::SNS::Topic")
+    mails = prod.only("AWS::SNS::Subscription")
+    assert (mails["Protocol"], mails["Endpoint"], mails["TopicArn"]) == ("email", ON_CALL, {"Ref": topic})
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    assert read({"alarm_address": "oncall@shop.example"}.get).alarm_address == "oncall@shop.example"
+    with pytest.raises(BadSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
+        read({"alarm_address": "oncall"}.get)
+
+
+# where one looks ------------------------------------------------------------------------------------------------------
+def board(template: Template) -> list[dict[str, Any]]:
+    """The dashboard's widgets, with what of its text is known at synth."""
+    body = template.only("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else next(iter(part.values()), "")[0] or "x" for part in body)
+    widgets: list[dict[str, Any]] = json.loads(text)["widgets"]
+    return widgets
+
+
+def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: Template) -> None:
+    placed, oldest, failures = (json.dumps(widget) for widget in board(dev) if widget["y"] == 0)
+    assert all(f'"{name}"' in placed for name in ("OrdersPlaced", "OrdersFulfilled"))
+    assert oldest.count("ApproximateAgeOfOldestMessage") == len(REACTIONS)
+    assert all(f'"label": "{reaction.name}"' in oldest for reaction in REACTIONS)
+    assert all(f'"{name}"' in failures for name in ("ParkedWaiting", "GivenUpWaiting"))
+    assert failures.count("ApproximateNumberOfMessagesVisible") == len(PLACES["dead letters"])
+
+
+def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_width(dev: Template) -> None:
+    widgets = board(dev)
+    text = json.dumps(widgets)
+    missing = [it.name for it in METRICS if f'"{it.name}"' not in text and f'\\"{it.name}\\"' not in text]
+    assert missing == ["UnmatchedCame"], "of these it shows how many there are"
+    rows = {widget["y"] for widget in widgets}
+    for row in rows:
+        across = sorted((widget["x"], widget["width"]) for widget in widgets if widget["y"] == row)
+        assert sum(width for _, width in across) == 24
+        assert [x for x, _ in across] == [sum(width for _, width in across[:number]) for number in range(len(across))]
+
+
+def test_one_query_asks_the_logs_of_all_functions(dev: Template) -> None:
+    query = dev.only("AWS::Logs::QueryDefinition")
+    asked = {group["Ref"] for group in query["LogGroupNames"]}
+    functions = dev.properties("AWS::Lambda::Function").values()
+    assert asked == {function["LoggingConfig"]["LogGroup"]["Ref"] for function in functions}
+
+
+def test_functions_are_traced_without_the_sdk(dev: Template) -> None:
+    assert {it["TracingConfig"]["Mode"] for it in dev.properties("AWS::Lambda::Function").values()} == {"Active"}
+    locked = (PROJECT / "functions" / "requirements.txt").read_text(encoding="utf-8")
+    assert "aws-xray-sdk" not in locked
