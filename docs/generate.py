@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.pages import events, model, patterns, states, table
+from docs.pages import events, model, patterns, settings, states, table
 
 DOCS = Path(__file__).parent
 
@@ -14,6 +14,7 @@ def pages() -> dict[str, str]:
         "model.md": model.page(),
         "access-patterns.md": patterns.page(),
         "events.md": events.page(),
+        "settings.md": settings.page(),
         "states.md": states.page(),
         **{f"events/{name}.json": text for name, text in events.schemas().items()},
     }

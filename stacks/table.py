@@ -1,6 +1,6 @@
 """The table, made of what the model says: keys, indexes and their projections are declared there and nowhere else."""
 
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
@@ -19,10 +19,11 @@ class Table(Construct):
             self,
             "Table",
             **_keys("main"),
-            global_secondary_indexes=[_index(name) for name in PROJECTED],
+            global_secondary_indexes=[_index(name, stage) for name in PROJECTED],
             time_to_live_attribute="ttl",
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            billing=dynamodb.Billing.on_demand(),
+            billing=_billing(stage),
+            table_class=dynamodb.TableClass(stage.table_class),
             encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
@@ -48,11 +49,35 @@ def _keys(index: str) -> dict[str, dynamodb.Attribute]:
     }
 
 
-def _index(name: str) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
     projected = projection(name)
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=name,
         **_keys(name.lower()),
         projection_type=dynamodb.ProjectionType(projected["ProjectionType"]),
         non_key_attributes=projected.get("NonKeyAttributes"),
+        **_capacity(stage, name),
+    )
+
+
+def _billing(stage: Stage) -> dynamodb.Billing:
+    capacity = _capacity(stage, "table")
+    by_request = stage.billing == "on-demand"
+    return dynamodb.Billing.on_demand(**capacity) if by_request else dynamodb.Billing.provisioned(**capacity)
+
+
+def _capacity(stage: Stage, where: str) -> dict[str, Any]:
+    """What the table, or an index, takes in a second, as arguments: a most, or what autoscaling may provision."""
+    if stage.billing == "on-demand":
+        most = {"read": stage.most_read_units, "write": stage.most_write_units}
+        return {f"max_{way}_request_units": units for way, units in most.items() if units}
+    return {f"{way}_capacity": _autoscaled(*stage.units(f"{way}_units", where), stage) for way in ("read", "write")}
+
+
+def _autoscaled(least: int, most: int, stage: Stage) -> dynamodb.Capacity:
+    return dynamodb.Capacity.autoscaled(
+        min_capacity=least,
+        max_capacity=most,
+        seed_capacity=least,  # asked for where a table that was billed by request becomes provisioned
+        target_utilization_percent=stage.utilization,
     )
