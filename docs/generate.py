@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.pages import events, model, patterns, settings, states, table
+from docs.pages import cost, events, model, patterns, settings, states, table
 
 DOCS = Path(__file__).parent
 
@@ -10,6 +10,7 @@ DOCS = Path(__file__).parent
 def pages() -> dict[str, str]:
     """Every generated file by its path in docs/."""
     return {
+        "cost.md": cost.page(),
         "table.md": table.page(),
         "model.md": model.page(),
         "access-patterns.md": patterns.page(),

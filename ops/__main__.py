@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import drift, failures, hot_keys, indexes, ledger, migrate, query, replay, workbench
+from ops import capacity, drift, failures, hot_keys, indexes, ledger, migrate, query, replay, workbench
 
-TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys, failures, replay)
+TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys, capacity, failures, replay)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
