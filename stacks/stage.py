@@ -96,6 +96,8 @@ class Stage:
     month's first day. 0: none. Point-in-time recovery, 35 days back, is always on. What was erased is in backups until
     they end.
     `backup_copy_vault`: the ARN of a vault, in another region or account, to which each backup is copied.
+    `restored_stream`: the ARN of the stream of a table that was restored, which the stack takes in place of its own
+    (docs/runbooks/restore-table.md).
     `snap_start`: the api starts from a snapshot of its loaded code; each version that is kept costs while it is.
     `shift`: how a new version of the api takes over: at once, or ten percent of the requests more each minute, and back
     to the old one as soon as calls of it fail.
@@ -134,6 +136,7 @@ class Stage:
     daily_backup_days: int = _number(0, 0, 365)
     monthly_backup_days: int = _number(0, 0, 10 * 365)
     backup_copy_vault: str = ""
+    restored_stream: str = ""
     snap_start: bool = False
     shift: str = _one_of("all-at-once", "linear")
     replica_regions: tuple[str, ...] = ()
@@ -221,6 +224,13 @@ class Stage:
             raise BadSetting(
                 f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
                 "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
+            )
+        if self.restored_stream and not re.fullmatch(
+            r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
+        ):
+            raise BadSetting(
+                f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
+                "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
             )
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl

@@ -15,6 +15,11 @@ class Table(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
+        found = _restored(stage.restored_stream) if stage.restored_stream else self._own(stage, key)
+        self.name, self.arn, self.stream_arn = found
+        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+
+    def _own(self, stage: Stage, key: kms.IKey) -> tuple[str, str, str]:
         table = dynamodb.TableV2(
             self,
             "Table",
@@ -34,10 +39,13 @@ class Table(Construct):
         # The construct takes a key of our own only where the region is known at synth; the resource does not mind.
         resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
         resource.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key.key_arn})
-        self.name: str = table.table_name
-        self.arn: str = table.table_arn
-        self.stream_arn: str = table.table_stream_arn
-        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+        return table.table_name, table.table_arn, table.table_stream_arn
+
+
+def _restored(stream_arn: str) -> tuple[str, str, str]:
+    """One that lies outside of the stack: docs/runbooks/restore-table.md says how it came to be."""
+    arn = stream_arn.partition("/stream/")[0]
+    return arn.rpartition("/")[2], arn, stream_arn
 
 
 def _keys(index: str) -> dict[str, dynamodb.Attribute]:

@@ -1,9 +1,8 @@
-"""One synth for all tests of the stack: both stages in one app, and one with all other settings, with the Lambdas'
-source alone as their code."""
+"""One synth for all tests of the stack: both stages in one app, with the Lambdas' source alone as their code."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,6 @@ import pytest
 from stacks.stage import STAGES
 
 Resource = dict[str, Any]
-
-OTHER = replace(
-    STAGES["prod"],
-    name="other",
-    sender="orders@shop.test",
-    billing="provisioned",
-    read_units=("table:10-400", "*:5-100"),
-    write_units=("*:5-50", "GSI2:1-20"),
-    utilization=60,
-    table_class="STANDARD_INFREQUENT_ACCESS",
-    monthly_backup_days=0,
-    backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
-    snap_start=True,
-    firewall=True,
-    web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
-)
-"""A stage in which everything is set that dev and prod leave alone."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +56,14 @@ class Template:
 
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """The template of each stage, of the other, and of its firewall."""
+    """The template of each stage."""
     import app  # noqa: PLC0415  it starts the CDK's Node, which only these tests need
-    from stacks.firewall_stack import FirewallStack  # noqa: PLC0415
     from stacks.orders_stack import OrdersStack  # noqa: PLC0415
 
     both = app.build({"laptop": True}, outdir=str(tmp_path_factory.mktemp("cdk.out")))
     OrdersStack(both, "orderstream-prod", stage=STAGES["prod"], code=app.code(laptop=True))
-    OrdersStack(both, "orderstream-other", stage=OTHER, code=app.code(laptop=True))
-    FirewallStack(both, "orderstream-firewall", stage=OTHER)
     directory = Path(both.synth().directory)
-    files = {name: directory / f"orderstream-{name}.template.json" for name in (*STAGES, "other", "firewall")}
+    files = {stage: directory / f"orderstream-{stage}.template.json" for stage in STAGES}
     return {stage: Template(file, json.loads(file.read_text())) for stage, file in files.items()}
 
 
@@ -96,11 +75,6 @@ def dev(templates: dict[str, Template]) -> Template:
 @pytest.fixture(scope="session")
 def prod(templates: dict[str, Template]) -> Template:
     return templates["prod"]
-
-
-@pytest.fixture(scope="session")
-def other(templates: dict[str, Template]) -> Template:
-    return templates["other"]
 
 
 def listed(value: Any) -> Iterator[Any]:

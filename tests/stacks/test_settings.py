@@ -1,16 +1,59 @@
 """What the settings make of the template that say how the table is billed and kept, and how the api is released."""
 
+import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.model.table import PROJECTED
+from stacks import PROJECT
 from stacks.stage import STAGES, Stage
 from tests.stacks.conftest import Template
 
 TABLE = "AWS::DynamoDB::GlobalTable"
+OTHER = replace(
+    STAGES["prod"],
+    name="other",
+    sender="orders@shop.test",
+    billing="provisioned",
+    read_units=("table:10-400", "*:5-100"),
+    write_units=("*:5-50", "GSI2:1-20"),
+    utilization=60,
+    table_class="STANDARD_INFREQUENT_ACCESS",
+    monthly_backup_days=0,
+    backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
+    snap_start=True,
+    firewall=True,
+    web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+)
+"""A stage in which everything is set that dev and prod leave alone."""
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
+    """The template of that stage, and of its firewall; the rules of cdk-nag have nothing against them."""
+    from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App  # noqa: PLC0415
+
+    import app  # noqa: PLC0415
+    from stacks.firewall_stack import FirewallStack  # noqa: PLC0415
+    from stacks.orders_stack import OrdersStack  # noqa: PLC0415
+
+    flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
+    both = App(context=flags, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+    OrdersStack(both, "orders", stage=OTHER, code=app.code(laptop=True))
+    FirewallStack(both, "firewall", stage=OTHER)
+    guard(both)
+    files = {name: Path(both.synth().directory) / f"{name}.template.json" for name in ("orders", "firewall")}
+    return {name: Template(file, json.loads(file.read_text())) for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def other(others: dict[str, Template]) -> Template:
+    return others["orders"]
 
 
 # billing --------------------------------------------------------------------------------------------------------------
@@ -89,6 +132,18 @@ def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Template
     (copy,) = rule["CopyActions"]
     assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
     assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
+
+
+def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
+    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+
+    stack, arn = Stack(App(), "stack"), "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"
+    stage = Stage(name="mine", protect=True, restored_stream=f"{arn}/stream/2026-11-21T09:30:00.000")
+    table = Table(stack, "Table", stage=stage, key=None)
+    assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.restored_stream)
+    assert table.index_arns["GSI2"] == f"{arn}/index/GSI2"
+    assert not assertions.Template.from_stack(stack).find_resources(TABLE)
 
 
 # releases -------------------------------------------------------------------------------------------------------------
@@ -183,9 +238,9 @@ def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names
 
 
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
-    templates: dict[str, Template],
+    others: dict[str, Template],
 ) -> None:
-    firewall = templates["firewall"].only("AWS::WAFv2::WebACL")
+    firewall = others["firewall"].only("AWS::WAFv2::WebACL")
     assert (firewall["Scope"], firewall["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     rates, *managed = firewall["Rules"]
     assert rates["Action"] == {"Block": {}}

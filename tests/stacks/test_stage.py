@@ -102,6 +102,10 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
             "replica_regions names eu-west-1, us-east-1: a replica of the table is refused, because what expires in it",
         ),
         (
+            {"restored_stream": "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"},
+            "restored_stream is 'arn:aws:dynamodb:eu-central-1:111122223333:table/restored': it must be the ARN of a",
+        ),
+        (
             {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
             "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
         ),
