@@ -1,6 +1,6 @@
 """CloudFront before the API, with a firewall: an HTTP API itself takes none."""
 
-from aws_cdk import Aws
+from aws_cdk import Aws, SecretValue
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
@@ -8,11 +8,15 @@ from constructs import Construct
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
+HEADER = "x-orderstream-front"
+"""As functions/api/context.py reads it."""
+
 
 class Front(Construct):
-    """`url`: where the API answers behind it. Nothing is cached: an answer is for who asked."""
+    """`url`: where the API answers behind it. Nothing is cached: an answer is for who asked. `secret`: what the api
+    asks of each request, so that nobody comes past the firewall to the API's own address."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue) -> None:
         super().__init__(scope, id)
         distribution = cloudfront.Distribution(
             self,
@@ -24,6 +28,7 @@ class Front(Construct):
                 origin=origins.HttpOrigin(
                     f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
                     origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
+                    custom_headers={HEADER: secret.unsafe_unwrap()},  # a reference, resolved at the deploy
                 ),
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                 cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,

@@ -78,6 +78,7 @@ class OrdersStack(Stack):
                 shipping=",".join(self.stage.shipping),
                 tax_rate=self.stage.tax_rate,
                 shop_name=self.stage.shop_name,
+                front_secret=self.secrets.front_arn,
                 **self.closing,
             ),
             no_dead_letters=BY_CALL,
@@ -96,8 +97,10 @@ class OrdersStack(Stack):
         self.released = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
         called = self.released.alias if self.released else api.function
         http = Api(self, "Http", stage=self.stage, function=called, identity=identity)
-        if self.stage.web_acl:
-            self.tell(FrontUrl=Front(self, "Front", stage=self.stage, api_id=http.id).url)
+        if self.secrets.front:
+            api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
+            shown = self.secrets.front.secret_value
+            self.tell(FrontUrl=Front(self, "Front", stage=self.stage, api_id=http.id, secret=shown).url)
         self.tell(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from functions.api.context import FRONT_HEADER
 from functions.model.table import PROJECTED
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage
-from tests.stacks.conftest import Template
+from tests.stacks.conftest import Template, listed
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 OTHER = replace(
@@ -235,6 +236,21 @@ def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names
     assert (behaviour["CachePolicyId"], behaviour["OriginRequestPolicyId"]) == (caching_disabled, all_but_the_host)
     assert "POST" in behaviour["AllowedMethods"]
     assert distribution in str(other.body["Outputs"]["FrontUrl"])
+
+
+def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: Template, other: Template) -> None:
+    def told(template: Template) -> Any:
+        function = template.properties("AWS::Lambda::Function")[template.function("api.handler")]
+        return function["Environment"]["Variables"]["FRONT_SECRET"]
+
+    (secret,) = [id for id in other.all("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
+    (origin,) = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    (header,) = origin["OriginCustomHeaders"]
+    assert header["HeaderName"] == FRONT_HEADER
+    assert header["HeaderValue"]["Fn::Join"][1][:2] == ["{{resolve:secretsmanager:", {"Ref": secret}]
+    assert (told(dev), told(other)) == ("", {"Ref": secret})
+    reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
+    assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
 
 
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
