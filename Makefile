@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers check synth predeploy deploy demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers check synth predeploy deploy diff demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -76,6 +76,9 @@ predeploy: installed ## can the deployed table's indexes become the template's i
 
 deploy: predeploy ## deploy STAGE (dev) with your AWS credentials
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
+
+diff: installed ## what would a deploy of STAGE (dev) change? changes nothing, not even a change set
+	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
 
 docs: installed ## write the generated pages of docs/ anew
 	$(python) -m docs.generate

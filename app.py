@@ -9,6 +9,7 @@ from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
 from stacks.acknowledged import guard
+from stacks.firewall_stack import FirewallStack
 from stacks.orders_stack import OrdersStack
 
 
@@ -23,6 +24,8 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     settings = stage.read(app.node.try_get_context)
     laptop = app.node.try_get_context("laptop") in (True, "true")
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code(laptop))
+    if settings.firewall:
+        FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if settings.protect and settings.sender.endswith(".example"):
         Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
     if not laptop and not bundle.python_of_lambda():

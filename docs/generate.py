@@ -1,8 +1,14 @@
-"""Writes the pages of docs/ that follow from the model: `python -m docs.generate`, or `make docs`."""
+"""Writes the pages of docs/ that follow from the model: `python -m docs.generate`, or `make docs`.
 
+What subscribers and older items were promised is written there, too (docs/events, docs/items.json), and is not written
+anew where the model would break it.
+"""
+
+import sys
 from pathlib import Path
 
-from docs.pages import events, model, patterns, states, table
+from docs import promises
+from docs.pages import cost, events, model, patterns, settings, states, table
 
 DOCS = Path(__file__).parent
 
@@ -10,21 +16,33 @@ DOCS = Path(__file__).parent
 def pages() -> dict[str, str]:
     """Every generated file by its path in docs/."""
     return {
+        "cost.md": cost.page(),
         "table.md": table.page(),
         "model.md": model.page(),
         "access-patterns.md": patterns.page(),
         "events.md": events.page(),
+        "settings.md": settings.page(),
         "states.md": states.page(),
+        "items.json": promises.items_text(),
         **{f"events/{name}.json": text for name, text in events.schemas().items()},
     }
 
 
+def _promises(name: str) -> bool:
+    return name.endswith(".json")
+
+
+def _promised() -> dict[str, str]:
+    """What lies there by now, by its path in docs/."""
+    files = [*(DOCS / "events").glob("*.json"), *DOCS.glob("items.json")]
+    return {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
 def main() -> None:
-    """Write them all, and remove the schemas of events that are no more."""
+    """Write them all; nothing where a promise would be broken."""
     written = pages()
-    for path in (DOCS / "events").glob("*.json"):
-        if f"events/{path.name}" not in written:
-            path.unlink()
+    if broken := list(promises.broken(_promised(), {name: text for name, text in written.items() if _promises(name)})):
+        sys.exit("Nothing was written (docs/upgrades.md says how it can be done):\n" + "\n".join(broken))
     for name, text in written.items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ the secret, never as its value.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,15 @@ class Everywhere:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Api:
+class Front:
+    """What of the api's even its documentation asks. `front_secret`: what CloudFront shows with each request, where it
+    stands before the API and nobody may come past it; "": it does not."""
+
+    front_secret: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api(Front):
     """`pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
     `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
     `shipping`: what sending an order costs, "EUR:490,USD:590". `tax_rate`: in hundredths of a percent.
@@ -144,8 +152,9 @@ def variables(environment: Any) -> dict[str, str]:
 
 
 def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-    """The environment of this Lambda; raises KeyError with the variable that is missing."""
-    return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in fields(cast(Any, cls))})
+    """The environment of this Lambda; raises KeyError with the variable that is missing and has no default."""
+    wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
+    return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
 
 
 @cache

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ops import (
+    capacity,
     drift,
     failures,
     health,
@@ -22,7 +23,21 @@ from ops import (
     workbench,
 )
 
-TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys, failures, replay, restore, order, health)
+TOOLS = (
+    ledger,
+    drift,
+    query,
+    workbench,
+    migrate,
+    indexes,
+    hot_keys,
+    capacity,
+    failures,
+    replay,
+    restore,
+    order,
+    health,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -57,6 +57,8 @@ def of_file(path: Path) -> Indexes | None:
     if "Table" in document:
         return _read(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLES]
+    if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
+        return of_model()  # on a table that was restored, which lies outside of the stack and must be as the model says
     return _read(tables[0]) if tables else None
 
 

@@ -6,10 +6,10 @@ from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.acknowledged import acknowledge
-from stacks.function import Function
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
@@ -46,9 +46,11 @@ ACCESS_LOG = {
 
 
 class Api(Construct):
-    """`url`: where it answers; `id`: what its metrics call it."""
+    """`url`: where it answers; `id`: what its metrics call it. `function`: what it calls, a function or its alias."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, identity: Identity) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, stage: Stage, function: lambda_.IFunction, identity: Identity
+    ) -> None:
         super().__init__(scope, id)
         api = apigateway.HttpApi(
             self,
@@ -58,12 +60,12 @@ class Api(Construct):
             cors_preflight=_cors(stage) if stage.cors_origins else None,
         )
         authorizer = authorizers.HttpUserPoolAuthorizer("Token", identity.pool, user_pool_clients=[identity.client])
-        lambda_ = integrations.HttpLambdaIntegration("Lambda", function.function, scope_permission_to_route=False)
+        calling = integrations.HttpLambdaIntegration("Lambda", function, scope_permission_to_route=False)
         methods = [apigateway.HttpMethod(method) for method in GUARDED]
-        api.add_routes(path="/{proxy+}", methods=methods, integration=lambda_, authorizer=authorizer)
+        api.add_routes(path="/{proxy+}", methods=methods, integration=calling, authorizer=authorizer)
         for route, reason in PUBLIC.items():
             method, path = route.split()
-            [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=lambda_)
+            [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=calling)
             acknowledge(public, {"AwsSolutions-APIG4": reason})
         log = LogGroup(self, "AccessLog", stage=stage)
         apigateway.CfnStage(

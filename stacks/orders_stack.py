@@ -14,14 +14,16 @@ from constructs import Construct
 from functions import environment as env
 from functions.model import lives
 from functions.model.reactions import REACTIONS
-from stacks import filters
+from stacks import filters, release
 from stacks.alarms import Alarms
 from stacks.api import Api
 from stacks.archive_bucket import ArchiveBucket
+from stacks.backups import Backups
 from stacks.bus import Bus
 from stacks.conditions import Each
 from stacks.dashboard import Dashboard
 from stacks.failure_store import FailureStore
+from stacks.front import Front
 from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, USE_KEY, Function
 from stacks.identity import Identity
 from stacks.operators import Operators
@@ -47,12 +49,17 @@ class OrdersStack(Stack):
         self.archived = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
         self.secrets = Secrets(self, "Secrets", stage=stage, key=self.key)
         self.bus = Bus(self, "Bus")
+        if stage.daily_backup_days or stage.monthly_backup_days:
+            backups = Backups(self, "Backups", stage=stage, table=self.table, key=self.key)
+            self.tell(BackupVault=backups.vault_name)
 
         self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
         self.places: dict[Each, dict[str, str]] = defaultdict(dict)
         functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
+        if self.released:
+            self.released.after(functions[1:])
         operators = self.the_operators()
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.places)
         Dashboard(self, "Dashboard", places=self.places, table=self.table.name)
@@ -80,6 +87,7 @@ class OrdersStack(Stack):
                 shipping=",".join(self.stage.shipping),
                 tax_rate=self.stage.tax_rate,
                 shop_name=self.stage.shop_name,
+                front_secret=self.secrets.front_arn,
                 **self.closing,
             ),
             no_dead_letters=BY_CALL,
@@ -94,8 +102,15 @@ class OrdersStack(Stack):
         api.may(*USE_KEY, on=self.key.key_arn)
 
         identity = Identity(self, "Identity", stage=self.stage)
-        http = Api(self, "Http", stage=self.stage, function=api, identity=identity)
+        wanted = release.is_wanted(self.stage)
+        self.released = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
+        called = self.released.alias if self.released else api.function
+        http = Api(self, "Http", stage=self.stage, function=called, identity=identity)
         self.places["api"]["api"] = http.id
+        if self.secrets.front:
+            api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
+            shown = self.secrets.front.secret_value
+            self.tell(FrontUrl=Front(self, "Front", stage=self.stage, api_id=http.id, secret=shown).url)
         self.tell(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,

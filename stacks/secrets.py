@@ -15,7 +15,8 @@ class Secrets(Construct):
     """`pepper_arn`: text that makes order ids and e-mail hashes. `webhook_arn`: JSON {"current": ..., "previous": ...},
     what the payment provider signs with; both are accepted, so that it can be changed without a gap. `provider_arn`:
     the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
-    deploy. Until then refunds wait in their queue."""
+    deploy. Until then refunds wait in their queue. `front`, `front_arn`: what CloudFront shows the api, if it stands
+    before it; None, ""."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -49,6 +50,22 @@ class Secrets(Construct):
             generate_secret_string=secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
             removal_policy=removal,
         )
+        self.front: secretsmanager.Secret | None = None
+        self.front_arn = ""
+        if stage.web_acl:
+            self.front = secretsmanager.Secret(
+                self,
+                "Front",
+                description="What CloudFront shows the api, so that nobody comes past the firewall.",
+                encryption_key=key,
+                generate_secret_string=secretsmanager.SecretStringGenerator(
+                    password_length=48, exclude_punctuation=True
+                ),
+                removal_policy=removal,
+            )
+            self.front_arn = self.front.secret_arn
+            both = "CloudFront is told at a deploy: whoever changes it deploys, too, and some are refused for minutes."
+            acknowledge(self.front, {"AwsSolutions-SMG4": both})
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from functions.model.money import costs
+from functions.model.table import PROJECTED
 
 if TYPE_CHECKING:
     from aws_cdk import RemovalPolicy
@@ -52,10 +53,25 @@ def _number(default: int, lowest: int, highest: int) -> Any:
     return field(default=default, metadata={"lowest": lowest, "highest": highest})
 
 
+def _one_of(*choices: str) -> Any:
+    """The first is the default."""
+    return field(default=choices[0], metadata={"choices": choices})
+
+
+WHERE = ("table", *PROJECTED)
+"""What has capacity of its own: the table, and each of its indexes."""
+NO_REPLICA = (
+    "a replica of the table is refused, because what expires in it first is deleted here without DynamoDB's mark and "
+    "would never be archived, and because the stream of a global table serves one reader and the shop has two "
+    "(docs/global-table.md)"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """One deployment. `protect`: its data stays when the stack goes, and cannot be deleted by mistake.
 
+    `shop_name`: as customers know it; it stands in mails and on invoices.
     `sender`: the address mails come from; it or its domain is an identity that SES has verified.
     `shipping`: what it costs to send an order, one amount in minor units for each currency (EUR:490); free in others.
     `tax_rate`: the tax contained in every price, in hundredths of a percent (2000: 20 %).
@@ -63,11 +79,35 @@ class Stage:
     `product_url`: the page of a product, which mails to its followers lead to.
     `notices_per_second`: how many followers are mailed at most; what SES allows must be enough for other mails, too.
     `cors_origins`: the web pages that may call the API. `retention_days`: how long a closed order stays in the table.
+    `payment_window_minutes`: how long goods are kept for an order that is not paid for.
+    `assumed_delivered_days`: when a shipped order that nobody confirmed counts as delivered.
+    `return_window_days`: how long after its delivery goods of an order may come back.
+    `log_retention_days`: how long logs are kept.
     `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
     `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
     `alarm_address`: where mails about alarms go, once whoever reads there has confirmed it; empty: to nobody.
     `operators`: the ARNs of the roles and users that may take on the operators' role; none: whoever the account lets.
+    `billing`: of the table and its indexes: by request, or for units that are provisioned and follow the traffic.
+    `read_units`, `write_units`: the least and the most that is provisioned, a second, as `table:5-400,GSI1:5-100`; `*`
+    is whoever is not named. They count only where `billing` is provisioned.
+    `utilization`: the percentage of the provisioned units that autoscaling keeps in use.
+    `most_read_units`, `most_write_units`: the most that the table, and each index, takes a second where `billing` is by
+    request, so that a mistake has a price with an end; beyond it DynamoDB throttles. 0: no such limit.
+    `table_class`: STANDARD_INFREQUENT_ACCESS stores for less and reads and writes for more; `python -m ops capacity`
+    says which is cheaper.
+    `daily_backup_days`, `monthly_backup_days`: how long AWS Backup keeps a copy of the table of each day, and of each
+    month's first day. 0: none. Point-in-time recovery, 35 days back, is always on. What was erased is in backups until
+    they end.
+    `backup_copy_vault`: the ARN of a vault, in another region or account, to which each backup is copied.
+    `restored_stream`: the ARN of the stream of a table that was restored, which the stack takes in place of its own
+    (docs/runbooks/restore-table.md).
+    `snap_start`: the api starts from a snapshot of its loaded code; each version that is kept costs while it is.
+    `shift`: how a new version of the api takes over: at once, or ten percent of the requests more each minute, and back
+    to the old one as soon as calls of it fail.
+    `replica_regions`: where copies of the table would be; refused, with the reason.
+    `firewall`: a further stack, in us-east-1, with a web ACL for CloudFront; its output goes into `web_acl`.
+    `web_acl`: the ARN of a web ACL of CloudFront; with it CloudFront and that firewall stand before the API.
     """
 
     name: str
@@ -91,6 +131,28 @@ class Stage:
     burst_requests: int = _number(100, 1, 5_000)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
+    billing: str = _one_of("on-demand", "provisioned")
+    read_units: tuple[str, ...] = ("*:5-1000",)
+    write_units: tuple[str, ...] = ("*:5-1000",)
+    utilization: int = _number(70, 20, 90)
+    most_read_units: int = _number(0, 0, 40_000)
+    most_write_units: int = _number(0, 0, 40_000)
+    table_class: str = _one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+    daily_backup_days: int = _number(0, 0, 365)
+    monthly_backup_days: int = _number(0, 0, 10 * 365)
+    backup_copy_vault: str = ""
+    restored_stream: str = ""
+    snap_start: bool = False
+    shift: str = _one_of("all-at-once", "linear")
+    replica_regions: tuple[str, ...] = ()
+    firewall: bool = False
+    web_acl: str = ""
+
+    def units(self, which: str, where: str) -> tuple[int, int]:
+        """The least and the most of `which` ("read_units", "write_units") that are provisioned somewhere (WHERE)."""
+        named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
+        least, _, most = named[where if where in named else "*"].partition("-")
+        return int(least), int(most)
 
     @property
     def removal(self) -> "RemovalPolicy":
@@ -102,10 +164,12 @@ class Stage:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.metadata and not one.metadata["lowest"] <= value <= one.metadata["highest"]:
+            if "lowest" in one.metadata and not one.metadata["lowest"] <= value <= one.metadata["highest"]:
                 raise BadSetting(
                     f"{one.name} is {value}: it must be from {one.metadata['lowest']} to {one.metadata['highest']}"
                 )
+            if "choices" in one.metadata and value not in one.metadata["choices"]:
+                raise BadSetting(f"{one.name} is {value!r}: it must be one of {', '.join(one.metadata['choices'])}")
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
             raise BadSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
@@ -116,6 +180,70 @@ class Stage:
             raise BadSetting(f"shipping has '{error}': it must be like EUR:490") from None
         if self.protect and "*" in self.cors_origins:
             raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
+        self._check_table()
+        self._check_arns()
+
+    def _check_table(self) -> None:
+        """How much the table takes, and how it is kept."""
+        for which in ("read_units", "write_units"):
+            self._check_units(which)
+            most = getattr(self, f"most_{which}")
+            if most and self.billing == "provisioned":
+                raise BadSetting(
+                    f"most_{which} is {most}: it limits a table that is billed by request; with provisioned billing "
+                    f"{which} says where it ends"
+                )
+        kept = self.daily_backup_days, self.monthly_backup_days
+        if self.backup_copy_vault and not any(kept):
+            raise BadSetting(
+                "backup_copy_vault is set, but there is no backup to copy: set daily_backup_days or monthly_backup_days"
+            )
+        if 0 < kept[1] <= kept[0]:
+            raise BadSetting(
+                f"monthly_backup_days is {kept[1]}: a month's backup must be kept longer than a day's ({kept[0]} days)"
+            )
+        if self.replica_regions:
+            raise BadSetting(f"replica_regions names {', '.join(self.replica_regions)}: {NO_REPLICA}")
+
+    def _check_units(self, which: str) -> None:
+        names = []
+        for one in getattr(self, which):
+            found = re.fullmatch(r"(\*|\w+):(\d{1,6})-(\d{1,6})", one)
+            if not found or found[1] not in ("*", *WHERE):
+                raise BadSetting(
+                    f"{which} has {one!r}: it must be like table:5-400; places are {', '.join(WHERE)} and *"
+                )
+            if not 1 <= int(found[2]) <= int(found[3]) <= 40_000:
+                raise BadSetting(f"{which} has {one!r}: it must be from at least 1 to at most 40000, the least first")
+            names.append(found[1])
+        if len({*names}) < len(names):
+            raise BadSetting(f"{which} names a place twice: {', '.join(names)}")
+        if "*" not in names and (missing := [where for where in WHERE if where not in names]):
+            raise BadSetting(f"{which} says nothing of {', '.join(missing)}: name them, or all others as *")
+
+    def _check_arns(self) -> None:
+        """What else there is in the account."""
+        if self.backup_copy_vault and not re.fullmatch(
+            r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+", self.backup_copy_vault
+        ):
+            raise BadSetting(
+                f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
+                "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
+            )
+        if self.restored_stream and not re.fullmatch(
+            r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
+        ):
+            raise BadSetting(
+                f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
+                "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
+            )
+        if self.web_acl and not re.fullmatch(
+            r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
+        ):
+            raise BadSetting(
+                f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
+                "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (the stack that `firewall` makes tells it)"
+            )
 
     def _check_names(self) -> None:
         """How others are called and reached."""
@@ -157,6 +285,9 @@ STAGES: Mapping[str, Stage] = {
             parallelization=4,
             requests_per_second=500,
             burst_requests=1_000,
+            daily_backup_days=35,
+            monthly_backup_days=365,
+            shift="linear",
         ),
     )
 }
@@ -182,6 +313,10 @@ def _value(setting: str, given: object, default: object) -> Any:
     if isinstance(default, tuple):
         listed = given if isinstance(given, list) else str(given).split(",")
         return tuple(str(one).strip() for one in listed)
+    if isinstance(default, bool):
+        if str(given).lower() not in ("true", "false"):
+            raise BadSetting(f"{setting} is {given!r}: it must be true or false")
+        return str(given).lower() == "true"
     if isinstance(default, int):
         if isinstance(given, bool) or not re.fullmatch(r"\d{1,9}", str(given)):
             raise BadSetting(f"{setting} is {given!r}: it must be a whole number")

@@ -1,6 +1,6 @@
 """The table, made of what the model says: keys, indexes and their projections are declared there and nowhere else."""
 
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
@@ -15,14 +15,20 @@ class Table(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
+        found = _restored(stage.restored_stream) if stage.restored_stream else self._own(stage, key)
+        self.name, self.arn, self.stream_arn = found
+        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+
+    def _own(self, stage: Stage, key: kms.IKey) -> tuple[str, str, str]:
         table = dynamodb.TableV2(
             self,
             "Table",
             **_keys("main"),
-            global_secondary_indexes=[_index(name) for name in PROJECTED],
+            global_secondary_indexes=[_index(name, stage) for name in PROJECTED],
             time_to_live_attribute="ttl",
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            billing=dynamodb.Billing.on_demand(),
+            billing=_billing(stage),
+            table_class=dynamodb.TableClass(stage.table_class),
             encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
@@ -33,10 +39,13 @@ class Table(Construct):
         # The construct takes a key of our own only where the region is known at synth; the resource does not mind.
         resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
         resource.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key.key_arn})
-        self.name: str = table.table_name
-        self.arn: str = table.table_arn
-        self.stream_arn: str = table.table_stream_arn
-        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+        return table.table_name, table.table_arn, table.table_stream_arn
+
+
+def _restored(stream_arn: str) -> tuple[str, str, str]:
+    """One that lies outside of the stack: docs/runbooks/restore-table.md says how it came to be."""
+    arn = stream_arn.partition("/stream/")[0]
+    return arn.rpartition("/")[2], arn, stream_arn
 
 
 def _keys(index: str) -> dict[str, dynamodb.Attribute]:
@@ -48,11 +57,35 @@ def _keys(index: str) -> dict[str, dynamodb.Attribute]:
     }
 
 
-def _index(name: str) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
     projected = projection(name)
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=name,
         **_keys(name.lower()),
         projection_type=dynamodb.ProjectionType(projected["ProjectionType"]),
         non_key_attributes=projected.get("NonKeyAttributes"),
+        **_capacity(stage, name),
+    )
+
+
+def _billing(stage: Stage) -> dynamodb.Billing:
+    capacity = _capacity(stage, "table")
+    by_request = stage.billing == "on-demand"
+    return dynamodb.Billing.on_demand(**capacity) if by_request else dynamodb.Billing.provisioned(**capacity)
+
+
+def _capacity(stage: Stage, where: str) -> dict[str, Any]:
+    """What the table, or an index, takes in a second, as arguments: a most, or what autoscaling may provision."""
+    if stage.billing == "on-demand":
+        most = {"read": stage.most_read_units, "write": stage.most_write_units}
+        return {f"max_{way}_request_units": units for way, units in most.items() if units}
+    return {f"{way}_capacity": _autoscaled(*stage.units(f"{way}_units", where), stage) for way in ("read", "write")}
+
+
+def _autoscaled(least: int, most: int, stage: Stage) -> dynamodb.Capacity:
+    return dynamodb.Capacity.autoscaled(
+        min_capacity=least,
+        max_capacity=most,
+        seed_capacity=least,  # asked for where a table that was billed by request becomes provisioned
+        target_utilization_percent=stage.utilization,
     )

@@ -68,8 +68,8 @@ dead-letter queue of yours behind it:
 - **In no order**: compare the `version`s of one item. A lower one than you have seen is old news.
 - **Nothing about a person**: ids, states and amounts. Names and addresses are read from the API when they are needed,
   because a queue or an archive of events cannot be erased.
-- **Fields may be added**; none is taken away or given another meaning under the same `schema` number. Pass over what
-  you do not know.
+- **Fields may be added**, and values to a field that has a list of them; none is taken away or given another meaning
+  under the same `schema` number ([how it is kept](upgrades.md#an-event)). Pass over what you do not know.
 """
     yield markdown.table(
         ("event", "means", "who reacts"),

@@ -50,7 +50,7 @@ behind it, and no value may hold a `#`: all this is checked when the table's mod
     yield markdown.table(("type", "when"), [(row.type, _end(row)) for row in t.ROWS if row.expires])
     yield "## What each holds"
     yield "Every item also has its `type` and `schema`, and its keys. `?` may be missing."
-    parts = {part.__name__: part for row in t.ROWS for part in _inside(row.entity)}
+    parts = {part.__name__: part for row in t.ROWS for part in inside(row.entity)}
     yield markdown.table(
         ("type", "what it is", "attributes"),
         [(name, _doc(cls), _attributes(cls)) for name, cls in {**{r.type: r.entity for r in t.ROWS}, **parts}.items()],
@@ -89,7 +89,7 @@ def _end(row: Row[Any]) -> str:
     return f"after {days} days" if days else "at the time the item itself carries"
 
 
-def _inside(cls: type[Any]) -> Iterator[type[Any]]:
+def inside(cls: type[Any]) -> Iterator[type[Any]]:
     """The classes whose instances lie inside an item."""
     for hint in typing.get_type_hints(cls).values():
         for inner in (hint, *typing.get_args(hint)):

@@ -1,6 +1,8 @@
 """What a route is given: the shop, and who asks."""
 
+import hmac
 import re
+import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
@@ -11,6 +13,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from functions import environment, wiring
 from functions.api.fields import ID
 from functions.api.problems import Unauthenticated
+from functions.model.errors import NotAllowed
 from functions.model.money import costs
 from functions.shop.shop import Caller, Shop
 
@@ -33,6 +36,8 @@ PUBLIC = frozenset(
 )
 """The routes that need no token; the stack lets these, and no others, past its authorizer."""
 
+FRONT_HEADER = "x-orderstream-front"
+"""By it CloudFront shows the secret that it shares with this Lambda (the stack says the same)."""
 ME = "me"
 ANYBODY = Caller("")
 """Who asks for what is public; no token names them so."""
@@ -50,6 +55,17 @@ def shop() -> Shop:
         shipping=costs(settings.shipping),
         tax_rate=settings.tax_rate,
     )
+
+
+def must_come_through_the_front(event: Mapping[str, Any]) -> None:
+    """Where CloudFront and a firewall stand before the API, its own address is for them alone. Raises NotAllowed."""
+    name = environment.current(environment.Front).front_secret
+    if not name:
+        return
+    shown = str((event.get("headers") or {}).get(FRONT_HEADER, ""))
+    secret = wiring.secret(name, int(time.time() // wiring.SECRETS_KEPT_SECONDS))
+    if not hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode()):
+        raise NotAllowed("ask at the shop's own address")
 
 
 def caller_of(event: Mapping[str, Any]) -> Caller:

@@ -37,7 +37,7 @@ from functions.api import (
     shipments,
     tenders,
 )
-from functions.api.context import PUBLIC, caller_of, order_named
+from functions.api.context import PUBLIC, caller_of, must_come_through_the_front, order_named
 from functions.api.routes import Routes
 
 NOUNS = (
@@ -101,6 +101,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
+    must_come_through_the_front(event)
     asked = APIGatewayProxyEventV2(event)
     route = app.find(asked.http_method, asked.path)
     line["route"] = route.key

@@ -240,7 +240,8 @@ def received(detail: Any) -> Received:
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        data = event.data(**{name: detail["data"][name] for name in event.fields})
+        told = detail["data"]  # by older code, perhaps, which did not know of fields that have a default
+        data = event.data(**{name: told[name] for name in event.fields if name in told})
         return Received(detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image"))
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error

@@ -46,7 +46,7 @@ from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
 
 def test_generating_the_pages_again_changes_nothing() -> None:
-    there = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("events/*.json")}
+    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.json")}
     written = pages()
     assert there == {name for name in written if name.endswith(".json")}
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]

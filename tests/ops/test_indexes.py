@@ -196,3 +196,16 @@ def test_a_file_that_is_no_template_is_told_in_one_sentence(tmp_path: Path, cont
     path.write_text(content)
     with pytest.raises(SystemExit, match=r"^Not compared: "):
         main(["indexes", "--against", str(path)])
+
+
+def test_a_stack_on_a_restored_table_wants_what_the_model_says_and_one_that_lost_its_table_is_stopped(
+    deployed: Description, tmp_path: Path
+) -> None:
+    described = tmp_path / "described.json"
+    described.write_text(json.dumps({"Table": deployed}))
+    for value, fits in (("restored", True), ({"Ref": "Table"}, False)):
+        template = tmp_path / "template.json"
+        template.write_text(json.dumps({"Resources": {}, "Outputs": {"TableName": {"Value": value}}}))
+        there = of_file(described)
+        assert there is not None
+        assert plan(there, of_file(template)).fits is fits

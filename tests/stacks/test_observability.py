@@ -63,7 +63,7 @@ def test_an_alarm_of_a_queue_looks_at_that_queue(dev: Template) -> None:
 
 def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
     pages = {page.stem for page in (PROJECT / RUNBOOKS).glob("*.md")}
-    assert {alarm.runbook for alarm in ALARMS} == pages
+    assert {alarm.runbook for alarm in ALARMS} == pages - {"region-move", "restore-table", "rotate-secrets"}
     assert len({alarm.name for alarm in ALARMS}) == len(ALARMS)
     for alarm in ALARMS:
         text = (PROJECT / alarm.page).read_text(encoding="utf-8")

@@ -63,6 +63,52 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
         ({"notices_per_second": "1"}, "notices_per_second is 1: it must be from 2 to 1000"),
         ({"shipping": "EUR:4.90"}, "shipping has 'EUR:4.90': it must be like EUR:490"),
         ({"shipping": "EUR:490,AAA:1"}, "shipping has 'AAA:1': it must be like EUR:490"),
+        ({"billing": "free"}, "billing is 'free': it must be one of on-demand, provisioned"),
+        (
+            {"table_class": "GLACIER"},
+            "table_class is 'GLACIER': it must be one of STANDARD, STANDARD_INFREQUENT_ACCESS",
+        ),
+        ({"shift": "canary"}, "shift is 'canary': it must be one of all-at-once, linear"),
+        ({"snap_start": "yes"}, "snap_start is 'yes': it must be true or false"),
+        ({"utilization": "95"}, "utilization is 95: it must be from 20 to 90"),
+        ({"read_units": "5-100"}, "read_units has '5-100': it must be like table:5-400; places are table, GSI1, GSI2"),
+        ({"write_units": "GSI9:5-100"}, "write_units has 'GSI9:5-100': it must be like table:5-400"),
+        ({"write_units": "*:9-5"}, "write_units has '\\*:9-5': it must be from at least 1 to at most 40000"),
+        ({"read_units": "*:0-5"}, "read_units has '\\*:0-5': it must be from at least 1 to at most 40000"),
+        ({"read_units": "*:1-5,*:2-6"}, "read_units names a place twice"),
+        (
+            {"read_units": "table:1-5,GSI1:1-5"},
+            "read_units says nothing of GSI2, GSI3: name them, or all others as \\*",
+        ),
+        (
+            {"billing": "provisioned", "most_write_units": "5"},
+            "most_write_units is 5: it limits a table that is billed by request",
+        ),
+        ({"daily_backup_days": "366"}, "daily_backup_days is 366: it must be from 0 to 365"),
+        (
+            {"daily_backup_days": "35", "monthly_backup_days": "30"},
+            "monthly_backup_days is 30: a month's backup must be kept longer than a day's \\(35 days\\)",
+        ),
+        (
+            {"backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"},
+            "backup_copy_vault is set, but there is no backup to copy",
+        ),
+        (
+            {"stage": "prod", "backup_copy_vault": "copies"},
+            "backup_copy_vault is 'copies': it must be the ARN of a vault",
+        ),
+        (
+            {"replica_regions": "eu-west-1,us-east-1"},
+            "replica_regions names eu-west-1, us-east-1: a replica of the table is refused, because what expires in it",
+        ),
+        (
+            {"restored_stream": "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"},
+            "restored_stream is 'arn:aws:dynamodb:eu-central-1:111122223333:table/restored': it must be the ARN of a",
+        ),
+        (
+            {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
+            "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
+        ),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],
 )

@@ -1,0 +1,100 @@
+"""docs/settings.md: everything that differs from one deployment to another, in the words of stacks/stage.py."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields
+from typing import Any
+
+from docs import markdown
+from functions.model.entities import SHARDS
+from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
+
+
+def page() -> str:
+    return markdown.page("Settings of a deployment", "stacks/stage.py", _parts())
+
+
+def meanings() -> Mapping[str, str]:
+    """What each setting means, as the class says it: `name`, `name`: what it is."""
+    text = re.sub(r"\s+", " ", Stage.__doc__ or "")
+    found = re.findall(r"((?:`\w+`(?:, )?)+): (.*?)(?=(?:(?:`\w+`(?:, )?)+: )|$)", text)
+    return {name: told.strip() for names, told in found for name in re.findall(r"\w+", names)}
+
+
+def shown(value: Any) -> str:
+    """A value as one gives it on the command line."""
+    if isinstance(value, tuple):
+        return f"`{','.join(value)}`" if value else "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "none"
+
+
+def _parts() -> Iterator[str]:
+    yield """
+`-c stage=dev` (the default) or `-c stage=prod` chooses a stage, and `-c NAME=VALUE` sets any single setting of it; a
+list is separated by commas. With make: `make deploy STAGE=prod ARGS="-c sender=shop@your.domain -c
+retention_days=730"`; for good, put them into the context of `cdk.json`. What makes no sense is refused at synth, with
+a sentence that names it.
+"""
+    told = meanings()
+    yield markdown.table(
+        ("setting", *STAGES, "allowed", "what it is"),
+        [
+            (
+                f"`{one.name}`",
+                *(shown(getattr(stage, one.name)) for stage in STAGES.values()),
+                _allowed(one),
+                told[one.name],
+            )
+            for one in fields(Stage)
+            if one.name != "name"
+        ],
+    )
+    yield "`protect` follows from the stage alone: what protects data cannot be set away."
+    yield "## What is no setting, and why"
+    yield f"""
+- **Shards** of queues, feeds and totals ({SHARDS}, `SHARDS` in functions/model/entities.py). An item's shard is
+  reckoned from its id and is part of its key; readers ask all of them. So the number may be raised, by a deploy, but
+  never lowered: what lies in a shard that nobody asks any more is never paid, packed, lapsed or erased. It must be
+  the same in all functions at all times, so it is a constant of the code that they share.
+- **Parts** of a product's stock and of a discount code: each product and code says its own (`parts`, in the request
+  that makes it), because heat is a product's, not a deployment's.
+- **Lives** of queues, failures and effects (functions/model/lives.py): what remembers must outlive what can come again,
+  which is checked at synth.
+- **The stream's readers**: two, as many as a shard serves.
+- **The page** that `make up` serves: it signs people in by their name alone and shows the inside of this machine, so
+  it is not deployed. `web_acl` puts CloudFront and a firewall before the API itself. The API's own address
+  answers 403 then, since CloudFront shows a secret that nobody else has: tell the payment provider and the warehouse
+  the address of `FrontUrl`.
+"""
+    yield "## A firewall"
+    yield """
+An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in us-east-1 wherever the shop is:
+
+1. `make deploy STAGE=prod ARGS="-c firewall=true"` makes the stack `orderstream-prod-firewall` too; its output is
+   `WebAclArn`.
+2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN"` puts CloudFront before the API; its output is
+   `FrontUrl`.
+
+The first needs `cdk bootstrap` of us-east-1. A firewall that the account has already needs the second step alone.
+"""
+    yield "## What has been measured, and what not"
+    yield """
+`snap_start` saves a cold start the imports: of the api, half a second of a laptop's processor. Clients (a tenth) and
+secrets are made at the first request, so that no snapshot holds a secret. It was not measured on AWS: compare the log's
+`Init Duration` with `Restore Duration` before you keep it. Ids, tokens and waits are made of the system's randomness,
+which differs from one restored copy to the next.
+"""
+
+
+def _allowed(one: "Field[Any]") -> str:
+    if one.name == "log_retention_days":
+        return ", ".join(map(str, LOG_RETENTION_DAYS))
+    if "lowest" in one.metadata:
+        return f"{one.metadata['lowest']} to {one.metadata['highest']}"
+    if "choices" in one.metadata:
+        return ", ".join(one.metadata["choices"])
+    if isinstance(one.default, tuple):
+        return "a list"
+    if one.type in (bool, "bool"):
+        return "true, false"
+    return "text"

@@ -1,0 +1,58 @@
+"""Copies of the table that AWS Backup makes and keeps, beside point-in-time recovery: they outlive the table, and 35
+days, and may lie in another region."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_backup as backup
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from stacks.acknowledged import acknowledge
+from stacks.stage import Stage
+from stacks.table import Table
+
+SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
+
+
+class Backups(Construct):
+    """`vault_name`: where the backups lie. They and the vault stay when the stack goes, if the stage protects."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, table: Table, key: kms.IKey) -> None:
+        super().__init__(scope, id)
+        vault = backup.BackupVault(self, "Vault", encryption_key=key, removal_policy=stage.removal)
+        plan = backup.BackupPlan(self, "Plan", backup_vault=vault)
+        for name, day, days in (("Daily", "*", stage.daily_backup_days), ("Monthly", "1", stage.monthly_backup_days)):
+            if days:
+                plan.add_rule(
+                    backup.BackupPlanRule(
+                        rule_name=name,
+                        schedule_expression=events.Schedule.cron(minute="0", hour="3", day=day),
+                        delete_after=Duration.days(days),
+                        copy_actions=self._copies(stage, days),
+                    )
+                )
+        managed = iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_ROLE)
+        principal = iam.ServicePrincipal("backup.amazonaws.com")
+        role = iam.Role(self, "Role", assumed_by=principal, managed_policies=[managed])
+        plan.add_selection(
+            "Table",
+            resources=[backup.BackupResource.from_arn(table.arn)],
+            role=role,
+            disable_default_backup_policy=True,
+        )
+        self.vault_name: str = vault.backup_vault_name
+        acknowledge(
+            role,
+            {
+                f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{SERVICE_ROLE}]": (
+                    "What AWS Backup needs is AWS's to say, and changes with what it does; nobody else takes this role."
+                )
+            },
+        )
+
+    def _copies(self, stage: Stage, days: int) -> list[backup.BackupPlanCopyActionProps]:
+        if not stage.backup_copy_vault:
+            return []
+        elsewhere = backup.BackupVault.from_backup_vault_arn(self, f"Copies{days}", stage.backup_copy_vault)
+        return [backup.BackupPlanCopyActionProps(destination_backup_vault=elsewhere, delete_after=Duration.days(days))]

@@ -1,0 +1,47 @@
+"""Where a firewall stands before the API, its own address answers nobody else."""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from functions import environment, wiring
+from functions.api.context import FRONT_HEADER
+from local.engine import REGION
+from tests.api.asking import ANN, Api, answer_to, event
+
+SECRET = "what CloudFront shows"
+ROUTES = [("GET", "/products"), ("GET", "/orders/none"), ("POST", "/payments/events"), ("GET", "/no/such/route")]
+
+
+@pytest.fixture
+def fronted(api: Api, outside: pytest.MonkeyPatch) -> Iterator[Api]:
+    client = boto3.client("secretsmanager", region_name=REGION)
+    client.create_secret(Name="front", SecretString=SECRET)
+    with outside.context() as patch:
+        patch.setenv("FRONT_SECRET", "front")
+        environment.current.cache_clear()
+        yield api
+    environment.current.cache_clear()
+    client.delete_secret(SecretId="front", ForceDeleteWithoutRecovery=True)
+    wiring.secret.cache_clear()
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("shown", [None, "", "a guess", "\u00e4\ud83d"])
+def test_what_did_not_come_through_the_front_is_refused_on_every_route(
+    fronted: Api, method: str, path: str, shown: str | None
+) -> None:
+    headers = {} if shown is None else {FRONT_HEADER: shown}
+    answer = answer_to(event(method, path, token=ANN, headers=headers))
+    assert (answer.status, answer.problem) == (403, "not-allowed")
+
+
+def test_what_came_through_the_front_is_answered_as_ever(fronted: Api) -> None:
+    shown = {FRONT_HEADER: SECRET}
+    statuses = [answer_to(event(method, path, token=ANN, headers=shown)).status for method, path in ROUTES]
+    assert statuses == [200, 404, 400, 404]
+
+
+def test_where_nothing_stands_before_the_api_nobody_is_asked_for_it(api: Api) -> None:
+    assert api.ask("GET", "/products").status == 200

@@ -1,0 +1,171 @@
+"""docs/cost.md: what an order's life asks of AWS is what it asks when one is lived; prices are added up by hand."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from docs.pages import cost
+from functions import wiring
+from functions.dynamodb.units import READS
+from tests.functions.faults import counted
+from tests.shopfloor import READERS, WORKERS, Shopfloor
+
+
+class Meter:
+    """What each function asks of DynamoDB, and how often it is called."""
+
+    def __init__(self) -> None:
+        self.working = "api"
+        self.used: dict[str, Counter[str]] = {}
+
+    def count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
+        self.used.setdefault(self.working, Counter())["read" if model.name in READS else "written"] += units
+
+    def call(self, name: str, act: Callable[[], Any]) -> Any:
+        self.working = name
+        self.used.setdefault(name, Counter())["calls"] += 1
+        try:
+            return act()
+        finally:
+            self.working = "api"
+
+
+@pytest.fixture
+def meter(floor: Shopfloor) -> Iterator[Meter]:
+    meter = Meter()
+    events = wiring.client("dynamodb").meta.events
+    events.register("after-call.dynamodb", meter.count)
+    yield meter
+    events.unregister("after-call.dynamodb", meter.count)
+
+
+def settle(floor: Shopfloor, meter: Meter) -> None:
+    """Deliver until nothing is left; a call for each batch."""
+    while True:
+        records = floor.records()
+        for name, reader in READERS.items() if records else ():
+            meter.call(name, partial(reader.handler, {"Records": records}, None))
+        messages = {name: floor.waiting(name) for name in WORKERS}
+        for name, batch in messages.items():
+            if batch:
+                meter.used.setdefault(name, Counter())["messages"] += len(batch)
+                meter.call(name, partial(WORKERS[name].handler, {"Records": batch}, None))
+        if asked := floor.waiting("warehouse"):
+            meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
+        if not records and not any(messages.values()):
+            return
+
+
+def life(floor: Shopfloor) -> dict[str, Callable[[], Any]]:
+    """An order of two products: how it is paid, packed, sent and delivered."""
+    placed: list[str] = []
+    return {
+        "placed": lambda: placed.append(floor.place(mug=2, pot=1)),
+        "paid": lambda: floor.pay(*placed),
+        "dispatched": lambda: floor.ship(*placed),
+        "delivered": lambda: floor.deliver(*placed),
+    }
+
+
+def lived(floor: Shopfloor, meter: Meter) -> dict[str, cost.Step]:
+    """What each step asked for, to the archive when its time is over."""
+    floor.open_shop()
+    floor.settle()
+    found = {name: step(floor, meter, partial(meter.call, "api", act)) for name, act in life(floor).items()}
+    return found | {"archived": step(floor, meter, lambda: floor.wait(days=396))}
+
+
+def step(floor: Shopfloor, meter: Meter, act: Callable[[], Any]) -> cost.Step:
+    meter.used.clear()
+    mails, objects = len(floor.mails()), len(floor.objects("archive"))
+    with counted("events", "PutEvents") as calls:
+        act()
+        settle(floor, meter)
+    used = {
+        name: cost.Used(
+            calls=int(one["calls"]), read=one["read"], written=one["written"], messages=int(one["messages"])
+        )
+        for name, one in meter.used.items()
+        if +one
+    }
+    return cost.Step(
+        used=used,
+        events=sum(len(call["Entries"]) for call in calls),
+        mails=len(floor.mails()) - mails,
+        objects=len(floor.objects("archive")) - objects,
+    )
+
+
+def test_an_orders_life_asks_for_what_the_page_says(floor: Shopfloor, meter: Meter) -> None:
+    assert lived(floor, meter) == cost.LIFE
+
+
+def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(floor: Shopfloor, meter: Meter) -> None:
+    acts = life(floor)
+    floor.open_shop()
+    floor.settle()
+    before = room(floor)
+    for act in acts.values():
+        act()
+        floor.settle()
+    assert 0.85 * cost.STORED_BYTES < room(floor) - before <= cost.STORED_BYTES
+
+
+def room(floor: Shopfloor) -> int:
+    """The bytes of all items and of what indexes hold of them (developer guide, "DynamoDB item sizes and formats")."""
+    pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
+    return sum(bytes_of(item) for page in pages for item in page["Items"])
+
+
+def bytes_of(item: dict[str, Any]) -> int:
+    whole = sum(len(name) + size(value) for name, value in item.items())
+    indexes = [name for name in ("GSI1PK", "GSI2PK", "GSI3PK") if name in item]
+    return whole + len(indexes) * (whole + 100)
+
+
+def size(value: dict[str, Any]) -> int:
+    ((kind, held),) = value.items()
+    if kind == "M":
+        return 3 + sum(1 + len(name) + size(one) for name, one in held.items())
+    if kind == "L":
+        return 3 + sum(1 + size(one) for one in held)
+    return 1 if kind in ("BOOL", "NULL") else len(str(held).encode())
+
+
+# By hand, from the life and from the prices of us-east-1 of 2026-08-31, for a million orders:
+#   units read: placed 4+1+3, paid 4+4+7+3, dispatched 2+3, delivered 2+3,
+#     archived 1+4 = 8+18+5+5+5 = 41 * 0.125 = 5.125
+#   units written: 7+4+4, 8+24+18+4, 7+4+4, 8+4+4, 1+16 = 15+54+15+16+17 = 117 * 0.625 = 73.125
+#   Lambda: 6, 9, 6, 6, 7 = 34 calls * 0.20 = 6.80; 4 of the api at 1 GB, 30 others at 0.5 GB, 0.05 s each:
+#     0.2 + 0.75 = 0.95 GB s * 13.3334 = 12.66673
+#   4 requests * 1.00; 1+5+2+2+7 = 17 events * 1.00; 1+3+1+1+6 = 12 messages * 3 * 0.40 = 14.40
+#   4 mails * 100 = 400; 2 objects * 5 = 10
+LIFE_OF_A_MILLION = 5.125 + 73.125 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00
+#   looks: 20 * (1.00 + 0.20 + 0.05 * 13.3334 + 0.5 * 0.125) = 20 * (1.2625 + 0.66667) = 38.5834
+LOOKS_OF_A_MILLION = 38.5834
+#   20 KB for 395 days of 365 / 12 a month: 19.073486 GB * 12.986301 months * (0.25 + 0.20) = 111.462319
+STORED_OF_A_MILLION = 111.462319
+#   standing: 7 * 5 * 3 * 43,800 = 4.599 M polls * 0.40 = 1.8396;
+#   43,800 calls: * 0.20 / M = 0.00876; * 0.025 GB s * 0.0000133334 = 0.0146001; * 2 units * 0.125 / M = 0.01095
+STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095
+
+
+def test_an_order_costs_what_it_costs_by_hand() -> None:
+    assert sum(sum(cost.of_step(step).values()) for step in cost.LIFE.values()) * 1e6 == pytest.approx(
+        LIFE_OF_A_MILLION
+    )
+    assert cost.looking() * 1e6 == pytest.approx(LOOKS_OF_A_MILLION, abs=1e-4)
+    assert cost.storing() * 1e6 == pytest.approx(STORED_OF_A_MILLION, abs=1e-4)
+
+
+@pytest.mark.parametrize("orders_a_day", [1_000, 100_000, 10_000_000])
+def test_a_month_is_its_orders_and_what_stands_there(orders_a_day: int) -> None:
+    millions = orders_a_day * 365 / 12 / 1_000_000
+    by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
+    assert cost.of_month(orders_a_day) == pytest.approx(by_hand, rel=1e-6)
+    assert f"| {orders_a_day:,} | {by_hand:,.2f} |" in cost.page()

@@ -1,0 +1,180 @@
+"""`python -m ops capacity`: three recorded days of traffic, and what they cost by hand."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from ops import capacity
+from ops.__main__ import main
+
+TRAFFIC = Path(__file__).parent / "traffic"
+PRICES = json.loads(capacity.PRICES.read_text())
+RULES = capacity.Rules(utilization=70, least=5)
+STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"
+
+# Worked out by hand, from the prices of us-east-1 of 2026-08-31: a million units read 0.125 and written 0.625 (rarely
+# accessed: 0.155 and 0.78); a unit provisioned for an hour, read 0.00013 and write 0.00065 (0.00016 and 0.00081); a
+# gigabyte's month 0.25 (0.10). A month has 730 hours, 730 / 24 = 30.41666... days.
+FIGURES: dict[str, dict[tuple[str, str], float]] = {
+    # 200 reads and 100 writes a second at the table, 50 writes at GSI1, always; 10 and 5 GB.
+    #   units a month: 720,000 an hour read * 730 = 525.6 M; 360,000 written * 730 = 262.8 M;
+    #     GSI1 180,000 * 730 = 131.4 M
+    #     525.6 * 0.125 + 262.8 * 0.625 + 131.4 * 0.625 = 65.70 + 164.25 + 82.125 = 312.075
+    #     525.6 * 0.155 + 262.8 * 0.78 + 131.4 * 0.78 = 81.468 + 204.984 + 102.492 = 388.944
+    #   provided: reads 200 / 0.7 = 285.7: 286, and GSI1 the least, 5;
+    #     writes 100 / 0.7 = 142.9: 143, 50 / 0.7 = 71.4: 72
+    #     730 * (291 * 0.00013 + 215 * 0.00065) = 730 * (0.03783 + 0.13975) = 730 * 0.17758 = 129.6334
+    #     730 * (291 * 0.00016 + 215 * 0.00081) = 730 * (0.04656 + 0.17415) = 730 * 0.22071 = 161.1183
+    #   stored: 15 * 0.25 = 3.75; 15 * 0.10 = 1.50
+    "steady": {
+        ("on-demand", STANDARD): 315.825,
+        ("provisioned", STANDARD): 133.3834,
+        ("on-demand", RARE): 390.444,
+        ("provisioned", RARE): 162.6183,
+    },
+    # Ten reads and writes a second, for four hours a day six hundred; half of the writes in GSI1; 400 and 100 GB.
+    #   units a day, read and written alike: 20 * 36,000 + 4 * 1,800,000 = 7.92 M; GSI1 3.96 M;
+    #     a month: 240.9 M, 120.45 M
+    #     240.9 * 0.125 + 361.35 * 0.625 = 30.1125 + 225.84375 = 255.95625
+    #     240.9 * 0.155 + 361.35 * 0.78 = 37.3395 + 281.853 = 319.1925
+    #   provided a day: 10 / 0.7: 15, 600 / 0.7 = 857.1: 858;
+    #     20 * 15 + 4 * 858 = 3,732 unit hours, read and written alike
+    #     GSI1: 5 / 0.7: 8, 300 / 0.7 = 428.6: 429; 20 * 8 + 4 * 429 = 1,876 written; read 24 * 5 = 120
+    #     3,852 * 0.00013 + 5,608 * 0.00065 = 0.50076 + 3.6452 = 4.14596 a day; * 730 / 24 = 126.106283
+    #     3,852 * 0.00016 + 5,608 * 0.00081 = 0.61632 + 4.54248 = 5.1588 a day; * 730 / 24 = 156.9135
+    #   stored: 500 * 0.25 = 125; 500 * 0.10 = 50
+    "daily": {
+        ("on-demand", STANDARD): 380.95625,
+        ("provisioned", STANDARD): 251.106283,
+        ("on-demand", RARE): 369.1925,
+        ("provisioned", RARE): 206.9135,
+    },
+    # Nothing, but five minutes a day at 200 reads and writes a second, GSI1 100 writes; 1 and 0.5 GB.
+    #   units a day: 60,000 read, 60,000 and 30,000 written; a month: 1.825 M, 1.825 M, 0.9125 M
+    #     1.825 * 0.125 + 2.7375 * 0.625 = 0.228125 + 1.7109375 = 1.9390625
+    #     1.825 * 0.155 + 2.7375 * 0.78 = 0.282875 + 2.13525 = 2.418125
+    #   provided a day: 23 * 5 + 286 = 401, read and written alike;
+    #     GSI1 23 * 5 + 143 = 258 written (100 / 0.7 = 142.9), 120
+    #     521 * 0.00013 + 659 * 0.00065 = 0.06773 + 0.42835 = 0.49608 a day; * 730 / 24 = 15.0891
+    #     521 * 0.00016 + 659 * 0.00081 = 0.08336 + 0.53379 = 0.61715 a day; * 730 / 24 = 18.771646
+    #   stored: 1.5 * 0.25 = 0.375; 1.5 * 0.10 = 0.15
+    "bursts": {
+        ("on-demand", STANDARD): 2.3140625,
+        ("provisioned", STANDARD): 15.4641,
+        ("on-demand", RARE): 2.568125,
+        ("provisioned", RARE): 18.921646,
+    },
+}
+CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE), "bursts": ("on-demand", STANDARD)}
+
+
+def recording(name: str) -> capacity.Traffic:
+    return capacity.Traffic.of_json(json.loads((TRAFFIC / f"{name}.json").read_text()))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_recorded_traffic_costs_what_it_costs_by_hand(name: str) -> None:
+    found = capacity.totals(capacity.costs(recording(name), PRICES, RULES))
+    assert found == pytest.approx(FIGURES[name], abs=5e-7)
+
+
+@pytest.mark.parametrize("name", CHEAPEST)
+def test_what_is_cheapest_is_said_as_the_settings_that_make_it_so(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["capacity", "--from", str(TRAFFIC / f"{name}.json")])
+    billing, table_class = CHEAPEST[name]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"cheapest: billing={billing}, table_class={table_class}"
+    assert f"{FIGURES[name][billing, table_class]:.2f}" in next(
+        line for line in lines if line.startswith(f"  {billing}, {table_class} ")
+    )
+
+
+def test_each_index_has_figures_of_its_own() -> None:
+    # GSI1 of the steady traffic: 131.4 * 0.625; 730 * (5 * 0.00013 + 72 * 0.00065); 5 * 0.25
+    found = capacity.costs(recording("steady"), PRICES, RULES)[STANDARD]["GSI1"]
+    assert (found.by_request, found.provisioned, found.storage) == pytest.approx((82.125, 34.6385, 1.25))
+
+
+def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
+    # 100 writes a second at 50 % are 200 units; and nothing is less than the least
+    assert capacity.Rules(utilization=50, least=5).provided(30_000) == 200
+    assert capacity.Rules(utilization=50, least=1).provided(0) == 1
+    assert capacity.Rules(utilization=70, least=5).provided(21_000) == 100, "and what fits exactly is not rounded up"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_what_was_recorded_is_written_again_as_it_was(name: str, tmp_path: Path) -> None:
+    kept = TRAFFIC / f"{name}.json"
+    main(["capacity", "--from", str(kept), "--record", str(tmp_path / "again.json")])
+    assert (tmp_path / "again.json").read_text() == kept.read_text()
+
+
+@pytest.fixture
+def cloudwatch() -> Iterator[Any]:
+    with mock_aws():
+        yield boto3.client("cloudwatch")
+
+
+def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minutes(cloudwatch: Any) -> None:
+    since = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+
+    def put(way: str, minute: int, units: int, **index: str) -> None:
+        named = {"TableName": "orders", **index}
+        cloudwatch.put_metric_data(
+            Namespace="AWS/DynamoDB",
+            MetricData=[
+                {
+                    "MetricName": f"Consumed{way}CapacityUnits",
+                    "Dimensions": [{"Name": name, "Value": value} for name, value in named.items()],
+                    "Timestamp": since + timedelta(minutes=minute),
+                    "Value": units,
+                }
+            ],
+        )
+
+    put("Read", 1, 30)
+    put("Read", 3, 20)  # the same five minutes
+    put("Read", 40, 7)
+    put("Write", 61, 5)
+    put("Write", 121, 4, GlobalSecondaryIndexName="GSI2")
+    put("Write", 500, 1000)  # too late
+    dynamodb = boto3.client("dynamodb")
+    table = {"TableSizeBytes": 1000, "GlobalSecondaryIndexes": [{"IndexName": "GSI2", "IndexSizeBytes": 100}]}
+    with Stubber(dynamodb) as stubber:
+        stubber.add_response("describe_table", {"Table": table}, {"TableName": "orders"})
+        found = capacity.traffic(cloudwatch, dynamodb, "orders", since, 3)
+    assert found.read == {"table": [(57, 50), (0, 0), (0, 0)], "GSI2": [(0, 0)] * 3}
+    assert found.write == {"table": [(0, 0), (5, 5), (0, 0)], "GSI2": [(0, 0), (0, 0), (4, 4)]}
+    assert (found.stored, found.hours) == ({"table": 1000, "GSI2": 100}, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}']
+)
+def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+    kept = tmp_path / "figures.json"
+    kept.write_text(text)
+    with pytest.raises(SystemExit, match="holds no figures"):
+        main(["capacity", "--from", str(kept)])
+
+
+def test_more_days_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["capacity", "--table", "orders", "--days", "64"])
+    assert "keeps five minutes no longer" in capsys.readouterr().err
+
+
+def test_the_prices_say_of_when_and_where_they_are() -> None:
+    assert datetime.fromisoformat(PRICES["as_of"]) < datetime.now()  # noqa: DTZ005  a day has no zone
+    assert PRICES["region"]
+    assert all(source.startswith("https://") for source in PRICES["sources"])
+    assert PRICES["table_classes"].keys() == {STANDARD, RARE}

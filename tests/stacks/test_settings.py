@@ -1,0 +1,286 @@
+"""What the settings make of the template that say how the table is billed and kept, and how the api is released."""
+
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.api.context import FRONT_HEADER
+from functions.model.table import PROJECTED
+from stacks import PROJECT
+from stacks.stage import STAGES, Stage
+from tests.stacks.conftest import Template, listed
+
+TABLE = "AWS::DynamoDB::GlobalTable"
+OTHER = replace(
+    STAGES["prod"],
+    name="other",
+    sender="orders@shop.test",
+    billing="provisioned",
+    read_units=("table:10-400", "*:5-100"),
+    write_units=("*:5-50", "GSI2:1-20"),
+    utilization=60,
+    table_class="STANDARD_INFREQUENT_ACCESS",
+    monthly_backup_days=0,
+    backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
+    snap_start=True,
+    firewall=True,
+    web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+)
+"""A stage in which everything is set that dev and prod leave alone."""
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
+    """The template of that stage, and of its firewall; the rules of cdk-nag have nothing against them."""
+    from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App  # noqa: PLC0415
+
+    import app  # noqa: PLC0415
+    from stacks.firewall_stack import FirewallStack  # noqa: PLC0415
+    from stacks.orders_stack import OrdersStack  # noqa: PLC0415
+
+    flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
+    both = App(context=flags, outdir=str(tmp_path_factory.mktemp("cdk.out")))
+    OrdersStack(both, "orders", stage=OTHER, code=app.code(laptop=True))
+    FirewallStack(both, "firewall", stage=OTHER)
+    guard(both)
+    files = {name: Path(both.synth().directory) / f"{name}.template.json" for name in ("orders", "firewall")}
+    return {name: Template(file, json.loads(file.read_text())) for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def other(others: dict[str, Template]) -> Template:
+    return others["orders"]
+
+
+# billing --------------------------------------------------------------------------------------------------------------
+def test_what_is_provisioned_follows_the_traffic_between_its_least_and_its_most_in_the_table_and_each_index(
+    other: Template,
+) -> None:
+    table = other.only(TABLE)
+    (replica,) = table["Replicas"]
+    assert table["BillingMode"] == "PROVISIONED"
+    assert reading(replica) == (10, 400, 60)
+    assert writing(table) == (5, 50, 60)
+    assert {index["IndexName"]: writing(index) for index in table["GlobalSecondaryIndexes"]} == {
+        "GSI1": (5, 50, 60),
+        "GSI2": (1, 20, 60),
+        "GSI3": (5, 50, 60),
+    }
+    assert {index["IndexName"]: reading(index) for index in replica["GlobalSecondaryIndexes"]} == dict.fromkeys(
+        PROJECTED, (5, 100, 60)
+    )
+
+
+def reading(of: Any) -> tuple[int, int, int]:
+    return scaled(of["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"])
+
+
+def writing(of: Any) -> tuple[int, int, int]:
+    return scaled(of["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"])
+
+
+def scaled(settings: Any) -> tuple[int, int, int]:
+    target = settings["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
+    assert settings["SeedCapacity"] == settings["MinCapacity"], "asked for where billing changes"
+    return settings["MinCapacity"], settings["MaxCapacity"], target
+
+
+def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:
+    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+    from aws_cdk import aws_kms as kms  # noqa: PLC0415
+
+    stack = Stack(App(), "stack")
+    stage = Stage(name="mine", protect=False, most_read_units=40, most_write_units=20)
+    Table(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
+    (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
+    table, (replica,) = found["Properties"], found["Properties"]["Replicas"]
+    write, read = {"MaxWriteRequestUnits": 20}, {"MaxReadRequestUnits": 40}
+    assert [it["WriteOnDemandThroughputSettings"] for it in (table, *table["GlobalSecondaryIndexes"])] == [write] * 4
+    assert [it["ReadOnDemandThroughputSettings"] for it in (replica, *replica["GlobalSecondaryIndexes"])] == [read] * 4
+
+
+def test_the_table_class_is_the_stages(dev: Template, other: Template) -> None:
+    assert dev.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
+    assert other.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+
+
+# backups --------------------------------------------------------------------------------------------------------------
+def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_dev_is_not(
+    dev: Template, prod: Template
+) -> None:
+    assert not [id for id, it in dev.body["Resources"].items() if it["Type"].startswith("AWS::Backup::")]
+    rules = prod.only("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    assert [(it["RuleName"], it["ScheduleExpression"], it["Lifecycle"]["DeleteAfterDays"]) for it in rules] == [
+        ("Daily", "cron(0 3 * * ? *)", 35),
+        ("Monthly", "cron(0 3 1 * ? *)", 365),
+    ]
+    (table,), (key,) = prod.all(TABLE), prod.all("AWS::KMS::Key")
+    chosen = prod.only("AWS::Backup::BackupSelection")["BackupSelection"]
+    assert chosen["Resources"] == [{"Fn::GetAtt": [table, "Arn"]}]
+    (vault,) = prod.all("AWS::Backup::BackupVault").values()
+    assert vault["DeletionPolicy"] == "Retain"
+    assert vault["Properties"]["EncryptionKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
+
+
+def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Template) -> None:
+    (rule,) = other.only("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    (copy,) = rule["CopyActions"]
+    assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
+    assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
+
+
+def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
+    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+
+    stack, arn = Stack(App(), "stack"), "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"
+    stage = Stage(name="mine", protect=True, restored_stream=f"{arn}/stream/2026-11-21T09:30:00.000")
+    table = Table(stack, "Table", stage=stage, key=None)
+    assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.restored_stream)
+    assert table.index_arns["GSI2"] == f"{arn}/index/GSI2"
+    assert not assertions.Template.from_stack(stack).find_resources(TABLE)
+
+
+# releases -------------------------------------------------------------------------------------------------------------
+def test_dev_calls_the_api_as_it_was_deployed_last(dev: Template) -> None:
+    assert not dev.all("AWS::Lambda::Alias")
+    assert dev.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {
+        "Fn::GetAtt": [dev.function("api.handler"), "Arn"]
+    }
+
+
+def test_prod_shifts_the_api_to_a_new_version_a_tenth_a_minute_and_back_when_its_calls_fail(prod: Template) -> None:
+    ((alias_id, alias),) = prod.all("AWS::Lambda::Alias").items()
+    (group_id,), (application,) = prod.all("AWS::CodeDeploy::DeploymentGroup"), prod.all("AWS::CodeDeploy::Application")
+    assert prod.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias_id}
+    callers = [
+        it["FunctionName"]
+        for it in prod.properties("AWS::Lambda::Permission").values()
+        if it["Principal"] == "apigateway.amazonaws.com"
+    ]
+    assert callers
+    assert all(caller == {"Ref": alias_id} for caller in callers), "nobody may call past the alias"
+    assert alias["UpdatePolicy"] == {
+        "CodeDeployLambdaAliasUpdate": {
+            "ApplicationName": {"Ref": application},
+            "DeploymentGroupName": {"Ref": group_id},
+        }
+    }
+    group = prod.only("AWS::CodeDeploy::DeploymentGroup")
+    assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
+    (alarm_id,) = [it["Name"]["Ref"] for it in group["AlarmConfiguration"]["Alarms"]]
+    assert group["AlarmConfiguration"]["Enabled"] is True
+    assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
+    alarm = prod.properties("AWS::CloudWatch::Alarm")[alarm_id]
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["Period"]) == ("Errors", "Sum", 60)
+    function = {"Ref": prod.function("api.handler")}
+    resource = {"Fn::Join": ["", [function, ":live"]]}
+    assert [it["Value"] for it in alarm["Dimensions"]] == [function, resource]
+
+
+def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: Template) -> None:
+    (alias,) = prod.all("AWS::Lambda::Alias").values()
+    others = {prod.function(module) for module in ("copies", "relay", "fulfilment", "archive", "lapse")}
+    assert others <= set(alias["DependsOn"])
+    assert prod.function("api.handler") not in alias["DependsOn"]
+
+
+def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: Template) -> None:
+    (role_id,) = [
+        id
+        for id, it in prod.properties("AWS::IAM::Role").items()
+        if "codedeploy" in str(it["AssumeRolePolicyDocument"])
+    ]
+    assert "ManagedPolicyArns" not in prod.properties("AWS::IAM::Role")[role_id]
+    (policy,) = [it for it in prod.properties("AWS::IAM::Policy").values() if it["Roles"] == [{"Ref": role_id}]]
+    may = {tuple(it["Action"]) if isinstance(it["Action"], list) else it["Action"]: it["Resource"]
+           for it in policy["PolicyDocument"]["Statement"]}  # fmt: skip
+    assert may.pop("cloudwatch:DescribeAlarms") == "*"
+    ((actions, resources),) = may.items()
+    assert actions == ("lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias")
+    assert all(prod.function("api.handler") in str(resource) for resource in resources)
+
+
+def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(prod: Template, other: Template) -> None:
+    starting = [
+        it.get("SnapStart")
+        for template in (prod, other)
+        for id, it in template.properties("AWS::Lambda::Function").items()
+        if id == template.function("api.handler")
+    ]
+    assert starting == [None, {"ApplyOn": "PublishedVersions"}]
+    (alias,) = other.properties("AWS::Lambda::Alias").values()
+    (version,) = other.all("AWS::Lambda::Version")
+    assert alias["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
+
+
+# the front ------------------------------------------------------------------------------------------------------------
+def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names(
+    prod: Template, other: Template
+) -> None:
+    assert not prod.all("AWS::CloudFront::Distribution")
+    (distribution,) = other.all("AWS::CloudFront::Distribution")
+    config = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]
+    (api,) = other.all("AWS::ApiGatewayV2::Api")
+    (origin,) = config["Origins"]
+    assert origin["DomainName"]["Fn::Join"][1][0] == {"Ref": api}
+    assert config["WebACLId"] == "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id"
+    caching_disabled, all_but_the_host = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "b689b0a8-53d0-40ab-baf2-68738e2966ac"
+    behaviour = config["DefaultCacheBehavior"]
+    assert (behaviour["CachePolicyId"], behaviour["OriginRequestPolicyId"]) == (caching_disabled, all_but_the_host)
+    assert "POST" in behaviour["AllowedMethods"]
+    assert distribution in str(other.body["Outputs"]["FrontUrl"])
+
+
+def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: Template, other: Template) -> None:
+    def told(template: Template) -> Any:
+        function = template.properties("AWS::Lambda::Function")[template.function("api.handler")]
+        return function["Environment"]["Variables"]["FRONT_SECRET"]
+
+    (secret,) = [id for id in other.all("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
+    (origin,) = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    (header,) = origin["OriginCustomHeaders"]
+    assert header["HeaderName"] == FRONT_HEADER
+    assert header["HeaderValue"]["Fn::Join"][1][:2] == ["{{resolve:secretsmanager:", {"Ref": secret}]
+    assert (told(dev), told(other)) == ("", {"Ref": secret})
+    reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
+    assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
+
+
+def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
+    others: dict[str, Template],
+) -> None:
+    firewall = others["firewall"].only("AWS::WAFv2::WebACL")
+    assert (firewall["Scope"], firewall["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
+    rates, *managed = firewall["Rules"]
+    assert rates["Action"] == {"Block": {}}
+    assert rates["Statement"]["RateBasedStatement"] == {"AggregateKeyType": "IP", "Limit": 2000}
+    groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
+    assert {group["VendorName"] for group in groups} == {"AWS"}
+    assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
+        "SizeRestrictions_BODY"
+    ]
+    assert not any(rule["VisibilityConfig"]["SampledRequestsEnabled"] for rule in firewall["Rules"])
+
+
+# the docs -------------------------------------------------------------------------------------------------------------
+def test_every_setting_is_in_the_classes_own_words() -> None:
+    from docs.pages.settings import meanings  # noqa: PLC0415
+
+    assert meanings().keys() == {one.name for one in fields(Stage)} - {"name"}
+
+
+@pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)
+def test_every_setting_is_on_the_page_with_what_both_stages_have(one: Any) -> None:
+    from docs.pages.settings import page, shown  # noqa: PLC0415
+
+    if one.name == "name":
+        return
+    (line,) = re.findall(rf"^\| `{one.name}` \|.*$", page(), re.MULTILINE)
+    assert all(shown(getattr(stage, one.name)) in line for stage in STAGES.values())

@@ -1,0 +1,281 @@
+"""docs/upgrades.md: an entity, an event and an index are changed while older code is still at work and older items are
+still there."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from docs import generate, promises
+from functions.dynamodb.images import Unreadable, entity
+from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.patterns import Get
+from functions.dynamodb.store import Table
+from functions.dynamodb.writes import change, put
+from functions.model import events as model_events
+from functions.model import table as t
+from functions.model.changes import NotReadable
+from functions.model.events import BY_NAME, Event, received
+from functions.model.patterns import A23b
+from functions.shop.shop import Shop
+from local.engine import Engine
+from ops.migrate import Ordered, rekeyed
+from ops.migrate import run as migrate
+from tests.model.samples import AT, SAMPLES
+
+Files = dict[str, str]
+
+
+# an entity ------------------------------------------------------------------------------------------------------------
+def older() -> Row[Any]:
+    @entity
+    class Gadget:
+        """As code of before has it."""
+
+        gadget_id: str
+        name: str
+        created_at: Instant
+        version: int = 1
+
+    return Row(Gadget, "GADGET#{gadget_id} / GADGET")
+
+
+def newer() -> Row[Any]:
+    @entity
+    class Gadget:
+        """The same with an attribute more, which has a default."""
+
+        gadget_id: str
+        name: str
+        created_at: Instant
+        colour: str = "grey"
+        version: int = 1
+
+    return Row(Gadget, "GADGET#{gadget_id} / GADGET")
+
+
+def made_by(row: Row[Any], dynamodb: Any, name: str) -> tuple[Table, Callable[[], Any]]:
+    """The table as this code has it, and how it reads the gadget."""
+    table = Table(dynamodb, name, {row.type: row})
+    asked = Get[Any](id="X1", question="a gadget", rows=(row,))
+    return table, lambda: table.get(asked, gadget_id="g1")
+
+
+def test_items_of_older_code_are_read_by_newer_with_the_default(dynamodb: Any, new_table: Callable[[], str]) -> None:
+    name, was, now = new_table(), older(), newer()
+    before, _ = made_by(was, dynamodb, name)
+    before.write(put(was, was.entity(gadget_id="g1", name="Whisk", created_at=AT)))
+    _, read = made_by(now, dynamodb, name)
+    assert (read().name, read().colour) == ("Whisk", "grey")
+
+
+def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
+    dynamodb: Any, new_table: Callable[[], str]
+) -> None:
+    name, was, now = new_table(), older(), newer()
+    after, read = made_by(now, dynamodb, name)
+    after.write(put(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
+    before, read_before = made_by(was, dynamodb, name)
+    found = read_before()
+    before.write(change(was, found, replace(found, name="Balloon whisk", version=2)))
+    assert (read().name, read().colour, read().version) == ("Balloon whisk", "red", 2)
+
+
+@pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
+def test_what_may_be_missing_may_be_missing(row: Row[Any]) -> None:
+    """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
+    image = row.write(SAMPLES[row])
+    for name, kind in promises.described(row.entity, row.schema)["attributes"].items():
+        without = {key: value for key, value in image.items() if key != name}
+        if kind.endswith("?"):
+            row.read(without)
+        else:
+            with pytest.raises(Unreadable):
+                row.read(without)
+
+
+# what was promised ----------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def files() -> Files:
+    """What lies in docs by now."""
+    return {name: text for name, text in generate.pages().items() if name.endswith(".json")}
+
+
+def broken(before: Files, after: Files) -> list[str]:
+    return list(promises.broken(before, after))
+
+
+def edited(files: Files, name: str, edit: Callable[[Any], Any]) -> Files:
+    """These files, with one changed in place."""
+    document = json.loads(files[name])
+    edit(document)
+    return {**files, name: json.dumps(document)}
+
+
+def test_what_is_as_it_was_breaks_nothing(files: Files) -> None:
+    assert broken(files, files) == []
+
+
+ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "must have one more": (
+        lambda it: it["Product"]["attributes"].update(colour="text"),
+        "Product of schema 1: items that are there have no colour: give it a default.",
+    ),
+    "must have what could be missing": (
+        lambda it: it["Order"]["attributes"].update(paid="number"),
+        "Order of schema 1: paid may be missing in items that are there: migrate them, then raise the schema.",
+    ),
+    "has it in another type": (
+        lambda it: it["Product"]["attributes"].update(price="text"),
+        "Product of schema 1: price was number and is text now: give it another name.",
+    ),
+    "has one no more that older code needs": (
+        lambda it: it["Line"]["attributes"].pop("quantity"),
+        "Line of schema 1: code that is still at work needs quantity: give it a default first, take it away later.",
+    ),
+    "is no more": (
+        lambda it: it.pop("Return"),
+        "Return is no item any more: if none is left in any table, take it out of docs/items.json.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ITEMS)
+def test_a_change_of_an_item_that_older_items_or_older_code_cannot_bear_is_refused(files: Files, what: str) -> None:
+    edit, sentence = ITEMS[what]
+    assert broken(files, edited(files, "items.json", edit)) == [sentence]
+
+
+def test_what_an_item_may_have_more_or_lack_and_what_has_another_schema_is_not_refused(files: Files) -> None:
+    more = edited(files, "items.json", lambda it: it["Product"]["attributes"].update(colour="text?"))
+    assert broken(files, more) == []
+    assert broken(more, files) == [], "what could be missing may go"
+    other = {"schema": 2, "attributes": {"colour": "text"}}
+    assert broken(files, edited(files, "items.json", lambda it: it["Product"].update(other))) == []
+
+
+PAID = "events/OrderPaid.json"
+TOTAL, VAT = "total", "vat"
+
+
+def data(document: Any) -> Any:
+    return document["properties"]["data"]
+
+
+def take_away(document: Any) -> None:
+    del data(document)["properties"][TOTAL]
+    data(document)["required"].remove(TOTAL)
+
+
+def add(document: Any) -> None:
+    data(document)["properties"][VAT] = {"type": "integer"}
+    data(document)["required"].append(VAT)
+
+
+EVENTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "a field is taken away": (take_away, "data has no total any more."),
+    "a field has another type": (
+        lambda it: data(it)["properties"][TOTAL].update(type="string"),
+        "data.total is of another type now.",
+    ),
+    "a field may be missing": (lambda it: data(it)["required"].remove(TOTAL), "data may lack total now."),
+    "a field must be there that those on their way lack": (
+        add,
+        "data must have vat now, which those on their way and in the archive lack: give it a default.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EVENTS)
+def test_a_change_of_an_event_that_breaks_who_reads_it_is_refused(files: Files, what: str) -> None:
+    edit, sentence = EVENTS[what]
+    assert broken(files, edited(files, PAID, edit)) == [f"OrderPaid of schema 1: {sentence}"]
+
+
+def test_an_event_that_is_published_no_more_is_asked_about(files: Files) -> None:
+    without = {name: text for name, text in files.items() if name != PAID}
+    assert broken(files, without) == [
+        "OrderPaid is published no more: if nobody waits for it, delete docs/events/OrderPaid.json."
+    ]
+
+
+def test_a_field_more_a_state_more_and_another_schema_of_an_event_are_not_refused(files: Files) -> None:
+    optional = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+    assert broken(files, edited(files, PAID, lambda it: data(it)["properties"].update(vat=optional))) == []
+    status = json.loads(files[PAID])["properties"]["data"]["properties"]["status"]
+    assert "enum" in status, "an order's states are listed"
+    grown = {**status, "enum": [*status["enum"], "WRAPPED"]}
+    assert broken(files, edited(files, PAID, lambda it: data(it)["properties"].update(status=grown))) == []
+    other = edited(files, PAID, lambda it: (it["properties"]["schema"].update(const=2), it["properties"].pop("data")))
+    assert broken(files, other) == []
+
+
+def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, files: Files
+) -> None:
+    (tmp_path / "events").mkdir()
+    promised = edited(files, "items.json", lambda it: it["Product"]["attributes"].update(colour="text"))
+    (tmp_path / "items.json").write_text(promised["items.json"])
+    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    with pytest.raises(SystemExit, match=r"code that is still at work needs colour"):
+        generate.main()
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["items.json"]
+
+
+# an event -------------------------------------------------------------------------------------------------------------
+def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @entity
+    class More:
+        order_id: str
+        customer_id: str
+        status: str
+        total: int
+        currency: str
+        placed_at: Instant
+        paid: int = 0  # new, of the order
+
+    paid = BY_NAME["OrderPaid"]
+    sent = {"id": "c1", "type": "OrderPaid", "schema": 1, "time": AT, "version": 2}
+    told = {name: getattr(SAMPLES[t.ORDER], name) for name in paid.fields}
+    monkeypatch.setitem(model_events.BY_NAME, "OrderPaid", Event("OrderPaid", t.ORDER, More, "it is paid in full"))
+    assert received({**sent, "data": told}).data.paid == 0
+    assert received({**sent, "data": {**told, "paid": 5}}).data.paid == 5
+    with pytest.raises(NotReadable):
+        received({**sent, "data": {name: value for name, value in told.items() if name != "total"}})
+
+
+# an index -------------------------------------------------------------------------------------------------------------
+def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: Engine) -> None:
+    """As docs/upgrades.md has it: the table had no GSI3 and its best sellers no keys for it."""
+    client, name = engine.dynamodb(), "before-gsi3"
+    request = t.create_table_request(name)
+    made = request["GlobalSecondaryIndexes"].pop()
+    attributes = request["AttributeDefinitions"]
+    known = [one for one in attributes if not one["AttributeName"].startswith("GSI3")]
+    client.create_table(**{**request, "AttributeDefinitions": known})
+    table = Table(client, name, t.BY_TYPE)
+    image = t.BEST_SELLER.write(SAMPLES[t.BEST_SELLER])
+    client.put_item(TableName=name, Item={key: value for key, value in image.items() if not key.startswith("GSI3")})
+
+    client.update_table(TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[{"Create": made}])
+    place = {"GSI3PK": image["GSI3PK"]["S"]}
+    asked: Any = {
+        "TableName": name,
+        "IndexName": "GSI3",
+        "KeyConditionExpression": "GSI3PK = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": place["GSI3PK"]}},
+    }
+    assert client.query(**asked)["Items"] == [], "an index has only what has its keys"
+    new = replace(SAMPLES[t.BEST_SELLER], product_id="written-meanwhile")
+    table.write(put(t.BEST_SELLER, new))
+    fill = Ordered(version="1001", migration=rekeyed(t.BEST_SELLER, "best sellers are found by season"), task="up")
+    assert migrate(Shop(table=table, new_id=str), fill, by="ann").changed == 1
+    assert {item["product_id"]["S"] for item in client.query(**asked)["Items"]} == {
+        new.product_id,
+        image["product_id"]["S"],
+    }
+    assert table.query(A23b, product_id=new.product_id).items == (new,)

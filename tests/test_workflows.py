@@ -1,0 +1,102 @@
+"""The workflows for GitHub: targets that there are, actions by their content, no more leave than each job needs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types are a package of their own
+
+PROJECT = Path(__file__).parents[1]
+FILES = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
+MAKE = re.compile(r"\bmake ([a-z]+)")
+LEAVE = {  # beside reading the code
+    ("deploy", "deploy"): {"id-token": "write"},
+    ("diff", "diff"): {"id-token": "write"},
+}
+TRIGGERS = {"ci": {"push", "pull_request"}, "deploy": {"workflow_dispatch"}, "diff": {"pull_request"}}
+
+
+def read(name: str) -> dict[Any, Any]:
+    found: dict[Any, Any] = yaml.safe_load((PROJECT / ".github" / "workflows" / f"{name}.yml").read_text())
+    found["on"] = found.pop(True)  # so YAML 1.1 reads the word
+    return found
+
+
+def steps(workflow: dict[Any, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job["steps"]
+
+
+def commands(workflow: dict[Any, Any]) -> str:
+    """All that runs, those of a matrix in their place."""
+    lanes = [
+        lane for job in workflow["jobs"].values() for lane in job.get("strategy", {}).get("matrix", {}).get("lane", ())
+    ]
+    return "\n".join([*(step["run"] for step in steps(workflow) if "run" in step), *lanes])
+
+
+def test_there_are_workflows_for_checks_for_a_deploy_and_for_what_it_would_change() -> None:
+    assert {file.stem: set(read(file.stem)["on"]) for file in FILES} == TRIGGERS
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_action_is_pinned_by_its_commit_and_says_which_version_that_is(file: Path) -> None:
+    used = re.findall(r"^\s*- uses: (.*)$", file.read_text(), re.MULTILINE)
+    assert used
+    assert len(used) == len([step for step in steps(read(file.stem)) if "uses" in step])
+    for one in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_job_may_read_the_code_and_what_it_is_named_for_here_and_nothing_else(file: Path) -> None:
+    workflow = read(file.stem)
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        wanted = {"contents": "read"} | LEAVE.get((file.stem, name), {})
+        assert job.get("permissions", workflow["permissions"]) == wanted
+        assert job["timeout-minutes"] <= 120
+    assert "secrets." not in file.read_text(), "nothing is stored that could be stolen"
+    assert all(
+        step["with"]["persist-credentials"] is False for step in steps(workflow) if "checkout" in step.get("uses", "")
+    )
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_runs_are_targets_of_the_makefile(file: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    ran = set(MAKE.findall(commands(read(file.stem))))
+    assert ran
+    assert ran <= targets
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_nothing_that_somebody_else_may_name_is_put_into_a_command(file: Path) -> None:
+    written = [step["run"] for step in steps(read(file.stem)) if "run" in step]
+    assert [text for text in written if "${{" in text] == [text for text in written if text == "${{ matrix.lane }}"]
+
+
+def test_checks_run_every_lane_of_a_submission() -> None:
+    ours = set(MAKE.findall((PROJECT / ".ci" / "run").read_text()))
+    assert set(MAKE.findall(commands(read("ci")))) == ours, ".ci/run and .github/workflows/ci.yml run the same targets"
+
+
+def test_checks_run_on_every_python_that_is_supported() -> None:
+    assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+
+
+def test_a_deploy_waits_for_its_environment_and_is_never_broken_off() -> None:
+    workflow = read("deploy")
+    (job,) = workflow["jobs"].values()
+    assert job["environment"] == "${{ inputs.stage }}"
+    assert workflow["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
+    before = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+    tested, let_in = before.index("make test"), next(n for n, one in enumerate(before) if "credentials" in one)
+    assert tested < let_in, "what is tested runs without the role"
+
+
+def test_a_fork_gets_no_role() -> None:
+    (job,) = read("diff")["jobs"].values()
+    assert "head.repo.full_name == github.repository" in job["if"]
