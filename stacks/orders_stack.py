@@ -62,10 +62,12 @@ class OrdersStack(Stack):
         )
 
     def the_way_in(self) -> Function:
+        identity = Identity(self, "Identity", stage=self.stage)
         api = self.function(
             "api.handler",
             env.Api(
                 table_name=self.table.name,
+                client_id=identity.client.user_pool_client_id,
                 pepper_secret=self.secrets.pepper_arn,
                 webhook_secret=self.secrets.webhook_arn,
                 shipping=",".join(self.stage.shipping),
@@ -84,7 +86,6 @@ class OrdersStack(Stack):
         api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.may(*USE_KEY, on=self.key.key_arn)
 
-        identity = Identity(self, "Identity", stage=self.stage)
         http = Api(self, "Http", stage=self.stage, function=api, identity=identity)
         self.tell(
             ApiUrl=http.url,

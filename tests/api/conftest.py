@@ -14,11 +14,12 @@ from functions.api import context
 from functions.shop import products
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
-from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api
+from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api, Token
 from tests.api.every_route import furnish
 from tests.shopfloor import MOTO
 
 VARIABLES = {
+    "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",
     "RETENTION_DAYS": "365",

@@ -99,6 +99,17 @@ SIGNED = {"POST /payments/events", "GET /invoices/{invoice_id}/print"}
 """What needs no token but a signature, which these requests lack."""
 THEIRS_ALONE = {"PUT /customers/{customer_id}/email"}
 """What is nobody's but the customer's, staff not excepted: only their own token says which address is verified."""
+OF_WHO_ASKS = {
+    "POST /customers",
+    "GET /orders",
+    "POST /orders",
+    "POST /gift-cards/balance",
+    "POST /transfers",
+    "PUT /products/{product_id}/reviews/me",
+    "PUT /products/{product_id}/followers/me",
+    "DELETE /products/{product_id}/followers/me",
+}
+"""What is for whoever is signed in, and about nobody else."""
 OF_SOMEBODY = {
     key
     for key in ROUTES

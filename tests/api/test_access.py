@@ -1,4 +1,8 @@
-"""Who may ask what: every route, with no token, a wrong one, another's, and one of the wrong group."""
+"""Who may ask what: every route, by its owner, another customer, nobody, the wrong group, and with a token of others.
+
+A token's signature, time and issuer are looked at before the function is called, by API Gateway: see
+tests/stacks/test_template.py for what it is told, tests/local/test_tokens.py for an authorizer that does it.
+"""
 
 import re
 from typing import Any
@@ -7,10 +11,31 @@ import pytest
 
 from functions.api.context import PUBLIC, groups_of
 from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, Api, Token, answer_to, event
-from tests.api.every_route import FOR_STAFF, FOR_WAREHOUSE, OF_SOMEBODY, ROUTES, SIGNED, THEIRS_ALONE, ask
+from tests.api.every_route import (
+    FOR_STAFF,
+    FOR_WAREHOUSE,
+    OF_SOMEBODY,
+    OF_WHO_ASKS,
+    ROUTES,
+    SIGNED,
+    THEIRS_ALONE,
+    ask,
+)
+
+NOBODYS = {
+    "no token": None,
+    "an ID token": Token("ann", token_use="id"),
+    "a refresh token": Token("ann", token_use="refresh"),
+    "of another client": Token("ann", client_id="another-shops"),
+    "of no client": Token("ann", client_id=""),
+    "of staff of another client": Token("staff-1", ("staff",), client_id="another-shops"),
+    "of nobody": Token("", ()),
+    "of who cannot be": Token("a#b"),
+    "of who is called me": Token("me"),
+}
 
 
-@pytest.mark.parametrize("token", [None, Token("ann", token_use="id"), Token("", ()), Token("a#b"), Token("me")])
+@pytest.mark.parametrize("token", NOBODYS.values(), ids=NOBODYS)
 def test_a_route_that_is_not_public_needs_an_access_token(bare: Api, token: Token | None) -> None:
     for key in sorted(set(ROUTES) - PUBLIC):
         ids = re.findall("{(.*?)}", key)
@@ -59,6 +84,27 @@ def test_what_is_somebodys_is_kept_by_no_cache(api: Api) -> None:
         assert answered.headers["x-content-type-options"] == "nosniff"
 
 
+def test_every_route_is_for_somebody_that_is_named(api: Api, world: dict[str, str]) -> None:
+    """A new route is in one of these, or this fails: then the tests here ask it as everybody."""
+    kinds = (PUBLIC, FOR_STAFF, FOR_WAREHOUSE, OF_SOMEBODY, OF_WHO_ASKS)
+    assert {key: [key in kind for kind in kinds].count(True) for key in ROUTES} == dict.fromkeys(ROUTES, 1)
+    assert set(ROUTES) >= FOR_STAFF | FOR_WAREHOUSE | OF_WHO_ASKS
+
+
+@pytest.mark.parametrize("key", sorted(OF_WHO_ASKS))
+def test_what_is_for_whoever_is_signed_in_is_about_themselves_or_about_nobody(
+    api: Api, world: dict[str, str], key: str
+) -> None:
+    before = api.contents()
+    assert ask(api, world, key, None).problem == "unauthenticated"
+    assert api.contents() == before
+    refused = ask(api, world, key, Token("stranger"))  # who has an account at the pool, and is no customer
+    assert refused.status < 500
+    after = api.contents()
+    assert [image for image in before if "ann" in str(image) and image not in after] == []
+    assert not {"ann@example.com", world["order_id"], world["account_id"]} & set(re.findall(r"[\w@.]+", refused.text))
+
+
 @pytest.mark.parametrize("key", sorted(FOR_STAFF))
 def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], key: str) -> None:
     before = api.contents()
@@ -72,9 +118,15 @@ def test_what_is_for_staff_is_for_nobody_else(api: Api, world: dict[str, str], k
 def test_what_is_for_the_warehouse_is_for_no_customer(api: Api, world: dict[str, str]) -> None:
     before = api.contents()
     for key in sorted(FOR_WAREHOUSE):
-        refused = ask(api, world, key, ANN)
-        assert (refused.status, refused.problem) == (403, "not-allowed"), key
+        for token in (ANN, BOB, Token("carl", ("Warehouse", "warehouses"))):
+            refused = ask(api, world, key, token)
+            assert (refused.status, refused.problem) == (403, "not-allowed"), key
     assert api.contents() == before
+
+
+@pytest.mark.parametrize("key", sorted(FOR_WAREHOUSE))
+def test_what_is_for_the_warehouse_it_may_ask(api: Api, world: dict[str, str], key: str) -> None:
+    assert ask(api, world, key, WAREHOUSE).status in (200, 201, 409), "409: the order is in another state"
 
 
 def test_orders_of_everybody_are_for_staff(api: Api) -> None:
