@@ -1,7 +1,7 @@
 """Who may ask what: every route, by its owner, another customer, nobody, the wrong group, and with a token of others.
 
 A token's signature, time and issuer are looked at before the function is called, by API Gateway: see
-tests/stacks/test_template.py for what it is told, tests/local/test_tokens.py for an authorizer that does it.
+tests/stacks/test_template.py for what it is told, tests/laptop/test_tokens.py for one that does it.
 """
 
 import re

@@ -142,7 +142,7 @@ METHODS = (
 )
 TOKENS = (
     None, Token("bob"), Token("ann", token_use="id"), Token("ann", token_use=""), Token("ann", client_id="other"),
-    Token(""), Token("me"), Token("a#b"), Token("x" * 65), Token("\x00"), Token("ann", ("Staff", "staff ", "staff,staff")),
+    Token(""), Token("me"), Token("a#b"), Token("x" * 65), Token("\x00"), Token("ann", ("Staff", "staff ", "staff,x")),
     Token("staff-1", ("staff", "warehouse")), Token("warehouse-1", ("warehouse",)),
 )  # fmt: skip
 CLAIMS: Mapping[str, tuple[Any, ...]] = {
