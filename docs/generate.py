@@ -1,14 +1,16 @@
-"""Writes the pages of docs/ that follow from the model: `python -m docs.generate`, or `make docs`."""
+"""Writes the pages of docs/ that follow from the model and the stack: `python -m docs.generate`, or `make docs`."""
 
 from pathlib import Path
 
-from docs.pages import events, model, patterns, states, table
+from docs.pages import events, model, patterns, permissions, states, table
+from local.up import synthesized
 
 DOCS = Path(__file__).parent
+KEPT = DOCS.parent / "build" / "docs"
 
 
 def pages() -> dict[str, str]:
-    """Every generated file by its path in docs/."""
+    """Every file that is generated from the model, by its path in docs/."""
     return {
         "table.md": table.page(),
         "model.md": model.page(),
@@ -21,7 +23,8 @@ def pages() -> dict[str, str]:
 
 def main() -> None:
     """Write them all, and remove the schemas of events that are no more."""
-    written = pages()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    written = {**pages(), "permissions.md": permissions.page(synthesized(KEPT))}
     for path in (DOCS / "events").glob("*.json"):
         if f"events/{path.name}" not in written:
             path.unlink()

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -19,6 +18,7 @@ from stacks.bus import Bus
 from stacks.failure_store import FailureStore
 from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, Function
 from stacks.identity import Identity
+from stacks.key import Key
 from stacks.operators import Operators
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
@@ -37,7 +37,7 @@ class OrdersStack(Stack):
         lives.check()
         self.stage, self.code = stage, code
 
-        self.key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=stage.removal)
+        self.key = Key(self, "Key", stage=stage)
         self.table = Table(self, "Table", stage=stage, key=self.key)
         self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
         self.archived = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
