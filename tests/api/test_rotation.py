@@ -19,8 +19,12 @@ OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
 def keep() -> Iterator[Callable[[str], None]]:
     """Writes a value of the webhook's secret, as the runbook's command does."""
     secrets = boto3.client("secretsmanager", region_name=REGION)
-    yield lambda value: secrets.put_secret_value(SecretId="webhook", SecretString=value) and None
-    secrets.put_secret_value(SecretId="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
+
+    def write(value: str) -> None:
+        secrets.put_secret_value(SecretId="webhook", SecretString=value)
+
+    yield write
+    write(json.dumps(WEBHOOK_SECRETS))
     wiring.secret.cache_clear()
 
 
