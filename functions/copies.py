@@ -9,13 +9,13 @@ from typing import Any
 from functions import wiring
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Batch, Record
-from functions.dynamodb.writes import Changed, Write, change, delete_older, put, put_newer
+from functions.dynamodb.writes import Changed, Write, change, delete_older, delete_older_unless, put, put_newer
 from functions.environment import Copies, current
 from functions.model import changes, counters, derived
 from functions.model.changes import Change
-from functions.model.entities import Counted
+from functions.model.entities import ArchivedOrder, Counted
 from functions.model.patterns import A12b
-from functions.model.table import BY_TYPE, COUNTED, ORDER
+from functions.model.table import ARCHIVED_ORDER, BY_TYPE, COUNTED, ORDER
 from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 
@@ -55,10 +55,20 @@ def copy(table: Table, changed: Change) -> None:
         unless_newer(table, delete_older(row, item))
     for row, entry in todo.append:
         unless_newer(table, put(row, entry))
-    if ended := derived.ended_by(changed):
-        left = table.partition(A12b, order_id=changed.item.order_id)
-        types = {row.type for row in ended}
-        table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types])
+    if derived.ended_by(changed):
+        for write in ended_copies(table, changed.after):
+            unless_newer(table, write)
+
+
+def ended_copies(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
+    """The writes that delete the copies that have no place beside a stub, unless they are of a later life of the order,
+    or belong to one that is being restored."""
+    types = {row.type: row for row in derived.ENDED_BY[ARCHIVED_ORDER]}
+    return [
+        delete_older_unless(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED)
+        for image in table.partition(A12b, order_id=stub.order_id)
+        if (row := types.get(image["type"]["S"])) and changes.RESTORED not in image
+    ]
 
 
 def unless_newer(table: Table, write: Write[Any]) -> None:

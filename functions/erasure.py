@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from functions import objects, wiring
 from functions.environment import Erasure, current
-from functions.model.entities import ArchivedOrder, ErasedCustomer
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.events import PERSONAL
 from functions.schedules import Run
 from functions.shop.erasure import (
@@ -77,7 +77,19 @@ def address_in(shop: Shop, bucket: str, order_id: str) -> Trace:
         taken = _rewrite(shop, bucket, order)
     elif order and (order.address or order.status == "ARCHIVING"):
         return "kept"
+    elif order and order.restored_at:
+        taken |= _remove_before(bucket, order)
     return "taken" if taken else "none"
+
+
+def _remove_before(bucket: str, order: Order) -> bool:
+    """Remove the objects that a restored order lay in: all of them is in the table. Whether there was one. An object it
+    is archived in anew, meanwhile, has a later version than the order as it was read."""
+
+    def is_newer(key: str) -> bool:
+        return int(key.rpartition("/")[2].removesuffix(".json")) > order.version
+
+    return objects.remove(bucket, f"orders/{order.order_id}/", is_newer)
 
 
 def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
@@ -91,7 +103,7 @@ def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
         body = objects.put_once(bucket, key, objects.as_json(whole), "application/json")
         rewritten(shop, stub, key, hashlib.sha256(body).hexdigest())
-    objects.remove_others(bucket, f"orders/{stub.order_id}/", key)
+    objects.remove(bucket, f"orders/{stub.order_id}/", lambda other: other == key)
     return any(taken)
 
 

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -41,13 +41,15 @@ def keys(bucket: str) -> Iterator[str]:
         yield from (found["Key"] for found in page.get("Contents", ()))
 
 
-def remove_others(bucket: str, prefix: str, but: str) -> None:
-    """Delete every object below a prefix but one, for good: each of its versions."""
-    client = wiring.client("s3")
+def remove(bucket: str, prefix: str, keep: Callable[[str], bool]) -> bool:
+    """Delete every object below a prefix but those to keep, for good: each of its versions. Whether there was one."""
+    client, removed = wiring.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
-            if found["Key"] != but:
+            if not keep(found["Key"]):
                 client.delete_object(Bucket=bucket, Key=found["Key"], VersionId=found["VersionId"])
+                removed = True
+    return removed
 
 
 def as_json(value: Any) -> bytes:

@@ -64,6 +64,7 @@ class Page:
                 ("GET", "/local/orders/{id}/story", self._story),
                 ("GET", "/local/orders/{id}/copies", lambda asked: Given(self._looks.copies(asked.path["id"]))),
                 ("GET", "/local/orders/{id}/archive", lambda asked: Given(self._looks.archived(asked.path["id"]))),
+                ("POST", "/local/orders/{id}/restore", self._restore),
                 ("GET", "/local/orders/{id}/mails", lambda asked: Given(self._looks.mails(asked.path["id"]))),
                 ("GET", "/local/mails/{id}", self._mail),
                 ("GET", "/local/stream", self._stream),
@@ -197,6 +198,11 @@ class Page:
     def _story(self, asked: Asked) -> Given:
         entries = self._journal.after(asked.number("after", 0, MOST_ID), order_id=asked.path["id"])
         return Given({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+
+    def _restore(self, asked: Asked) -> Given:
+        if asked.said:
+            raise Wrong("body", "is empty: {}")
+        return Given(self._looks.restore(asked.path["id"]))
 
     def _mail(self, asked: Asked) -> Given:
         html = self._looks.mail_as_it_looks(asked.path["id"])

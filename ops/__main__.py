@@ -7,9 +7,22 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import drift, failures, hot_keys, indexes, ledger, migrate, query, replay, workbench
+from ops import (
+    drift,
+    failures,
+    health,
+    hot_keys,
+    indexes,
+    ledger,
+    migrate,
+    order,
+    query,
+    replay,
+    restore,
+    workbench,
+)
 
-TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys, failures, replay)
+TOOLS = (ledger, drift, query, workbench, migrate, indexes, hot_keys, failures, replay, restore, order, health)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -25,7 +25,8 @@ from functions.model.patterns import A12b
 from functions.model.table import ACTIVITY, COUNTED, ORDER, ORDER_SUMMARY, RETURN, REVIEW
 from functions.shop.shop import Shop
 from ops import place
-from ops.estates import Fault, Place, faults_of, faults_of_activity, faults_of_summary, fields_of, place_of, read, there
+from ops.estates import Fault, faults_of, faults_of_activity, faults_of_summary, read
+from ops.items import Place, fields_of, place_of, there
 from ops.sweep import AfterPage, Found, Lost, Pace, Progress, sweep
 from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon
 
@@ -226,7 +227,7 @@ NAMED = 3
 
 def command(commands: place.Commands) -> None:
     drifting = commands.add_parser(
-        "drift", parents=[place.where(required=False)], help="is every copy, log and total as its primaries say?"
+        "drift", parents=[place.where()], help="is every copy, log and total as its primaries say?"
     )
     drifting.add_argument("--repair", action="store_true", help="make it so")
     some = drifting.add_mutually_exclusive_group()

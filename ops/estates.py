@@ -1,33 +1,24 @@
-"""What is wrong with the copies of one order: its snapshots, its two logs and the name on it, all looked at together.
-
-What an order has been through follows from its state and from what its logs tell: of all ways through the table of
-states that end where it is, the one that contradicts them least. So a log that was falsified is told from one that was
-not.
-"""
+"""What is wrong with the copies of one order: its snapshots, its logs and the name on it, all looked at together."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import BadKey, Instant, Row
-from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed, Write, absent, unchanged
-from functions.model import changes, derived
-from functions.model.changes import Change
+from functions.model import derived
+from functions.model.changes import RESTORED, Change
 from functions.model.entities import OPEN, ArchivedOrder, Order
-from functions.model.patterns import A5, C6, A12b
-from functions.model.states import ORDER_TRANSITIONS
+from functions.model.patterns import C6, A12b
 from functions.model.table import ACTIVITY, ARCHIVED_ORDER, BY_TYPE, ORDER, ORDER_LINE, ORDER_SUMMARY, TIMELINE
 from functions.shop.shop import Shop
-from ops.recover import past
+from ops.history import entries, ids_of
+from ops.items import Place, fields_of, place_of, there
 from ops.sweep import rewrite
 
-Place = tuple[str, str]
 Source = tuple[Row[Any], Any]
 """A primary as it was read; its key, where there is none."""
 
@@ -80,32 +71,6 @@ def instead(row: Row[Any], place: Place, found: Image | None, wanted: Image | No
 
 
 # what lies where ------------------------------------------------------------------------------------------------------
-def place_of(image: Image) -> Place:
-    return image["PK"]["S"], image["SK"]["S"]
-
-
-def fields_of(row: Row[Any], place: Place) -> dict[str, str] | None:
-    """What a key tells of an item of this row; None where it is another row's. Its attributes may be false."""
-    found = [re.fullmatch(pattern, half) for pattern, half in zip(_patterns(row), place, strict=True)]
-    if not all(found):
-        return None
-    return {name: text for one in found if one for name, text in one.groupdict().items()}
-
-
-@cache
-def _patterns(row: Row[Any]) -> list[str]:
-    def pattern(text: str) -> str:
-        return re.sub(r"{(\w+)(:\w+)?}", r"(?P<\1>[^#]+)", text)
-
-    return [pattern(half.text) for half in row.templates("main")]
-
-
-def there(shop: Shop, places: Sequence[Place]) -> dict[Place, Image]:
-    """What lies at these places."""
-    keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in dict.fromkeys(places)]
-    return {place_of(image): image for image in shop.table.images(keys, consistent=True)} if keys else {}
-
-
 def read(image: Image) -> Source:
     """A primary and its row. Raises Unreadable."""
     row = BY_TYPE.get(image.get("type", {}).get("S", ""))
@@ -136,7 +101,7 @@ def faults_of(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Fa
     beside = {place_of(image): image for image in images if _row_beside(image)}
     wanted = dict(_snapshots(row, item))
     if isinstance(item, Order):
-        wanted |= _logs(shop, item, beside)
+        wanted |= _logs(shop, item, images)
         yield from _name(shop, item, found)
     lies = {**there(shop, [place for place in wanted if place not in beside]), **beside}
     for place, (into, copy, least) in wanted.items():
@@ -163,8 +128,10 @@ def _row_beside(image: Image) -> Row[Any] | None:
 
 
 def _is_so(image: Image, wanted: Image, least: int) -> bool:
-    """Whether a copy is as it must be. One that its primary has left as it was since may be of an older version."""
-    if {**image, "version": wanted["version"]} != wanted:
+    """Whether a copy is as it must be, back from the archive or not. One that its primary has left as it was since may
+    be of an older version."""
+    copy = {name: value for name, value in image.items() if name != RESTORED}
+    if {**copy, "version": wanted["version"]} != wanted:
         return False
     return least <= int(image.get("version", {}).get("N", 0)) <= int(wanted["version"]["N"])
 
@@ -197,88 +164,12 @@ def _name(shop: Shop, order: Order, image: Image) -> Iterator[Fault]:
         yield Fault("name", place_of(image), image, wanted, (ORDER, order))
 
 
-# logs -----------------------------------------------------------------------------------------------------------------
-def ids_of(row: Row[Any], item: Any) -> dict[str, int]:
-    """The versions of an order by the id of the change that led there; of an archived one, some that it never had."""
-    placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
-    ids = {}
-    for version in range(1, item.version + 1):
-        ids[changes.id_of(ORDER, placed, version, "INSERT" if version == 1 else "MODIFY")] = version
-    return ids
-
-
-def _logs(shop: Shop, order: Order, beside: Mapping[Place, Image]) -> Wanted:
+def _logs(shop: Shop, order: Order, images: Sequence[Image]) -> Wanted:
     """Every entry that an order must have in its logs."""
-    ids = ids_of(ORDER, order)
-    at = _times(shop, order, ids, beside)
-    places = {
-        place_of(
-            into.key(at=at[version], change_id=id, order_id=order.order_id, customer_id=order.customer_id)
-        ): version
-        for id, version in ids.items()
-        for into in (TIMELINE, ACTIVITY)
+    return {
+        derived.place(into, entry): (into, into.write(entry), entry.version)
+        for into, entry in entries(shop, order, images)
     }
-    told: dict[int, list[tuple[str, str]]] = {version: [] for version in at}
-    for place, image in {**there(shop, [one for one in places if one not in beside]), **beside}.items():
-        if version := places.get(place):
-            names = [name for name in ("event", "status") if "S" in image.get(name, {})]
-            told[version] += [(name, image[name]["S"]) for name in names]
-    wanted: Wanted = {}
-    for version, (event, status) in enumerate(way_of(order, told), 1):
-        change = past(order, version, at[version], event, status)
-        for log in derived.LOGS:
-            for entry in log.derive(change):
-                if not log.into.expires or entry.ttl > shop.now().timestamp():
-                    wanted[derived.place(log.into, entry)] = (log.into, log.into.write(entry), version)
-    return wanted
-
-
-def _times(shop: Shop, order: Order, ids: Mapping[str, int], beside: Mapping[Place, Image]) -> dict[int, Instant]:
-    """When an order came to each version: as it says itself, else its timeline, its activity, or the next version."""
-    known: dict[int, Instant] = {1: order.placed_at, order.reached: order.came_at, order.version: order.updated_at}
-    keys = [key for place in beside if (key := fields_of(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two for one change, the earlier
-        version = ids[key["change_id"]]
-        if version not in (1, order.reached, order.version):
-            known[version] = Instant(key["at"])
-    if len(known) < order.version:
-        entries = shop.table.lying(A5, customer_id=order.customer_id, since=order.placed_at)
-        noted = [key for image in entries if (key := fields_of(ACTIVITY, place_of(image))) and key["change_id"] in ids]
-        known = {ids[key["change_id"]]: Instant(key["at"]) for key in noted} | known
-    for version in range(order.version, 0, -1):
-        known.setdefault(version, known.get(version + 1, order.updated_at))
-    return known
-
-
-def way_of(order: Order, told: Mapping[int, Sequence[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """Every change of an order and the state it led to: the way to its state that least of what is told contradicts.
-
-    `told`: by version, what its logs say of it: ("event", name) or ("status", state). Raises Permanent.
-    """
-
-    def against(version: int, event: str, status: str) -> int:
-        return sum(said != (event if what == "event" else status) for what, said in told.get(version, ()))
-
-    first = ("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")
-    ways: dict[str, tuple[int, list[tuple[str, str]]]] = {first[1]: (against(1, *first), [first])}
-    for version in range(2, order.version + 1):
-        longer: dict[str, tuple[int, list[tuple[str, str]]]] = {}
-        for before, (wrong, way) in ways.items():
-            for event, status in _steps(before):
-                now = wrong + against(version, event, status)
-                if (version < order.reached or status == order.status) and now < longer.get(status, (1 << 30,))[0]:
-                    longer[status] = now, [*way, (event, status)]
-        ways = longer
-    if order.status not in ways:
-        raise Permanent(f"order {order.order_id} has no way of {order.version} versions to {order.status}")
-    return ways[order.status][1]
-
-
-@cache
-def _steps(before: str) -> tuple[tuple[str, str], ...]:
-    """What may come next; last what is in no table of states and leaves the state as it is, as an erasure does."""
-    moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
-    return (*((move.change, move.reached(before)) for move in moves), ("OrderChanged", before))
 
 
 # copies that lie elsewhere --------------------------------------------------------------------------------------------
@@ -312,7 +203,7 @@ def faults_of_activity(shop: Shop, image: Image) -> Iterator[Fault]:
         if (wanted := ACTIVITY.write(entry)) != image:
             yield Fault("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
     elif item.status != "ARCHIVING" and not twin:
-        beside = {place_of(one): one for one in shop.table.partition(A12b, order_id=item.order_id) if _row_beside(one)}
+        beside = shop.table.partition(A12b, order_id=item.order_id)
         if place not in _logs(shop, item, beside):
             yield Fault(ORPHANED[ACTIVITY], place, image, None, (row, item))
 

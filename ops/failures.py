@@ -498,7 +498,7 @@ def command(commands: place.Commands) -> None:
         "failures", help="what could not be worked: what there is of it, and have it worked again"
     )
     actions = told.add_subparsers(dest="action", required=True)
-    at = place.where(required=False, whole=True)
+    at = place.where(whole=True)
 
     listing = actions.add_parser(
         "list", parents=[at], help="what was put aside, given up or left for dead, newest first"

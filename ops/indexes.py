@@ -147,7 +147,7 @@ def plan(deployed: Indexes, wanted: Indexes | None) -> Plan:
 def command(commands: place.Commands) -> None:
     checking = commands.add_parser(
         "indexes",
-        parents=[place.where(required=False)],
+        parents=[place.where()],
         help="before a deploy: can the deployed table's indexes become the template's at once?",
         description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
         "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",

@@ -91,7 +91,7 @@ def _named(one: str, many: str, versions: Sequence[int]) -> str:
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: place.Commands) -> None:
     looking = commands.add_parser(
-        "ledger", parents=[place.where(required=True)], help="is every account's balance what its entries make?"
+        "ledger", parents=[place.where()], help="is every account's balance what its entries make?"
     )
     looking.add_argument(
         "--units-per-second", type=place.positive, default=100, help="what it may read (default: %(default)s)"

@@ -278,7 +278,7 @@ def new(says: str, folder: Path | None = None) -> Path:
 def command(commands: place.Commands) -> None:
     migrating = commands.add_parser("migrate", help="make items what they are now, while the shop is open")
     tasks = migrating.add_subparsers(dest="task", required=True)
-    somewhere = place.where(required=False)
+    somewhere = place.where()
     beginning = tasks.add_parser("new", help="write the module of a new migration")
     beginning.add_argument("name", nargs="+", help="what it does, in a few words: products have a weight")
     beginning.set_defaults(run=lambda given: begin_migration(" ".join(given.name)))

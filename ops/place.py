@@ -49,14 +49,14 @@ class Place:
         return self.resources("AWS::Events::EventBus")[0]
 
 
-def where(*, required: bool, whole: bool = False) -> argparse.ArgumentParser:
+def where(*, whole: bool = False) -> argparse.ArgumentParser:
     """What a tool is told of where it works. `whole`: it needs more of the shop than its table."""
     asked = argparse.ArgumentParser(add_help=False)
-    which = asked.add_mutually_exclusive_group(required=required)
+    which = asked.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
     if not whole:
         which.add_argument("--table", help="just a table's name, as the stack tells it (TableName)")
-    which.add_argument("--local", action="store_true", help="the shop that runs on this machine")
+    which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
     asked.add_argument("--region", help="where that is; the one of your AWS settings if not said")
     return asked
 

@@ -95,7 +95,7 @@ def _short(text: str) -> str:
 def command(commands: place.Commands) -> None:
     asking = commands.add_parser(
         "query",
-        parents=[place.where(required=False)],
+        parents=[place.where()],
         help="ask an access pattern, and see the requests, the items and what it cost",
         description="Asks the shop on this machine, or the table that is named. Without a pattern: which there are.",
     )

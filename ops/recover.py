@@ -5,27 +5,28 @@ the record alone knows is taken from it: the entry of the log, and the event, un
 everybody who has seen it knows it again. All of it is safe to repeat, and safe beside readers and the archive at work.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from functions.copies import count, to_count
+from functions.copies import count, ended_copies, to_count, unless_newer
 from functions.dynamodb.images import Image
-from functions.dynamodb.keys import Instant, Row, instant
-from functions.dynamodb.streams import Permanent, Record
-from functions.dynamodb.writes import Changed, Write, delete_older, put, put_newer, unchanged
+from functions.dynamodb.keys import Row, instant
+from functions.dynamodb.streams import Record
+from functions.dynamodb.writes import Write, delete, delete_older, put, put_newer, unchanged
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Counted, Expiry, Order, OrderStatus, TimelineEvent
+from functions.model.entities import ArchivedOrder, Counted, Expiry, Order
 from functions.model.lives import REPLAYED_DAYS
 from functions.model.patterns import A5, A12b
-from functions.model.states import CLOSED, ORDER_TRANSITIONS
-from functions.model.table import BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
+from functions.model.states import CLOSED
+from functions.model.table import ACTIVITY, BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
 from functions.shop import names
 from functions.shop.shop import Shop, decided_again
+from ops.history import became, entries, history
+from ops.items import fields_of, place_of, there
 from ops.sweep import AfterPage, Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
@@ -65,7 +66,7 @@ def redrive(shop: Shop, publish: Publish, record: Record) -> None:
 
         def attempt() -> None:
             for item in shop.table.batch_get([record["dynamodb"]["Keys"]], consistent=True):
-                bring_up(shop, item, lambda _: entries)
+                bring_up(shop, item, entries)
 
         decided_again(shop, attempt)
     if detail := events.detail(change):
@@ -114,7 +115,7 @@ def recover_reactions(
             return None
         told = [change]
         if isinstance(change.after, Order):
-            told = [_reached(shop, change.after), *_ended(shop, change.after)]
+            told = [*_reached(shop, change.after), *_ended(shop, change.after)]
         details = [detail for one in told if one.at >= oldest and (detail := events.detail(one))]
         publish(details)
         return bool(details)
@@ -123,12 +124,13 @@ def recover_reactions(
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
-Entries = Iterable[tuple[Row[Any], Any]]
+Entries = Sequence[tuple[Row[Any], Any]]
 
 
-def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = None, *, dry: bool = False) -> bool:
-    """Count a primary, and write its copies as it is now, and log entries, unless they are there: which entries, if it
-    is not its own state that tells. Returns whether there was anything to do; `dry`: without doing it.
+def bring_up(shop: Shop, item: Any, logged: Entries | None = None, *, dry: bool = False) -> bool:
+    """Count a primary, and write its copies as it is now, and log entries, unless they are there: those that a record
+    tells of (`logged`), else those that its own state tells of. Returns whether there was anything to do; `dry`:
+    without doing it.
 
     Raises Changed where the item is no more as it was read.
     """
@@ -136,20 +138,17 @@ def bring_up(shop: Shop, item: Any, entries: Callable[[Any], Entries] | None = N
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # from here on the archive alone has it in hand
     if isinstance(item, ArchivedOrder):
-        writes, ended = _missing(shop, derived.copies_of(row, item)), _ended_copies(shop, row, item)
+        writes, ended = _missing(shop, derived.copies_of(row, item)), ended_copies(shop.table, item)
     else:
         copies = derived.copies_of(row, item)
-        logged = entries(item) if entries else _entries_by_state(shop, item)
-        writes = [*_missing(shop, copies), *_left_over(shop, row, item, copies)]
-        writes += _unlogged(shop, [(into, one) for into, one in logged if not _has_ended(shop, one)])
+        writes = [*_missing(shop, copies), *_left_over(shop, row, item, copies), *_unlogged(shop, item, logged)]
         ended = []
     todo = counters.standing(row, item, shop.instant())
     counting = to_count(shop, todo) if todo else []
     renamed = names.newer(shop, item) if isinstance(item, Order) else None
     if not dry:
-        if ended and shop.table.batch_get([row.key_of(item)], consistent=True) != [item]:
-            raise Changed(row, row.key_of(item))  # somebody has brought it back
-        shop.table.delete(ended)
+        for write in ended:
+            unless_newer(shop.table, write)
         for write in writes:
             _while_unchanged(shop, row, item, write)
         if counting:
@@ -175,26 +174,39 @@ class There(Exception):
 
 def _missing(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
     """Writes of the copies that do not lie there as they must be; a copy may be of an older version, and right."""
-    there = _there(shop, copies)
+    lie = there(shop, list(copies))
     found = []
     for place, (into, copy) in copies.items():
         wanted = into.write(copy)
-        if {**there.get(place, {}), "version": wanted["version"]} != wanted:
+        if {**lie.get(place, {}), "version": wanted["version"]} != wanted:
             found.append(put_newer(into, copy, again=True))
     return found
 
 
-def _unlogged(shop: Shop, entries: Sequence[tuple[Row[Any], Any]]) -> list[Write[Any]]:
-    """Writes of the log entries that are not there."""
-    places = {derived.place(into, one): (into, one) for into, one in entries}
-    there = _there(shop, places)
-    return [put(into, one) for place, (into, one) in places.items() if place not in there]
+def _unlogged(shop: Shop, item: Any, logged: Entries | None) -> Iterator[Write[Any]]:
+    """Writes of the log entries that are not there. When a change was, its record knows: an entry of it at another time
+    was made up without the record, and goes."""
+    of_record = logged is not None
+    if logged is None and isinstance(item, Order):
+        logged = list(entries(shop, item, shop.table.partition(A12b, order_id=item.order_id)))
+    places = {derived.place(into, one): (into, one) for into, one in logged or () if not _has_ended(shop, one)}
+    lie = there(shop, list(places))
+    for into, one in (pair for place, pair in places.items() if place not in lie):
+        if of_record:
+            yield from (delete(into, other) for other in _made_up(shop, into, one))
+        yield put(into, one)
 
 
-def _there(shop: Shop, places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Image]:
-    keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in places]
-    images = shop.table.images(keys, consistent=True) if keys else []
-    return {(image["PK"]["S"], image["SK"]["S"]): image for image in images}
+def _made_up(shop: Shop, into: Row[Any], entry: Any) -> Iterator[Any]:
+    """What this log tells of the same change."""
+    beside = {
+        TIMELINE: lambda: shop.table.partition(A12b, order_id=entry.order_id),
+        ACTIVITY: lambda: shop.table.lying(A5, customer_id=entry.customer_id, since=entry.at),
+    }
+    for image in beside[into]():
+        key = fields_of(into, place_of(image))
+        if key and key["change_id"] == entry.change_id:
+            yield into.read(image)
 
 
 def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
@@ -206,13 +218,6 @@ def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) ->
         shop.table.write(unchanged(row, item), replace(write, refused=lambda _: There()))
     except There:
         return
-
-
-def _ended_copies(shop: Shop, row: Row[Any], item: ArchivedOrder) -> list[dict[str, Any]]:
-    """The keys of the copies that have no place beside this item any more."""
-    types = {ended.type for ended in derived.ENDED_BY.get(row, ())}
-    left = shop.table.partition(A12b, order_id=item.order_id)
-    return [{"PK": image["PK"], "SK": image["SK"]} for image in left if image["type"]["S"] in types]
 
 
 def _left_over(shop: Shop, row: Row[Any], item: Any, copies: Mapping[tuple[str, str], Any]) -> Iterator[Write[Any]]:
@@ -230,84 +235,12 @@ def _has_ended(shop: Shop, item: Any) -> bool:
     return ttl is not None and ttl <= shop.now().timestamp()
 
 
-def _entries_by_state(shop: Shop, item: Any) -> Iterator[tuple[Row[Any], Any]]:
-    """The log entries of every change an order has been through, as its state and what is logged of it tell."""
-    if isinstance(item, Order):
-        for change in _history(item, _logged(shop, item), _noted(shop, item)):
-            yield from derived.following(change).append
-
-
-Logged = Mapping[int, TimelineEvent]
-Noted = Mapping[int, Instant]
-
-
-def _logged(shop: Shop, order: Order) -> Logged:
-    """What an order's timeline tells, by version."""
-    images = shop.table.partition(A12b, order_id=order.order_id)
-    entries = [TIMELINE.read(image) for image in images if image["type"]["S"] == TIMELINE.type]
-    return {entry.version: entry for entry in entries}
-
-
-def _noted(shop: Shop, order: Order) -> Noted:
-    """When it was that an order came to each version of which the customer's activity tells, by version: a reader may
-    have been stopped between that and the timeline."""
-    entries = shop.table.every(A5, customer_id=order.customer_id, since=order.placed_at)
-    return {entry.version: entry.at for entry in entries if entry.order_id == order.order_id}
-
-
-def _history(order: Order, logged: Logged, noted: Noted) -> Iterator[Change]:
-    """Every change of an order, the last first. What is not logged follows from what is: it is a way of so many steps
-    through the table of states, from the state before to the state after. When it came to its own the order says."""
-    way: list[tuple[str, str]] = [("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")]
-    if 1 in logged:
-        way = [(logged[1].event, logged[1].status)]
-    reached = _reached_by(order)
-    known = {reached: order.status, order.version: order.status}
-    known |= {version: entry.status for version, entry in logged.items()}
-    for version, status in sorted(known.items()):
-        found = _way(way[-1][1], status, version - len(way))
-        if found is None:
-            raise Permanent(f"order {order.order_id} has no way of {version} versions to {status}")
-        way += found
-        if version in logged:
-            way[-1] = (logged[version].event, status)
-    at = order.updated_at
-    for version in range(order.version, 0, -1):
-        entry = logged.get(version)
-        at = order.came_at if version == reached else noted.get(version, at)
-        at = order.placed_at if version == 1 else entry.at if entry else at
-        yield past(order, version, at, *way[version - 1])
-
-
-@cache
-def _way(start: str, end: str, steps: int) -> tuple[tuple[str, str], ...] | None:
-    """So many changes, each with the state it leads to, from one state to another; None where there is no such way."""
-    if not steps:
-        return () if start == end else None
-    for move in ORDER_TRANSITIONS:
-        if start in move.before and (rest := _way(move.reached(start), end, steps - 1)) is not None:
-            return (move.change, move.reached(start)), *rest
-    return None
-
-
-def past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
-    """A change of an order's past, with the id it had."""
-    past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at)
-    change = changes.read(_record(ORDER.write(past)))
-    assert change is not None, "an image without the one before it is a change"
-    return replace(change, name=name)
-
-
 # events ---------------------------------------------------------------------------------------------------------------
-def _reached(shop: Shop, order: Order) -> Change:
+def _reached(shop: Shop, order: Order) -> Iterator[Change]:
     """The change by which an order came to its present state; what it has been through since leaves that as it is."""
-    history = _history(order, _logged(shop, order), {})
-    return next(change for change in history if change.version == _reached_by(order))
-
-
-def _reached_by(order: Order) -> int:
-    """The version at which an order came to its status, what the archive does to it included."""
-    return order.version if order.status == "ARCHIVING" else order.reached
+    if order.status != "ARCHIVING":  # of that nobody is told
+        beside = shop.table.partition(A12b, order_id=order.order_id)
+        yield from (change for change in history(shop, order, beside) if change.version == order.reached)
 
 
 def _ended(shop: Shop, order: Order) -> Iterator[Change]:
@@ -325,13 +258,7 @@ def _ended(shop: Shop, order: Order) -> Iterator[Change]:
         yield change
 
 
-def _record(image: Image) -> Record:
-    """The stream record by which an item became what it is: made, or changed from something else."""
-    made = image.get("version") == {"N": "1"}
-    return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}
-
-
 def _latest(image: Image) -> Change | None:
     """The change by which a primary became what it is; None for what is none. Raises Permanent."""
     row = BY_TYPE.get(image.get("type", {}).get("S", ""))
-    return changes.read(_record(image)) if row is None or row.kind == "primary" else None
+    return changes.read(became(image)) if row is None or row.kind == "primary" else None

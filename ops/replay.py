@@ -152,7 +152,7 @@ class Archive:
 def command(commands: place.Commands) -> None:
     playing = commands.add_parser(
         "replay",
-        parents=[place.where(required=False, whole=True)],
+        parents=[place.where(whole=True)],
         help="history for a new or repaired consumer, from the bus archive or from the table's state",
         description="Safe to run twice: whoever has acted on an event knows it by its id. Totals are never played "
         "again, but made anew with the copies.",

@@ -20,7 +20,8 @@ from functions.model import counters
 from functions.model.entities import Counted
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, decided_again
-from ops.estates import Fault, Place, Source, as_it_was, fields_of, instead, order_in, place_of, there
+from ops.estates import Fault, Source, as_it_was, instead, order_in
+from ops.items import Place, fields_of, place_of, there
 from ops.sweep import sweep
 
 CAME_BACK = ("PARTIALLY_RETURNED", "RETURNED")

@@ -14,6 +14,7 @@ const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
 
 const ACTIONS = [
+  { name: "Restore", archived: true, who: isStaff, open: restore },
   { name: "Pay", states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
   { name: "Ship", states: TO_SHIP, who: isStaff, open: ship },
   { name: "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
@@ -26,7 +27,8 @@ const ACTIONS = [
 /** The buttons for an order in its state, for this person. `done` is called after something was done. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
-  const there = ACTIONS.filter(({ states, who }) => !order.archived && states.includes(order.status) && who(me));
+  const there = ACTIONS.filter(({ states, archived = false, who }) =>
+    archived === Boolean(order.archived) && (archived || states.includes(order.status)) && who(me));
   return there.map(({ name, open, kind = "" }) =>
     button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
 }
@@ -53,6 +55,12 @@ function cancel({ order, me, path, done }) {
       await finish(box, after.status === "CANCELLED" ? "The order is cancelled." : "The warehouse is asked to stop it.", done);
     }, { kind: "danger", also: [button("Keep it", () => box.close())] }),
   ]);
+}
+
+async function restore({ order, done }) {
+  const { ends_at: endsAt } = await post(`/local/orders/${encodeURIComponent(order.order_id)}/restore`);
+  toast(endsAt ? "The order is back. Nobody is told, and nothing is sent or counted again." : "It was back already.");
+  await done();
 }
 
 async function answerCancel({ order, me, path, done }, answer) {

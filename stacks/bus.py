@@ -9,15 +9,16 @@ from functions.model.events import SOURCE
 
 
 class Bus(Construct):
-    """`bus`: for rules; `name`, `arn`."""
+    """`bus`: for rules; `name`, `arn`, `archive_arn`."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         self.bus = events.EventBus(self, "Bus")
-        self.bus.archive(
+        archive = self.bus.archive(
             "Archive",
             event_pattern=events.EventPattern(source=[SOURCE]),
             retention=Duration.days(lives.BUS_ARCHIVE_DAYS),
         )
         self.name: str = self.bus.event_bus_name
         self.arn: str = self.bus.event_bus_arn
+        self.archive_arn: str = archive.archive_arn

@@ -11,7 +11,8 @@ from stacks.stage import Stage
 
 
 class FailureStore(Construct):
-    """`name`, `arn`; `parked_arn`: what functions put aside; `given_up_arn`: what Lambda's mappings deliver."""
+    """`name`, `arn`; `parked_arn`: what functions put aside; `given_up_arn`: what Lambda's mappings deliver;
+    `marks_arn`: what says of these that they were redriven."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -31,6 +32,7 @@ class FailureStore(Construct):
         self.arn: str = bucket.bucket_arn
         self.parked_arn = f"{self.arn}/parked/*"
         self.given_up_arn = f"{self.arn}/aws/lambda/*"
+        self.marks_arn = f"{self.arn}/redriven/*"
         acknowledge(
             bucket, {"AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort."}
         )

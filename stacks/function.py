@@ -16,6 +16,8 @@ ON_3_13 = (
     "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
 )
 
+USE_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")  # as its own grants ask, by name
+
 # Why a function has no dead-letter queue: that takes only what was called for asynchronously.
 BY_CALL = "Whoever calls it waits for the answer, and gets it."
 BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."

@@ -1,31 +1,108 @@
 """Who clears up: the role that operators take on for `python -m ops`, the only one that may read the whole table."""
 
-from aws_cdk import Duration
+from collections.abc import Sequence
+
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from stacks.function import allow
+from stacks.archive_bucket import ArchiveBucket
+from stacks.bus import Bus
+from stacks.failure_store import FailureStore
+from stacks.function import USE_KEY, allow
 from stacks.stage import Stage
+from stacks.table import Table
+
+MOVING = (
+    "ReceiveMessage",
+    "SendMessage",
+    "DeleteMessage",
+    "ChangeMessageVisibility",
+    "GetQueueAttributes",
+    "GetQueueUrl",
+)
+INSIGHT_RULES = "insight-rule/DynamoDBContributorInsights-*"
 
 
 class Operators(Construct):
-    """It may nothing until the stack says what. Who may take it on: the principals that the stage names, and no others;
-    where it names none, whoever this account's own policies let, with a second factor."""
+    """`arn`: the role's. What it may is what the tools of ops do."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        key: kms.IKey,
+        table: Table,
+        failures: FailureStore,
+        archived: ArchiveBucket,
+        bus: Bus,
+        queues: Sequence[sqs.IQueue],
+    ) -> None:
         super().__init__(scope, id)
-        named = [iam.ArnPrincipal(arn) for arn in stage.operators]
-        second_factor = {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
-        whoever = iam.PrincipalWithConditions(iam.AccountRootPrincipal(), second_factor)
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.CompositePrincipal(*named) if named else whoever,
+            assumed_by=trusted(stage),
             description=f"Operators of {stage.shop_name} ({stage.name}): python -m ops",
             max_session_duration=Duration.hours(12),  # a sweep of a large table takes hours
         )
         self.arn: str = self.role.role_arn
+        self._may(*USE_KEY, on=key.key_arn)
+        self._may("cloudformation:DescribeStacks", "cloudformation:ListStackResources", on=Stack.of(self).stack_id)
+        self._all_of_the_table(table)
+        self._what_was_put_aside(failures, queues)
+        self._may("s3:GetObject", on=archived.orders_arn, because="One for each order.")
+        self._what_was_said(bus)
+        self._may(
+            "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", on="*", because="They know no resources."
+        )
 
-    def may(self, *actions: str, on: str | list[str], because: str = "") -> None:
+    def _all_of_the_table(self, table: Table) -> None:
+        indexes = list(table.index_arns.values())
+        self._may("dynamodb:Scan", "dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=table.arn)
+        self._may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=table.arn)
+        self._may("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:DescribeTable", on=table.arn)
+        self._may("dynamodb:Query", on=indexes)
+        self._may("dynamodb:DescribeContributorInsights", on=[table.arn, *indexes])
+        rules = Stack.of(self).format_arn(service="cloudwatch", resource=INSIGHT_RULES)
+        self._may("cloudwatch:GetInsightRuleReport", on=rules, because="DynamoDB makes and names them.")
+
+    def _what_was_put_aside(self, failures: FailureStore, queues: Sequence[sqs.IQueue]) -> None:
+        self._may("s3:ListBucket", on=failures.arn)
+        kept = [failures.parked_arn, failures.given_up_arn, failures.marks_arn]
+        self._may("s3:GetObject", on=kept, because="One for each record.")
+        self._may("s3:PutObject", on=failures.marks_arn, because="One for each record that is redriven.")
+        self._may(*(f"sqs:{action}" for action in MOVING), on=[queue.queue_arn for queue in queues])
+
+    def _what_was_said(self, bus: Bus) -> None:
+        def named(resource: str) -> str:
+            arn: str = Stack.of(self).format_arn(service="events", resource=resource)
+            return arn
+
+        self._may("events:ListRules", "events:ListArchives", on="*", because="They know no resources.")
+        self._may("events:PutEvents", "events:DescribeEventBus", on=bus.arn)
+        self._may("events:DescribeArchive", on=bus.archive_arn)
+        self._may(
+            "events:ListTargetsByRule", on=named(f"rule/{bus.name}/*"), because="Others than ours may have rules there."
+        )
+        self._may(
+            "events:StartReplay", "events:DescribeReplay",
+            on=[bus.archive_arn, bus.arn, named("replay/*")], because="Each replay has a name of its own.",
+        )  # fmt: skip
+
+    def _may(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
         allow(self, self.role, *actions, on=on, because=because)
+
+
+def trusted(stage: Stage) -> iam.IPrincipal:
+    """Who may take the role on: the principals that the stage names, and no others; where it names none, whoever this
+    account's own policies let, with a second factor."""
+    if stage.operators:
+        return iam.CompositePrincipal(*(iam.ArnPrincipal(arn) for arn in stage.operators))
+    second_factor = {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
+    return iam.PrincipalWithConditions(iam.AccountRootPrincipal(), second_factor)

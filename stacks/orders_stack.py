@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions import environment as env
@@ -16,7 +17,7 @@ from stacks.api import Api
 from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import Bus
 from stacks.failure_store import FailureStore
-from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, Function
+from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, USE_KEY, Function
 from stacks.identity import Identity
 from stacks.key import Key
 from stacks.operators import Operators
@@ -26,8 +27,6 @@ from stacks.secrets import Secrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
 from stacks.table import Table
-
-USE_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")  # as its own grants ask, by name
 
 
 class OrdersStack(Stack):
@@ -223,14 +222,17 @@ class OrdersStack(Stack):
 
     def the_operators(self) -> Operators:
         """Who uses the tools of ops: nobody else may scan the table."""
-        operators = Operators(self, "Operators", stage=self.stage)
-        operators.may("dynamodb:Scan", "dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        operators.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
-        operators.may("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:DescribeTable", on=self.table.arn)
-        operators.may("dynamodb:Query", on=list(self.table.index_arns.values()))
-        operators.may("cloudformation:DescribeStacks", "cloudformation:ListStackResources", on=self.stack_id)
-        operators.may(*USE_KEY, on=self.key.key_arn)
-        return operators
+        return Operators(
+            self,
+            "Operators",
+            stage=self.stage,
+            key=self.key,
+            table=self.table,
+            failures=self.failures,
+            archived=self.archived,
+            bus=self.bus,
+            queues=[one for one in self.node.find_all() if isinstance(one, sqs.Queue)],
+        )
 
     def call(self, function: Function, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)

@@ -224,5 +224,16 @@ def delete_older(row: Row[T], item: T) -> Write[T]:
     return Write("Delete", row, request, _changed(row, image))
 
 
+def delete_older_unless(row: Row[T], key: Mapping[str, Any], version: int, marked: str) -> Write[T]:
+    """Delete an item, unread, that is of an earlier version than this one, unless it has an attribute."""
+    request = {
+        "Key": dict(key),
+        "ConditionExpression": "attribute_not_exists(#marked) AND #version < :version",
+        "ExpressionAttributeNames": {"#marked": marked, "#version": "version"},
+        "ExpressionAttributeValues": {":version": {"N": str(version)}},
+    }
+    return Write("Delete", row, request, lambda found: Changed(row, key))
+
+
 def _changed(row: Row[T], image: Image) -> Refusal[T]:
     return lambda found: Changed(row, {"PK": image["PK"], "SK": image["SK"]})

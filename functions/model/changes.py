@@ -18,6 +18,8 @@ from functions.model.entities import Customer, Product, Stock
 
 On = Literal["INSERT", "MODIFY", "REMOVE"]
 UNFOLLOWED = ("marker", "counter")
+RESTORED = "restored_at"
+"""The attribute of all that came back from the archive: when. What is inserted with it has happened long ago."""
 
 
 class UnknownSchema(Permanent):
@@ -96,6 +98,7 @@ KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
     Kind("CustomerRenamed", t.CUSTOMER, "MODIFY", between=_renamed),
     Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER),
+    Kind("OrderRestored", t.ORDER, "MODIFY", was=t.ARCHIVED_ORDER),
     Kind("OrderPaid", t.ORDER, "INSERT", to="PAID"),  # it costs nothing
     Kind("OrderPlaced", t.ORDER, "INSERT"),
     *_moves(t.ORDER, states.ORDER_TRANSITIONS),
@@ -141,8 +144,8 @@ class Change:
 
 def read(record: Record) -> Change | None:
     """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
-    only attributes copied from elsewhere, or what a migration writes: none of it raises the version), and for markers
-    and totals, which nobody follows.
+    only attributes copied from elsewhere, or what a migration writes: none of it raises the version), for markers and
+    totals, which nobody follows, and for what an order that is restored brings with it.
 
     Raises NotReadable and UnknownSchema, which no retry heals.
     """
@@ -164,12 +167,19 @@ def _read(record: Record) -> Change | None:
         return None  # nothing is read: what a migration has changed may have been what nobody can read any more
     before = None if old is None else _row(old).read(old)
     after = None if new is None else row.read(new)
+    if is_back(record):
+        return None
     item: Any = before if after is None else after
     on: On = record["eventName"]
     expired = _expired(record)
     name = _name(row, on, before, after, expired)
-    at = instant_of(item.ttl) if expired else _moment(item, record)
+    at = instant_of(item.ttl) if expired else item.restored_at if name == "OrderRestored" else _moment(item, record)
     return Change(id_of(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
+
+
+def is_back(record: Record) -> bool:
+    """Whether an item was brought back with its order: nothing has happened to it."""
+    return record["eventName"] == "INSERT" and RESTORED in record["dynamodb"].get("NewImage", {})
 
 
 def _row(image: Image) -> Row[Any]:

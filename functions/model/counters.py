@@ -147,6 +147,8 @@ def counting(change: Change) -> Counting | None:
         item, counter = change.before, _OF[change.row]
         as_of = _as_of(change.row, item, item.version + 1)  # a version that it never had
         return gone(counter, counter.source(item), as_of, change.at) if counter.gone else None
+    if isinstance(change.before, e.ArchivedOrder):
+        return None  # what comes back counts as it did
     if change.before is not None and parts_of(change.row, change.before) == parts_of(change.row, change.after):
         return None
     return standing(change.row, change.after, change.at)

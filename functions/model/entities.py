@@ -353,7 +353,8 @@ class Order:
     be besides, and cannot be while the customer's bank disputes the payment it came with. `reached`: the version
     at which it came to its status, and `reached_at` when, where something has changed since: so its state alone tells
     of that change as it was told then. `customer_name`: its customer's, copied while it is open, from that
-    `customer_version` of theirs; it raises no `version`.
+    `customer_version` of theirs; it raises no `version`. `restored_at`: when it came back from the archive, the last
+    time; `away`: the versions that it was archived under, of which no log tells.
     """
 
     order_id: str
@@ -380,7 +381,21 @@ class Order:
     reached_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
+    restored_at: Instant | None = None
+    away: tuple[int, ...] | None = None
     version: int = 1
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """Its versions that a log tells of, if it has no gaps."""
+        away = set(self.away or ())
+        return tuple(version for version in range(1, self.version + 1) if version not in away)
+
+    @property
+    def returns(self) -> tuple[int, ...]:
+        """The versions with which it came back from the archive."""
+        away = self.away or ()
+        return tuple(version + 1 for version in away if version + 1 not in away)
 
     @property
     def came_at(self) -> Instant:
@@ -447,7 +462,7 @@ class Placer:
 
 @entity
 class ArchivedOrder:
-    """What stays of an order whose time is over: whose it was, and where all of it lies, byte for byte."""
+    """What stays of an order whose time is over: whose it was, where all of it lies, byte for byte, and since when."""
 
     order_id: str
     customer_id: str
@@ -460,6 +475,7 @@ class ArchivedOrder:
     object_key: str
     sha256: str
     version: int
+    archived_at: Instant | None = None
 
 
 @entity

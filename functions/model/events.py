@@ -171,6 +171,7 @@ EVENTS = (
     Event("OrderRefunded",        t.ORDER,           OrderData,    "some money is given back, without a return"),
     Event("OrderExpired",         t.EXPIRY,          ExpiryData,   "its retention is over; it is to be archived"),
     Event("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "all of it lies in the archive"),
+    Event("OrderRestored",        t.ORDER,           OrderData,    "all of it is back from the archive"),
     Event("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "the provider may take the money"),
     Event("PaymentCaptured",      t.PAYMENT,         PaymentData,  "the money is here"),
     Event("PaymentFailed",        t.PAYMENT,         PaymentData,  "the provider did not get the money"),

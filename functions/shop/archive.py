@@ -65,7 +65,7 @@ def close(shop: Shop, order_id: str) -> Estate | None:
             return None
         after = moved(order, "archive", shop.instant())
         images = shop.table.partition(A12b, order_id=order_id)
-        if missing := _unlogged(images, order.version):
+        if missing := _unlogged(images, order.told):
             raise NotReady(f"versions {missing} of the order are not in its log")
         if days := _moves_for_days(shop, images):
             with suppress(Changed):  # it has another end by now
@@ -78,17 +78,17 @@ def close(shop: Shop, order_id: str) -> Estate | None:
     if order is None:
         return None
     images = shop.table.partition(A12b, order_id=order_id)
-    if _unlogged(images, order.version - 1):  # the log was complete when the archive took over: it is being deleted
+    if _unlogged(images, order.told[:-1]):  # the log was complete when the archive took over: it is being deleted
         return Estate(order, None)
     _money_must_be_back(images)  # a refund that had failed may have been sent anew just then
     return Estate(order, [_as_closed(image, images) for image in images])
 
 
-def _unlogged(images: Sequence[Image], version: int) -> list[int]:
-    """The versions of the order, up to this one, that a gapless log of it has no entry for."""
+def _unlogged(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
+    """Those of these versions of the order that a gapless log of it has no entry for."""
     logs = {log.into.type for log in LOGS if log.gapless and log.of is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
-    return sorted({number for number in range(1, version + 1) for log in logs if (log, number) not in seen})
+    return sorted({number for number in versions for log in logs if (log, number) not in seen})
 
 
 def _moves_for_days(shop: Shop, images: Sequence[Image]) -> int:
@@ -112,15 +112,16 @@ def _money_must_be_back(images: Sequence[Image]) -> None:
 
 
 def _as_closed(image: Image, images: Sequence[Image]) -> Image:
-    """The order's image as its last timeline event left it; any other as it is. The archive's own step is undone."""
+    """The order's image as its last timeline event left it; any other as it is. The archive's own step is undone. That
+    it was restored has not updated an order."""
     if image["type"]["S"] != ORDER.type:
         return image
-    last = _last_event(images)
-    return {**image, "status": last["status"], "updated_at": last["at"], "version": last["version"]}
-
-
-def _last_event(images: Sequence[Image]) -> Image:
     events = [image for image in images if image["type"]["S"] == TIMELINE.type]
+    last, updated = _last(events), _last([event for event in events if event["event"]["S"] != "OrderRestored"])
+    return {**image, "status": last["status"], "updated_at": updated["at"], "version": last["version"]}
+
+
+def _last(events: Sequence[Image]) -> Image:
     return max(events, key=lambda image: int(image["version"]["N"]))
 
 
@@ -141,5 +142,6 @@ def leave_stub(shop: Shop, order: Order, listed: Sequence[Image], object_key: st
         object_key=object_key,
         sha256=sha256,
         version=order.version + 1,
+        archived_at=shop.instant(),
     )
     shop.table.write(turn(ORDER, order, ARCHIVED_ORDER, stub))

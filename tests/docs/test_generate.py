@@ -11,6 +11,7 @@ import pytest
 
 from docs.generate import DOCS, pages
 from docs.pages.events import example, schema
+from functions import wiring
 from functions.model.changes import KINDS
 from functions.model.events import BY_NAME, EVENTS, Event
 from functions.model.patterns import PATTERNS
@@ -38,6 +39,7 @@ from functions.shop import (
 )
 from functions.shop.settling import RefusedForGood
 from local.clock import expire_until
+from ops.restore import HERE_SETTLES, Back, archive_of, restore
 from tests.docs.json_schema import misfits
 from tests.functions.faults import counted
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
@@ -180,6 +182,8 @@ def everything_happens(floor: Shopfloor) -> None:
     erasure.forget(shop, ANN, ANN.id)
     floor.settle()
     expire_until(floor.engine, shop.table.name, floor.now().replace(year=floor.now().year + 2))
+    floor.settle()
+    assert isinstance(restore(shop, archive_of(wiring.client("s3"), "archive"), stopped, settles=HERE_SETTLES), Back)
     floor.settle()
 
 

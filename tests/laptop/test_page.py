@@ -137,6 +137,27 @@ def test_an_orders_story_is_told_from_its_write_to_its_archive(browser: Browser,
     assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
 
 
+def test_an_archived_order_is_restored_from_the_page_and_nobody_is_told(
+    browser: Browser, people: Shoppers, order: Any
+) -> None:
+    id = order["order_id"]
+    people.pay(order)
+    eventually(delivered(people, order))
+    eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4)
+    assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is there"
+    browser.throw("advance", by="400d")
+    eventually(lambda: of_kind(browser.story(id), "effect", reaction="archive"))
+    eventually(lambda: browser.ask("GET", f"/local/orders/{id}/archive")[0] == 200)
+    assert browser.ask("POST", f"/local/orders/{id}/restore")[0] == 400, "a form of another page sends no JSON"
+    status, said = browser.ask("POST", f"/local/orders/{id}/restore", {})
+    assert (status, bool(said["ends_at"])) == (200, True)
+    assert people.alice.get(f"/orders/{id}")["status"] == "DELIVERED"
+    eventually(lambda: of_kind(browser.story(id), "published", event="OrderRestored"))
+    eventually(lambda: browser.get(f"/local/orders/{id}/copies")["in_sync"])
+    assert len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4
+    assert browser.ask("POST", "/local/orders/unheard-of/restore", {})[0] == 404
+
+
 def test_entries_are_pushed_as_they_happen(browser: Browser, people: Shoppers) -> None:
     last = browser.get("/local/shop")["last_entry"]
     with browser.following(f"?after={last}") as pushed:

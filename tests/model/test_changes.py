@@ -93,7 +93,8 @@ def happen(engine: Engine, table: Table, kind: Kind, state: str) -> None:
     if kind.on == "REMOVE":
         assert engine.expire() >= 1
     elif kind.was is not None:
-        table.write(turn(kind.was, before, kind.row, replace(SAMPLES[kind.row], updated_at=moment(9))))
+        when = {"restored_at": moment(9)} if kind.row is t.ORDER else {"updated_at": moment(9)}
+        table.write(turn(kind.was, before, kind.row, replace(SAMPLES[kind.row], **when)))
     elif kind.between is not None:
         later = {"updated_at": moment(9)} if "updated_at" in kind.row.fields else {}
         table.write(change(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))
@@ -124,6 +125,19 @@ def test_every_kind_of_change_has_its_name_in_a_real_stream(
         written_at = records(engine, table.name)[-1]["dynamodb"]["ApproximateCreationDateTime"]
         tells = "updated_at" in kind.row.fields or kind.row is t.ARCHIVED_ORDER
         assert last.at == (moment(9) if tells else instant_of(int(written_at)))
+
+
+@pytest.mark.parametrize("row", [t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.INVOICE], ids=lambda row: row.type)
+def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_then_has(
+    engine: Engine, table: Table, row: Row[Any]
+) -> None:
+    image = row.write(SAMPLES[row]) | {"restored_at": {"S": AT}}
+    table.client.put_item(TableName=table.name, Item=image)
+    assert changes_of(engine, table) == []
+    before = SAMPLES[row]
+    later = {"updated_at": moment(9)} if "updated_at" in row.fields else {}
+    table.write(change(row, before, replace(before, **later, version=before.version + 1)))
+    assert [(one.row, one.on) for one in changes_of(engine, table)] == [(row, "MODIFY")]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.between], ids=lambda kind: kind.name)

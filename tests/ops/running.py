@@ -4,8 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from local.engine import Engine
+from tests.shopfloor import Shopfloor
 
 NAMES = {"AWS::Events::EventBus": ["shop"]}
+BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
 def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
@@ -16,3 +18,8 @@ def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNames
 
     stack, aws = SimpleNamespace(outputs=outputs, names=names), SimpleNamespace(access={})
     return SimpleNamespace(engine=engine, table_name=table_name, stack=stack, aws=aws)
+
+
+def whole_shop(floor: Shopfloor) -> SimpleNamespace:
+    """The same with all the tests' shop has: buckets, too."""
+    return running_shop(floor.engine, floor.shop.table.name, **BUCKETS)

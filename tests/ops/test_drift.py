@@ -22,7 +22,8 @@ from local import running
 from local.engine import Engine
 from ops.__main__ import main
 from ops.drift import Drift
-from ops.estates import Fault, Place, place_of
+from ops.estates import Fault
+from ops.items import Place, place_of
 from tests.ops.running import running_shop
 from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
 

@@ -111,7 +111,6 @@ def test_it_looks_at_the_shop_that_runs_on_this_machine(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["ledger"],
         ["ledger", "--local", "--table", "t"],
         ["ledger", "--local", "--units-per-second", "0"],
         ["ledger", "--local", "--units-per-second", "nan"],

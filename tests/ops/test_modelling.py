@@ -1,5 +1,6 @@
 """docs/modelling.md and docs/operations.md show what their commands really print."""
 
+import hashlib
 import inspect
 import json
 import re
@@ -11,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
-from functions import wiring
+from functions import objects, wiring
+from functions.archive import order_object
 from functions.dynamodb.store import Table
+from functions.model import derived
 from functions.model import table as t
 from functions.model.table import create_table_request
 from local import running
 from local.engine import Engine
 from ops import migrate
 from ops.__main__ import main
+from ops.history import past
 from ops.migrate import found
 from tests.model.samples import AT, SAMPLES, moment
-from tests.ops.running import running_shop
+from tests.ops.running import BUCKETS, running_shop
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
 
@@ -48,9 +52,12 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
 
 
 @pytest.fixture
-def older(table: Table, engine: Engine, surroundings: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Table:
+def older(
+    table: Table, engine: Engine, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Table:
     """Two products from before there were catalogues and one of today; Ann is the operator, and a file describes a
-    table with another index than ours. What became of the newest product was parked by older code."""
+    table with another index than ours. What became of the newest product was parked by older code. An order lies in
+    the archive."""
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
@@ -58,13 +65,38 @@ def older(table: Table, engine: Engine, surroundings: object, monkeypatch: pytes
     cup = table.images([t.PRODUCT.key(product_id="cup")])[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": t.PRODUCT.key(product_id="cup"), "NewImage": cup}}
     wiring.parking("failures", "copies")(record, "UnknownSchema: Product of schema 1; this code knows 0")
-    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name, FailuresBucket="failures"))
+    archive_an_order(table)
+    here = running_shop(engine, table.name, **BUCKETS)
+    queues = [surroundings["archive"], with_dead_letters(surroundings["archive"])]
+    here.stack.names = {"AWS::SQS::Queue": queues, "AWS::Events::EventBus": ["shop"]}.__getitem__
+    monkeypatch.setattr(running, "find", lambda: here)
     monkeypatch.setattr(migrate, "who", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
     (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
     monkeypatch.chdir(tmp_path)
     return table
+
+
+def with_dead_letters(queue: str) -> str:
+    """A queue for the dead letters of this one."""
+    sqs = wiring.client("sqs")
+    url: str = sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": policy})
+    return url
+
+
+def archive_an_order(table: Table) -> None:
+    order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, reached=2)
+    changes = [past(order, 1, AT, "OrderPlaced", "PENDING"), past(order, 2, AT, "OrderCancelled", "CANCELLED")]
+    images = [t.ORDER.write(order), *(t.TIMELINE.write(one) for change in changes for one in derived.timeline(change))]
+    body = objects.put_once("archive", "orders/o1/3.json", order_object(order, images), "application/json")
+    told = {"object_key": "orders/o1/3.json", "sha256": hashlib.sha256(body).hexdigest(), "status": "CANCELLED"}
+    stub = replace(SAMPLES[t.ARCHIVED_ORDER], version=4, archived_at=AT, **told)
+    for row, item in [(t.ARCHIVED_ORDER, stub), *derived.copies_of(t.ARCHIVED_ORDER, stub).values()]:
+        put(table, row, item)
 
 
 def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture[str], *, err: bool = True) -> str:
@@ -77,6 +109,8 @@ def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture
     text = re.sub(r"since \S+Z by", f"since {AT} by", text)
     text = re.sub(r"[0-9a-f]{64}\.json", "KEY.json", text)
     text = re.sub(r"^\S+Z(?=  (parked|given up|dead letter))", AT, text, flags=re.MULTILINE)
+    text = re.sub(r"stored 20\S+Z", f"stored {AT}", text)
+    text = re.sub(r"until 20\S+Z", "until 2026-12-21T09:30:00.000Z", text)
     return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 

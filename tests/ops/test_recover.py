@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, cast
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -14,14 +13,15 @@ from hypothesis import strategies as some
 from functions import copies, relay, wiring
 from functions.dynamodb.streams import Permanent
 from functions.model import changes, events
-from functions.model.entities import Order, OrderStatus, TimelineEvent
+from functions.model.entities import Order
 from functions.model.patterns import A12
 from functions.model.states import ORDER_TRANSITIONS, Transition
 from functions.model.table import ORDER
 from functions.shop import ending, returns
 from local.clock import expire_until
 from ops import recover
-from ops.recover import _history, past, publisher, recover_copies, recover_reactions, redrive
+from ops.history import Told, past, way_of
+from ops.recover import publisher, recover_copies, recover_reactions, redrive
 from tests.functions.faults import dying
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, Shopfloor
@@ -263,20 +263,8 @@ def lived(life: list[tuple[str, str]]) -> Order:
     return sample(status=life[-1][1], version=len(life), reached=reached)
 
 
-def logged(order: Order, life: list[tuple[str, str]], versions: set[int]) -> dict[int, TimelineEvent]:
-    found = {}
-    for version in versions:
-        event, status = life[version - 1]
-        change = past(order, version, order.updated_at, event, status)
-        found[version] = TimelineEvent(
-            order_id=order.order_id,
-            at=change.at,
-            change_id=change.id,
-            event=event,
-            status=cast(OrderStatus, status),
-            version=version,
-        )
-    return found
+def logged(life: list[tuple[str, str]], versions: set[int]) -> Told:
+    return {version: [*zip(("event", "status"), life[version - 1], strict=True)] for version in versions}
 
 
 @settings(max_examples=150, deadline=None)
@@ -286,16 +274,18 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
 ) -> None:
     order = lived(life)
     known = data.draw(some.sets(some.integers(1, len(life))))
-    told = list(reversed(list(_history(order, logged(order, life, known), {}))))
+    way = way_of(order, logged(life, known))
 
-    assert [change.version for change in told] == list(range(1, len(life) + 1))
-    assert told[-1].after.status == order.status
-    for version in known:
-        assert (told[version - 1].name, told[version - 1].after.status) == life[version - 1]
-    for before, after in itertools.pairwise(change.after.status for change in told):
+    assert [*way] == list(range(1, len(life) + 1))
+    assert way[len(life)][1] == order.status
+    assert all(way[version] == life[version - 1] for version in known)
+    for (_, before), (_, after) in itertools.pairwise(way.values()):
         assert any(before in move.before and move.reached(before) == after for move in IN_TABLE), (before, after)
-    ids = [past(order, version, order.updated_at, *one).id for version, one in enumerate(life, 1)]
-    assert [change.id for change in told] == ids, "an id is the version's, whatever it was"
+    true, guessed = (
+        [past(order, version, order.updated_at, *one).id for version, one in told]
+        for told in (enumerate(life, 1), way.items())
+    )
+    assert true == guessed, "an id is the version's, whatever it was"
 
 
 @settings(max_examples=60, deadline=None)
@@ -305,14 +295,11 @@ def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
 ) -> None:
     order = lived(life)
     known = data.draw(some.sets(some.integers(1, len(life))))
-    with mock.patch.object(recover, "_logged", return_value=logged(order, life, known)):
-        told = recover._reached(cast(Any, None), order)
-    assert (told.version, told.after.status) == (order.reached, order.status)
+    assert way_of(order, logged(life, known))[order.reached][1] == order.status
 
 
-def test_a_log_that_leads_nowhere_is_said_and_not_invented() -> None:
-    life = [("OrderPlaced", "PENDING"), ("OrderLapsed", "LAPSED"), ("OrderPaid", "PAID")]
-    order = lived(life)
-    with pytest.raises(Permanent, match="has no way of 3 versions to PAID"):
-        list(_history(order, logged(order, life, {1, 2}), {}))
+def test_a_state_that_no_way_leads_to_is_said_and_none_is_invented() -> None:
+    order = lived([("OrderPlaced", "PENDING"), ("OrderDelivered", "DELIVERED")])
+    with pytest.raises(Permanent, match="has no way of 2 versions to DELIVERED"):
+        way_of(order, {})
     assert ORDER.read(ORDER.write(order)) == order

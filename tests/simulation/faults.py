@@ -109,6 +109,7 @@ ELSEWHERE = (
     Elsewhere("refund fails",          0.100, "money that the provider gave back comes back to it"),
     Elsewhere("disputed",              0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     Elsewhere("warehouse stumbles",    0.100, "the warehouse takes a request, and forgets it"),
+    Elsewhere("operator cut off",      0.300, "an operator's tool is killed half-way, and run again later"),
 )
 # fmt: on
 
@@ -193,9 +194,9 @@ class Faults:
         self._again[text] = (strike, left - 1)
         return strike
 
-    def at(self, kind: str, *place: object) -> Strike | None:
-        """Whether this kind of fault strikes here."""
-        if self.off:
+    def at(self, kind: str, *place: object, though_off: bool = False) -> Strike | None:
+        """Whether this kind of fault strikes here; `though_off`: also while the dust settles."""
+        if self.off and not though_off:
             return None
         text = " ".join(map(str, place))
         return self._strike(kind, text) if self.chance.happens(self._probability[kind], kind, text) else None

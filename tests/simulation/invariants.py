@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Instant, instant
 from functions.model import counters, derived
 from functions.model.entities import OPEN, SOLD, Campaign
-from functions.model.lives import ACTIVITY_DAYS, IMPORT_DAYS
+from functions.model.lives import ACTIVITY_DAYS, DLQ_DAYS, FAILURE_DAYS, IMPORT_DAYS
 from functions.model.states import (
     CLOSED,
     ORDER_TRANSITIONS,
@@ -29,7 +30,7 @@ from functions.model.states import (
 from functions.model.table import BEST_SELLER, BY_TYPE, CAMPAIGN, COUNTED, IMPORT, IMPORT_PART, PRODUCT, REVIEW, STOCK
 from functions.shop.erasure import SETTLES
 from functions.shop.notices import notice_id
-from tests.simulation.book import Book, Happened
+from tests.simulation.book import Book, Happened, Owned
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.money import (
     discounts_add_up,
@@ -38,6 +39,7 @@ from tests.simulation.money import (
     payments_give_back_what_they_brought,
     refunds_are_settled,
 )
+from tests.simulation.operators import KEEP_DAYS
 from tests.simulation.traffic import BACKORDERED, COMPANIES, IMPORTED, PRODUCTS, personal_words
 
 if TYPE_CHECKING:
@@ -306,7 +308,7 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
 
 def totals_add_up(world: World, book: Book) -> Iterator[str]:
     """Every order, return and review is counted as it is, once, and every total is the sum of that: until it is final,
-    or has ended."""
+    or has ended. What is final stays as it is, whoever comes back from the archive."""
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.read, world.table.of_type(COUNTED.type))}
     items = [item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.all("Return"))]
@@ -330,6 +332,19 @@ def totals_add_up(world: World, book: Book) -> Iterator[str]:
     for place, total, is_final in _totals(world, now):
         if not is_final and total != sums[place]:
             yield f"{place} is {total}, and what counts adds up to {sums[place]}"
+    yield from _changed_when_final(world)
+
+
+def _changed_when_final(world: World) -> Iterator[str]:
+    for (partition, sort), versions in world.table.history.items():
+        if sort.startswith("SEASON#"):
+            final = counters.season_final(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
+            if versions[-1][0] > final + COMES_LATE_DAYS * DAY:
+                yield f"{partition} / {sort} was final, and has changed since"
+
+
+COMES_LATE_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
+"""So long after it happened a change may still be brought to those who count."""
 
 
 def _totals(world: World, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
@@ -447,9 +462,13 @@ def _was_guessed(world: World, book: Book, effect: str) -> bool:
 
 
 def _was_archived_soon(world: World, one: Happened) -> bool:
-    """Whether an order's end came before those had given up who were to tell of this: a week."""
-    *_, (archived_at, image) = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
-    return image is not None and image["type"]["S"] == "ArchivedOrder" and archived_at - one.at < 7 * DAY
+    """Whether an order lay in the archive before those had given up who were to tell of this: a week."""
+    history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
+    ends = [at for at, _ in history[1:]] + [inf]
+    return any(
+        image is not None and image["type"]["S"] == "ArchivedOrder" and at - one.at < 7 * DAY and one.at < end
+        for (at, image), end in zip(history, ends, strict=True)
+    )
 
 
 def _lost_before_the_mark(mail: Any, effect: str) -> bool:
@@ -560,23 +579,15 @@ def _was_there(history: Sequence[tuple[float, Image | None]], since: float, unti
 
 # the archive ----------------------------------------------------------------------------------------------------------
 def the_archive_holds_what_ended(world: World, book: Book) -> Iterator[str]:
-    """Each order that ended lies in one object, byte for byte as its stub says, with all that was deleted of it."""
+    """Each order that ended lies in one object, byte for byte as its stub says, with all that was deleted of it; for
+    each time that it was restored there may be one more. What is restored is there again, all of it."""
+    for id, images in _deleted(world).items():
+        yield from _not_held(id, images, book.orders.get(id))
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
-    deleted: dict[str, dict[str, Image]] = defaultdict(dict)
-    for record in world.records:
-        old, gone = record["dynamodb"].get("OldImage"), record["eventName"] == "REMOVE" and "userIdentity" not in record
-        if gone and old["PK"]["S"].startswith("ORDER#"):
-            deleted[old["PK"]["S"].removeprefix("ORDER#")][old["SK"]["S"]] = old
-    for id, images in deleted.items():
-        owned = book.orders.get(id)
-        held = {image["SK"]["S"]: image for image in owned.archived} if owned else {}
-        for place, image in images.items():
-            if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-                continue  # what was a sale until it was cancelled
-            if held.get(place) != image:
-                yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
+    back = {id: _times_back(world, id) for id in book.orders}
+    yield from (f"order {id} was restored, and never came back" for id in world.operator.restored if not back[id])
     for owned in book.orders.values():
-        if owned.is_archived and (objects[owned.id] != 1 or not owned.archived):
+        if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived):
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {len(owned.archived)} items"
         types = Counter(image["type"]["S"] for image in owned.there if image["type"]["S"] not in _SNAPSHOTS)
         if owned.is_archived and types.keys() - {"ArchivedOrder", "Invoice", "Payment", "Refund"}:
@@ -585,6 +596,46 @@ def the_archive_holds_what_ended(world: World, book: Book) -> Iterator[str]:
         f"{id} has {len(images)} items and no order" for id, images in book.keyless.items() if not _unmatched(images)
     )
     yield from (f"{name} was overwritten" for name in world.s3.overwritten)
+
+
+def _deleted(world: World) -> Mapping[str, Mapping[str, Image]]:
+    """What was deleted of each order, by anybody but time, as it was when it was deleted last."""
+    deleted: dict[str, dict[str, Image]] = defaultdict(dict)
+    for record in world.records:
+        old, gone = record["dynamodb"].get("OldImage"), record["eventName"] == "REMOVE" and "userIdentity" not in record
+        if gone and old["PK"]["S"].startswith("ORDER#"):
+            deleted[old["PK"]["S"].removeprefix("ORDER#")][old["SK"]["S"]] = old
+    return deleted
+
+
+def _not_held(id: str, images: Mapping[str, Image], owned: Owned | None) -> Iterator[str]:
+    """What was deleted of an order and is not in the archive, or in the table where it was restored."""
+    is_back = owned is not None and "restored_at" in owned.image
+    held = {image["SK"]["S"]: image for image in (owned.there if is_back else owned.archived)} if owned else {}
+    for place, image in images.items():
+        if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
+            continue  # what was a sale until it was cancelled
+        if is_back and place in held and _as_restored(held[place], image):
+            continue
+        if held.get(place) != image:
+            yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
+
+
+def _times_back(world: World, order_id: str) -> int:
+    """How often an order came back from the archive."""
+    states = [image for _, image in world.table.history[f"ORDER#{order_id}", "ORDER"] if image is not None]
+    return sum(one["type"]["S"] == "ArchivedOrder" and two["type"]["S"] == "Order" for one, two in pairwise(states))
+
+
+def _as_restored(there: Image, deleted: Image) -> bool:
+    """Whether it is what was deleted, or what has become of that since."""
+    if there["type"]["S"] in _SNAPSHOTS:
+        return True  # another invariant's
+    if "restored_at" not in there:
+        return False
+    plain = {name: value for name, value in there.items() if name != "restored_at"}
+    was = {name: value for name, value in deleted.items() if name != "restored_at"}
+    return plain == was or int(there.get("version", {"N": "0"})["N"]) > int(deleted.get("version", {"N": "0"})["N"])
 
 
 _SNAPSHOTS = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
@@ -625,13 +676,15 @@ def nothing_waits_for_ever(world: World, book: Book) -> Iterator[str]:
     for owned in book.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
         may_move = MONEY_MOVES_SECONDS if owned.all("Refund") or any(p.disputes for p in owned.all("Payment")) else 0
-        if not owned.is_archived and since > longest[owned.status] + may_move:
+        kept = RESTORED_SECONDS if "restored_at" in owned.image else 0
+        if not owned.is_archived and since > longest[owned.status] + may_move + kept:
             yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
     for customer_id, status in book.erased.items():
         if status == "ERASING" and not _something_keeps(world, book, customer_id):
             yield f"customer {customer_id} is still being erased"
 
 
+RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
 """How much later than others an order ends whose money may move: a month after its last refund."""
 

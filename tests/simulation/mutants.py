@@ -173,6 +173,9 @@ MUTANTS = (
     Mutant("deletes first", "what is archived is deleted before the object is there",
            instead(archive, "archive_order", s.delete_first)),
     Mutant("overwrites", "an object takes the place of one that is there", instead(objects, "put_once", s.put_over)),
+    Mutant("restore that counts again", "what comes back from the archive counts as if it were new",
+           s.together(instead(changes, "is_back", lambda _: False), instead(counters, "counting", s.counted_when_back)),
+           3, "totals_add_up"),
     Mutant("one line", "of some activity that ends together one entry is archived",
            instead(archive, "archive_activity", s.archive_one_line), 5, "activity_that_ended_is_archived"),
     # who was forgotten

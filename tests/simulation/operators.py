@@ -1,10 +1,10 @@
-"""Who clears up when the dust has settled: with the tools of ops, as an operator would."""
+"""Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from functions import wiring
+from functions import objects, wiring
 from functions.dynamodb.store import Table
 from functions.erasure import REDRIVEN
 from functions.model.table import BY_TYPE
@@ -12,9 +12,11 @@ from functions.shop.shop import Shop
 from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
-from tests.simulation.faults import DAY
+from ops.restore import StaysArchived, restore
+from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import Process
+from tests.simulation.tasks import Died, Process
+from tests.simulation.traffic import Command
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -43,13 +45,17 @@ def drifted(world: "World") -> Iterator[str]:
 
 
 LOOKS_EVERY_SECONDS = 3 * DAY
+SITS_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
+"""How long an operator has for it, and has at most where a fault strikes: then somebody runs it again later."""
+TRIES = 5
+KEEP_DAYS = (1, 10, 100)
 
 
 class Operator:
-    """Redrives what was put aside, given up and left for dead, and recovers what the mappings lost.
+    """Redrives what was put aside, given up and left for dead, recovers what the mappings lost, and restores orders.
 
     An alarm brings somebody within three days: dead letters are kept for 14, and the failure store for 30. `told`: the
-    ids of the events that an operator's tool has published.
+    ids of the events that an operator's tool has published; `restored`: the orders that one has brought back.
     """
 
     def __init__(self, world: "World") -> None:
@@ -57,7 +63,9 @@ class Operator:
         self._refused: set[str] = set()
         self._recovered_up_to = {function: float("-inf") for function in world.readers}
         self._called = False
+        self._runs = 0
         self.told: set[str] = set()
+        self.restored: set[str] = set()
         for queue in world.queues.values():
             if queue.dead_letters:
                 queue.dead_letters.arrived = lambda at: self._alarm()
@@ -73,11 +81,80 @@ class Operator:
             self._called = True
             self._world.tasks.after(LOOKS_EVERY_SECONDS, look)
 
+    # what comes back --------------------------------------------------------------------------------------------------
+    def restores(self) -> list[Command]:
+        """Some archived orders are brought back: twice at once, or by one who is killed half-way and begins anew."""
+        chance = self._world.chance
+        stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
+        return [
+            Command(f"restore {order_id}: by {hands} hands", chance.between(0, 20 * MINUTE, order_id, "back"), do)
+            for order_id in sorted(stubs)
+            if chance.happens(0.4, order_id, "is wanted back")
+            for hands in range(1, 2 + chance.happens(0.3, order_id, "by two"))
+            for do in [partial(self._bring_back, order_id, hands)]
+        ]
+
+    def _bring_back(self, order_id: str, hands: int) -> None:
+        keep_days = self._world.chance.one_of(KEEP_DAYS, order_id, hands, "for how long")
+        self._insist(partial(self._restored, order_id, keep_days), 0.1, order_id, hands)
+
+    def _insist(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
+        """Until it is done. Who is killed is so while it is at it: `takes_seconds`, about."""
+        world = self._world
+        for attempt in range(TRIES):
+            dies = attempt == 0 and world.chance.happens(0.6, *place, "is killed")
+            ends_at = world.tasks.now + world.chance.between(0, takes_seconds, *place, "when") if dies else None
+            if world.tasks.running_as(Process("operator", ends_at=ends_at), work):
+                return
+            world.tasks.pause(MINUTE)
+
+    def _restored(self, order_id: str, keep_days: int) -> bool:
+        bucket = self._world.template.archive
+        shop = wiring.shop(self._world.table.name)
+        try:
+            outcome = restore(shop, lambda key: objects.get(bucket, key), order_id, keep_days=keep_days)
+        except StaysArchived as error:
+            self._world.note("operator", f"leaves {order_id} in the archive: {error}")
+            return True
+        except (Died, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+            self._world.note("operator", f"does not restore {order_id} yet: {error!r}")
+            return False
+        self._world.note("operator", f"restores {order_id}: {outcome}")
+        self.restored.add(order_id)
+        return True
+
+    # what is told again -----------------------------------------------------------------------------------------------
+    def replays(self) -> list[Command]:
+        """Sometimes everybody is told anew what the table's state stands for, while the shop is open: twice, or by one
+        who is killed half-way and begins anew."""
+        chance = self._world.chance
+        if not chance.happens(0.15, "a replay"):
+            return []
+        after = chance.between(0, 5 * DAY, "a replay")
+        return [
+            Command(f"replay: {hands} of 2", after, partial(self._insist, self._replayed, 2.0, "a replay", hands))
+            for hands in (1, 2)
+        ]
+
+    def _replayed(self) -> bool:
+        shop = wiring.shop(self._world.table.name)
+        try:
+            recover_reactions(shop, self._publish(shop))
+        except (Died, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+            self._world.note("operator", f"has not replayed all: {error!r}")
+            return False
+        self._world.note("operator", "replays what the state stands for")
+        return True
+
+    # what went wrong -------------------------------------------------------------------------------------------------
     def clear_up(self) -> bool:
         """Set out to do what there is to do. Returns whether there was anything."""
         found = bool(self._dead() or self._put_aside() or self._lost())
         if found:
-            self._world.tasks.start(Process("operator"), self._work)
+            self._runs += 1
+            strike = self._world.faults.at("operator cut off", self._runs, though_off=True)
+            seconds = CUT_OFF_SECONDS * strike.share**2 if strike else SITS_SECONDS
+            self._world.tasks.start(Process("operator", ends_at=self._world.tasks.now + seconds), self._work)
         return found
 
     def _dead(self) -> bool:
@@ -94,9 +171,12 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Use the tools; what fails is done when somebody looks again."""
+        """Use the tools; what fails, or is cut off, is done when somebody looks again."""
         try:
             self._use()
+        except Died:
+            self._world.note("operator", "is cut off")
+            self._world.tasks.after(HOUR, self.clear_up)
         except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
             self._world.note("operator", f"stumbles: {error!r}")
             self._alarm()
@@ -104,10 +184,8 @@ class Operator:
     def _use(self) -> None:
         world = self._world
         shop = wiring.shop(world.table.name)
-        bus = world.template.environment(world.table.name)["BUS_NAME"]
-        publish = self._noted(publisher(shop, wiring.client("events"), bus))
-        kept = Failures(wiring.client("s3"), wiring.client("sqs"), world.template.failures, [*world.queues])
-        found = redrive(kept, shop, publish, self._chosen)
+        publish = self._publish(shop)
+        found = redrive(self._failures, shop, publish, self._chosen)
         if found.done or found.refused or found.stumbled:
             world.note("operator", found.told())
         self._refused |= found.refused.keys() - found.stumbled.keys()
@@ -123,10 +201,18 @@ class Operator:
                 recover_reactions(shop, publish)
             self._recovered_up_to[name] = up_to
 
+    @cached_property
+    def _failures(self) -> Failures:
+        """Which queues there are does not change."""
+        return Failures(wiring.client("s3"), wiring.client("sqs"), self._world.template.failures, [*self._world.queues])
+
     def _chosen(self, entry: Entry) -> bool:
         return not entry.redriven and entry.key not in self._refused
 
-    def _noted(self, publish: Publish) -> Publish:
+    def _publish(self, shop: Shop) -> Publish:
+        bus = self._world.template.environment(self._world.table.name)["BUS_NAME"]
+        publish = publisher(shop, wiring.client("events"), bus)
+
         def noted(details: Sequence[Mapping[str, Any]]) -> None:
             self.told |= {detail["id"] for detail in details}
             publish(details)

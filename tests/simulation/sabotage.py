@@ -186,6 +186,16 @@ def counted_anew(
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
 
 
+def counted_when_back(change: Change) -> counters.Counting | None:
+    """What comes back is counted as if it were new."""
+    if change.name == "OrderRestored":
+        return counters.standing(change.row, change.after, change.after.updated_at)
+    return _COUNTING(change)
+
+
+_COUNTING = counters.counting
+
+
 def put_as_it_was(shop: Any, publish: Any, record: Any) -> None:
     """Redrive by what the record says of its item, not by what the table does."""
     change = changes.read(record)

@@ -4,7 +4,7 @@
 
 A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
 clears up; a hundred days pass, then a year, in which what has its time over ends, and things go wrong again; somebody
-comes back to what is archived. Each time the dust has settled, every invariant must hold.
+comes back to what is archived, and some of it is restored. Each time the dust has settled, every invariant must hold.
 """
 
 import hashlib
@@ -27,6 +27,7 @@ from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
+from ops import restore
 from tests.api.asking import WEBHOOK_SECRETS, Token
 from tests.simulation.book import Book, Happened
 from tests.simulation.chance import Chance
@@ -207,13 +208,13 @@ class World:
         """Each era begins when it is asked for, and ends at the moment that is given."""
         self.people.begin("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
-        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, self.traffic.commands())
+        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replays()])
         yield DAY_ENDS
         yield QUARTER
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
         yield YEAR
-        self._go_wrong("late", self.tasks.now, HOUR, self.traffic.late())
+        self._go_wrong("late", self.tasks.now, HOUR, [*self.traffic.late(), *self.operator.restores()])
         yield self.tasks.now + 4 * DAY
         yield self.tasks.now + 16 * DAY
 
@@ -278,6 +279,7 @@ class World:
                 mock.patch.object(wiring, "shop", shop),
                 mock.patch.object(wiring, "provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
+                mock.patch.object(restore, "MOST_ITEMS", self.chance.one_of((2, restore.MOST_ITEMS), "a transaction")),
             ):
                 yield
         finally:

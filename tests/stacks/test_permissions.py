@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
+from functools import cache
 from typing import Any
 
+import boto3
 import pytest
 
 from docs.generate import DOCS
@@ -28,10 +30,15 @@ from functions.shop import (
 )
 from functions.shop.erasure import forget
 from local.clock import expire_until
-from ops.drift import Drift
-from ops.recover import recover_copies
+from local.engine import REGION
+from ops import place
+from ops.__main__ import main as ops
+from ops.place import Place
+from ops.restore import SETTLES
 from ops.sweep import Kept
 from stacks.stage import STAGES
+from tests.functions.archiving import deliver
+from tests.ops.running import BUCKETS
 from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor
 from tests.stacks.conftest import Template, listed
 
@@ -86,47 +93,100 @@ def test_only_operators_may_read_the_whole_table(dev: Template) -> None:
         operators_role(dev)
     }
     assert not [action for action in may[operators_role(dev)] if "*" in action]
-    assert {action.partition(":")[0] for action in may[operators_role(dev)]} == {"dynamodb", "kms", "cloudformation"}
-    for statement in operators_statements(dev):
-        assert "*" not in str(statement["Resource"])
+    everywhere = {
+        action
+        for statement in operators_statements(dev)
+        for action in listed(statement["Action"])
+        if statement["Resource"] == "*"
+    }
+    assert everywhere == {
+        "events:ListRules", "events:ListArchives", "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData",
+    }, "which know no resources"  # fmt: skip
+    written = {"s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"} & may[operators_role(dev)]
+    assert written == {"s3:PutObject"}
+    assert [_end(one) for one in listed(operators_may(dev)["s3:PutObject"])] == ["/redriven/*"], "but marks"
 
 
 def test_operators_are_who_the_stage_names_or_whoever_the_account_lets_with_a_second_factor(dev: Template) -> None:
-    from stacks.operators import Operators  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
+    from aws_cdk import App, Stack, assertions, aws_iam  # noqa: PLC0415  they start the CDK's Node
+
+    from stacks.operators import trusted  # noqa: PLC0415
 
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
     arns = ("arn:aws:iam::111122223333:role/oncall", "arn:aws:iam::111122223333:user/ann")
     stack = Stack(App(), "stack")
-    Operators(stack, "Operators", stage=replace(STAGES["dev"], operators=arns))
+    aws_iam.Role(stack, "Role", assumed_by=trusted(replace(STAGES["dev"], operators=arns)))
     (role,) = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
     named = [it["Principal"]["AWS"] for it in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]]
     assert named == list(arns)
     assert "Condition" not in str(role)
 
 
-def test_operators_may_do_what_their_tools_do(dev: Template, floor: Shopfloor) -> None:
+def test_operators_may_do_what_their_tools_do(
+    dev: Template, floor: Shopfloor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     did: set[Asked] = set()
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
         did.update(asks(model.service_model.endpoint_prefix, model.name, params))
 
-    floor.open_shop()
-    floor.pay(floor.place(mug=2))
+    @cache
+    def client(service: str) -> Any:
+        made: Any = floor.engine.dynamodb() if service == "dynamodb" else boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
+        made.meta.events.register("provide-client-params", note)
+        return made
+
+    sqs, events = wiring.client("sqs"), wiring.client("events")
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    bus_arn = events.describe_event_bus(Name="shop")["Arn"]
+    events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, RetentionDays=30)
+    has = {
+        "AWS::SQS::Queue": [*floor.queues.values(), dead],
+        "AWS::Events::EventBus": ["shop"],
+        "AWS::Lambda::Function": ["copies"],
+    }
+    where = Place({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
+    monkeypatch.setattr(place, "place_of", lambda given: where)
+    monkeypatch.setattr(where.table, "clock", floor.now)
+
+    archived = deliver(floor)
+    floor.wait(days=2 * 365)
+    floor.settle()
+    floor.ahead += SETTLES
+    assert isinstance(orders.order_by_id(floor.shop, STAFF, archived), ArchivedOrder)
+    floor.pay(floor.place("lost", mug=2))
+    READERS["copies"].handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
     floor.records()  # lost
-    client = floor.engine.dynamodb()
-    client.meta.events.register("provide-client-params", note)
-    shop = replace(floor.shop, table=replace(floor.shop.table, client=client))
-    Drift(shop, repair=True, pause_seconds=0).whole()
-    Drift(shop).some(10)
-    recover_copies(shop)
-    with Kept(shop.table, "test", "0001", "a sweep", by="ann"):
+    for command in (
+        "drift --all --repair --pause 0.001", "drift", "replay --from-table --copies", "failures list",
+        "replay --from-table --reactions --to fulfilment", "replay --from-archive --since 1h --to-all",
+        f"restore {archived}", f"order {archived}", "ledger",
+    ):  # fmt: skip
+        ops(command.split())
+    sqs.send_message(QueueUrl=dead, MessageBody="no event")
+    for command in ("failures redrive --all", "health --stack shop"):
+        with pytest.raises(SystemExit):
+            ops(command.split())
+    with Kept(where.table, "test", "0001", "a sweep", by="ann"):
         pass
-    assert {action for action, _ in did} >= {"dynamodb:Scan", "dynamodb:ConditionCheckItem", "dynamodb:PutItem"}
-    may = {action for statement in operators_statements(dev) for action in listed(statement["Action"])}
-    assert {action for action, _ in did} <= may
+    may = operators_may(dev)
+    missing = {
+        (action, on)
+        for action, on in did
+        if not any(fnmatch(on, _end(resource)) or resource == "*" for resource in may.get(action, []))
+    }
+    assert not missing
+    assert {action.partition(":")[0] for action, _ in did} == {"dynamodb", "s3", "sqs", "events", "cloudwatch"}
+
+
+def operators_may(template: Template) -> dict[str, list[Any]]:
+    may: dict[str, list[Any]] = {}
+    for statement in operators_statements(template):
+        for action in listed(statement["Action"]):
+            may.setdefault(action, []).extend(listed(statement["Resource"]))
+    return may
 
 
 def operators_role(template: Template) -> str:
@@ -211,11 +271,11 @@ def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: Template) -> 
     policies = ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy")
     seen = 0
     for id, resource in dev.body["Resources"].items():
-        for place in policies:
-            if place in resource["Properties"]:
+        for policy in policies:
+            if policy in resource["Properties"]:
                 body = copy.deepcopy(dev.body)
                 more = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "kms:Sign", "Resource": "*"}
-                body["Resources"][id]["Properties"][place]["Statement"].append(more)
+                body["Resources"][id]["Properties"][policy]["Statement"].append(more)
                 assert permissions.page(body) != before, id
                 seen += 1
     assert seen > 40
@@ -251,7 +311,12 @@ def _services(condition: Any) -> list[str]:
 
 # as it is used --------------------------------------------------------------------------------------------------------
 Asked = tuple[str, str]  # an action, and on what: the end of its resource's name
-LISTS = {"ListObjectsV2": "ListBucket", "ListObjectVersions": "ListBucketVersions"}
+ACTIONS = {
+    "ListObjectsV2": "ListBucket",
+    "ListObjectVersions": "ListBucketVersions",
+    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
+}
+SERVICES = {"email": "ses", "monitoring": "cloudwatch"}
 TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 
 
@@ -261,12 +326,14 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
         for item in params["TransactItems"]:
             yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
     elif service == "s3":
-        action = "DeleteObjectVersion" if "VersionId" in params else LISTS.get(operation, operation)
+        action = "DeleteObjectVersion" if "VersionId" in params else ACTIONS.get(operation, operation)
         yield f"s3:{action}", f"/{params['Key']}" if "Key" in params else ""
     elif service == "email":
         yield f"ses:{operation}", f":identity/{params['FromEmailAddress']}"
     else:
-        yield f"{service}:{operation}", f"/index/{params['IndexName']}" if "IndexName" in params else ""
+        on = f"/index/{params['IndexName']}" if "IndexName" in params else ""
+        on = "/*" if operation == "ListTargetsByRule" else on  # of the bus
+        yield f"{SERVICES.get(service, service)}:{ACTIONS.get(operation, operation)}", on
 
 
 @pytest.fixture

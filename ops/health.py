@@ -1,0 +1,238 @@
+"""How the shop is, on one screen: each line is well, or says what to do. Reads only, and of the table a sample."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions import objects
+from functions.dynamodb.images import Image
+from functions.dynamodb.patience import Busy
+from functions.dynamodb.store import Table
+from functions.model.table import PROJECTED
+from ops import place
+from ops.drift import Drift
+from ops.failures import PARKED, Failures
+from ops.sweep import Found, sweep
+
+LAG_SECONDS = 60
+"""A reader that is further behind is not just busy: each batch takes a second at most."""
+LAG_MINUTES = 15
+WAITING = 1000
+"""More than so many messages are not worked off within minutes."""
+SAMPLE_ITEMS = 2000
+DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
+NEAR_LIMIT_BYTES = 300_000
+"""An item may have 400 KB; nobody's is near that who does not grow for ever."""
+SOON = timedelta(days=1)
+LATE = timedelta(days=3)
+"""DynamoDB deletes within a few days of an item's ttl (developer guide, "Using time to live")."""
+NO_EPOCH_SECOND = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
+"""No ttl of ours is later; in milliseconds all are."""
+UNUSED_DAYS = 14
+NAMED = 3
+QUEUE_COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What was looked at, how it is, and what to do where it is not well."""
+
+    what: str
+    says: str
+    todo: str = ""
+
+    def __str__(self) -> str:
+        mark, then = ("!!", f" -> {self.todo}") if self.todo else ("ok", "")
+        return f"{mark}  {self.what:14} {self.says}{then}"
+
+
+Check = Callable[[place.Place, datetime], Iterator[Line]]
+
+
+# the stream -----------------------------------------------------------------------------------------------------------
+def lag(where: place.Place, now: datetime) -> Iterator[Line]:
+    """How far behind the stream's readers are: the functions of which CloudWatch has an IteratorAge."""
+    told = []
+    for name in where.resources("AWS::Lambda::Function"):
+        of = [{"Name": "FunctionName", "Value": name}]
+        ages = _figures(where, "AWS/Lambda", "IteratorAge", of, "Maximum", now, timedelta(minutes=LAG_MINUTES), 60)
+        if ages:
+            told.append(name)
+            seconds = ages[-1] / 1000
+            behind = f"{name} is {seconds:,.0f} s behind the stream"
+            yield Line("stream", behind, "its log says why; failures list" if seconds > LAG_SECONDS else "")
+    if not told:
+        yield Line(
+            "stream", f"no reader was called in {LAG_MINUTES} minutes: nothing was written, or its mapping is off"
+        )
+
+
+def _figures(
+    where: place.Place,
+    namespace: str,
+    metric: str,
+    of: Sequence[Mapping[str, str]],
+    statistic: str,
+    now: datetime,
+    since: timedelta,
+    period_seconds: int,
+) -> list[float]:
+    """What CloudWatch knows of a metric, oldest first."""
+    found = where.client("cloudwatch").get_metric_statistics(
+        Namespace=namespace,
+        MetricName=metric,
+        Dimensions=[*of],
+        StartTime=now - since,
+        EndTime=now,
+        Period=period_seconds,
+        Statistics=[statistic],
+    )
+    return [point[statistic] for point in sorted(found["Datapoints"], key=lambda point: point["Timestamp"])]
+
+
+# what was put aside, what waits ---------------------------------------------------------------------------------------
+def put_aside(where: place.Place, _: datetime) -> Iterator[Line]:
+    """What the readers parked or their mappings gave up, and nobody has redriven."""
+    kept = Failures(where.client("s3"), None, where.outputs["FailuresBucket"], ())
+    keys = [entry.key for entry in kept.entries() if not entry.redriven]
+    parked = sum(key.startswith(PARKED) for key in keys)
+    says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
+    yield Line("failure store", says, "failures list says why; mended: failures redrive" if keys else "")
+
+
+def queues(where: place.Place, _: datetime) -> Iterator[Line]:
+    """How many messages each queue holds, dead-letter queues by whose they are."""
+    sqs = where.client("sqs")
+    found = {url: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"] for url in _urls(where)}
+    dead = [attributes for attributes in found.values() if "RedrivePolicy" not in attributes]
+    for attributes in (one for one in found.values() if "RedrivePolicy" in one):
+        waiting, in_hand = (int(attributes[name]) for name in QUEUE_COUNTS)
+        if waiting > WAITING:
+            says = f"{_name(attributes)}: {waiting} wait, {in_hand} in hand"
+            yield Line("queue", says, "its worker's log says why")
+    total = sum(int(one[QUEUE_COUNTS[0]]) for one in found.values() if one not in dead)
+    yield Line("queues", f"{total} messages wait in {len(found) - len(dead)} queues")
+    for attributes in dead:
+        if count := sum(int(attributes[name]) for name in QUEUE_COUNTS):
+            yield Line(
+                "dead letters", f"{count} in {_name(attributes)}", "failures list says whose; mended: failures redrive"
+            )
+    if not any(int(one[name]) for one in dead for name in QUEUE_COUNTS):
+        yield Line("dead letters", f"none in {len(dead)} queues")
+
+
+def _urls(where: place.Place) -> Sequence[str]:
+    return where.resources("AWS::SQS::Queue")
+
+
+def _name(attributes: Mapping[str, str]) -> str:
+    return attributes["QueueArn"].rpartition(":")[2]
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+class Enough(Exception):
+    """The sample is large enough."""
+
+
+def sample(where: place.Place, now: datetime) -> Iterator[Line]:
+    """What some items of the table say of all: who is large, who ends, who should have ended."""
+    items = sampled(where.table)
+    ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
+    large = [image for image in items if len(objects.as_json(image)) > NEAR_LIMIT_BYTES]
+    says = f"{len(large)} of {len(items)} are larger than {NEAR_LIMIT_BYTES // 1000} KB{_named(large)}"
+    yield Line("items", says, "400 KB is the most: find out what grows in them" if large else "")
+    wrong = [image for image, ttl in ends if ttl > NO_EPOCH_SECOND]
+    says = f"{len(wrong)} of {len(ends)} that end do so after the year 2200{_named(wrong)}"
+    yield Line("ttl", says, "a ttl is in seconds: who wrote milliseconds? mend it by a migration" if wrong else "")
+    late = [image for image, ttl in ends if ttl < (now - LATE).timestamp()]
+    says = f"{len(late)} should have gone {LATE.days} days ago{_named(late)}"
+    yield Line(
+        "ttl lag", says, "is time to live on for the attribute ttl? aws dynamodb describe-time-to-live" if late else ""
+    )
+    soon = sum(now.timestamp() <= ttl < (now + SOON).timestamp() for _, ttl in ends)
+    yield Line("expiring", f"{soon} of {len(items)} end within {SOON.days} day")
+
+
+def sampled(table: Table) -> list[Image]:
+    """So many items or few more, from wherever the table begins: keys are hashed, so any are as good as others."""
+    items: list[Image] = []
+
+    def enough(found: Found, _: Any) -> None:
+        if found.read >= SAMPLE_ITEMS:
+            raise Enough
+
+    with suppress(Enough):
+        sweep(table, items.append, after_page=(enough,))
+    return items
+
+
+def _named(images: Sequence[Image]) -> str:
+    names = [f"{image['PK']['S']} / {image['SK']['S']}" for image in images[:NAMED]]
+    return f" ({', '.join(names)}{', …' if len(images) > NAMED else ''})" if names else ""
+
+
+def drifted(where: place.Place, _: datetime) -> Iterator[Line]:
+    """Whether copies and logs of a sample are as their primaries say, and stay so: that takes a while if not."""
+    drift = Drift(where.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
+    drift.some(DRIFT_ITEMS)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(f.kind for f in drift.told.values()).items())
+    says = f"{kinds or 'nothing'} in {drift.found.read} items, and what belongs to them"
+    yield Line("drift", says, "drift --all, then --repair" if drift.told else "")
+
+
+def indexes(where: place.Place, now: datetime) -> Iterator[Line]:
+    """Which indexes nobody has read: each costs a write more for each of its items."""
+    unused = []
+    for index in PROJECTED:
+        of = [
+            {"Name": "TableName", "Value": where.outputs["TableName"]},
+            {"Name": "GlobalSecondaryIndexName", "Value": index},
+        ]
+        days = timedelta(days=UNUSED_DAYS)
+        units = _figures(where, "AWS/DynamoDB", "ConsumedReadCapacityUnits", of, "Sum", now, days, 24 * 3600)
+        if not sum(units):
+            unused.append(index)
+    says = f"{', '.join(unused) or 'none'} not read in {UNUSED_DAYS} days"
+    yield Line("indexes", says, "young tables aside: who should ask it? else drop it, make predeploy" if unused else "")
+
+
+HERE: tuple[Check, ...] = (put_aside, queues, sample, drifted)
+ON_AWS: tuple[Check, ...] = (lag, put_aside, queues, sample, drifted, indexes)
+
+
+def look(where: place.Place, checks: Sequence[Check], now: datetime) -> Iterator[Line]:
+    """The lines of all checks; what one could not look at is a line, too."""
+    for check in checks:
+        try:
+            yield from check(where, now)
+        except (BotoCoreError, Busy, ClientError) as error:
+            yield Line(check.__name__, f"cannot be looked at: {error}", "may you? is the service away?")
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: place.Commands) -> None:
+    asking = commands.add_parser("health", parents=[place.where(whole=True)], help="how the shop is, on one screen")
+    asking.set_defaults(run=tell)
+
+
+def tell(given: argparse.Namespace) -> None:
+    """Say how the shop is. Exits with 1 where something is to be done."""
+    where = place.place_of(given)
+    todo = 0
+    for line in look(where, ON_AWS if given.stack else HERE, datetime.now(UTC)):
+        print(line, flush=True)
+        todo += bool(line.todo)
+    if not given.stack:
+        print("    the stream's readers and the indexes' use: on the page, at Stream and Insight")
+    if todo:
+        sys.exit(f"{todo} to look at.")
+    print("All is well.")

@@ -1,0 +1,105 @@
+"""`python -m ops order`: all there is of one order, wherever it lies."""
+
+from typing import Any
+
+import pytest
+
+from functions import wiring
+from functions.model.entities import ArchivedOrder
+from functions.shop import orders
+from local import running
+from ops.__main__ import main
+from ops.order import Missing, archived, copies
+from ops.restore import HERE_SETTLES, archive_of, restore
+from tests.functions.archiving import deliver, partition
+from tests.ops.running import whole_shop
+from tests.shopfloor import STAFF, Shopfloor
+
+
+@pytest.fixture(autouse=True)
+def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shop of the test is the one that runs on this machine."""
+    monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
+
+
+@pytest.fixture
+def order_id(floor: Shopfloor) -> str:
+    return deliver(floor)
+
+
+def told(capsys: pytest.CaptureFixture[str], order_id: str) -> str:
+    main(["order", order_id])
+    return capsys.readouterr().out
+
+
+def groups(text: str) -> dict[str, int]:
+    """How many of each there are."""
+    titles = [line for line in text.splitlines() if line.endswith(")") and not line.startswith(" ")]
+    return {name: int(count.strip("()")) for name, count in (title.split() for title in titles)}
+
+
+def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
+    floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = told(capsys, order_id)
+    assert text.startswith(f"order {order_id}: DELIVERED, version 5, of customer ann\n")
+    assert groups(text) == {
+        "TimelineEvent": 5,
+        "Payment": 1,
+        "Shipment": 1,
+        "Invoice": 1,
+        "Effect": 1,
+        "Notification": 4,
+        "copy": 4,
+    }
+    parts = ("2 x mug at 1250", "paid 3750", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
+    for part in parts:
+        assert part in text
+    assert text.endswith("its copies are in sync\n")
+
+
+def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_table(
+    floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = told(capsys, order_id)
+    floor.wait(days=396)
+    floor.settle()
+    stub = orders.order_by_id(floor.shop, STAFF, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    text = told(capsys, order_id)
+    assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
+    assert f"archive: {stub.object_key} in archive" in text
+    assert "it holds 1 Invoice, 1 Order, 2 OrderLine" in text
+    lost = ("Effect", "Notification", "copy")  # the mails and effects are forgotten by then
+    assert _but(lost, groups(text)) == _but(lost, groups(before))
+    restore(floor.shop, archive_of(wiring.client("s3"), "archive"), order_id, settles=HERE_SETTLES)
+    floor.settle()
+    text = told(capsys, order_id)
+    assert "OrderRestored" in text
+    assert "restored 20" in text
+    assert text.endswith("its copies are in sync\n")
+
+
+def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name not in left_out}
+
+
+def test_a_copy_that_is_wrong_is_told(floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [image for image in partition(floor, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")]
+    floor.shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in lines[:1]])
+    found = copies(floor.shop.table, order_id)
+    assert (found["in_sync"], [one["state"] for one in found["copies"]].count("missing")) == (False, 1)
+    assert "not in sync" in told(capsys, order_id)
+
+
+def test_what_is_not_there_is_said_and_ends_with_1(floor: Shopfloor, order_id: str) -> None:
+    with pytest.raises(SystemExit, match="no such order"):
+        main(["order", "unheard-of"])
+    with pytest.raises(Missing, match="not archived"):
+        archived(floor.shop.table, wiring.client("s3"), "archive", order_id)
+
+
+def test_an_id_that_no_order_can_have_ends_with_2() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["order", "a#b"])
+    assert ended.value.code == 2
