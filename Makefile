@@ -1,12 +1,13 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers check synth predeploy deploy diff demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile sbom audit check synth predeploy deploy diff demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
 SEEDS ?= 1-500
 FOLLOWERS ?= 10000
+HOSTILE ?= 9000
 
 python := .venv/bin/python
 node := .venv/bin/node
@@ -59,6 +60,9 @@ outage: installed ## let 10,000 items expire while the archive fails for 48 hour
 followers: installed ## tell 10,000 followers of a product that it is back, once each; FOLLOWERS=100000
 	FOLLOWERS=$(FOLLOWERS) $(python) -m pytest -m followers -s tests/simulation/test_followers.py $(ARGS)
 
+hostile: installed ## send 9,000 hostile requests: none may be taken for what it is not, or break anything; HOSTILE=50000
+	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
+
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
@@ -82,6 +86,12 @@ diff: installed ## what would a deploy of STAGE (dev) change? changes nothing, n
 
 docs: installed ## write the generated pages of docs/ anew
 	$(python) -m docs.generate
+
+sbom: installed ## list all that this is made of, as CycloneDX, in build/sbom
+	$(python) -m ops.sbom
+
+audit: installed ## are weaknesses known of what is installed? clean, findings, or not audited
+	$(python) -m ops.audit
 
 clean: ## remove what was installed and built, not the shop's state
 	rm -rf .venv node_modules build

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the model: `python -m docs.generate`, or `make docs`.
+"""Writes the pages of docs/ that follow from the model and the stack: `python -m docs.generate`, or `make docs`.
 
 What subscribers and older items were promised is written there, too (docs/events, docs/items.json), and is not written
 anew where the model would break it.
@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import cost, events, model, patterns, settings, states, table
+from docs.pages import cost, events, model, patterns, permissions, settings, states, table
+from local.up import synthesized
 
 DOCS = Path(__file__).parent
+KEPT = DOCS.parent / "build" / "docs"
 
 
 def pages() -> dict[str, str]:
-    """Every generated file by its path in docs/."""
+    """Every file that is generated from the model, by its path in docs/."""
     return {
         "cost.md": cost.page(),
         "table.md": table.page(),
@@ -43,6 +45,8 @@ def main() -> None:
     written = pages()
     if broken := list(promises.broken(_promised(), {name: text for name, text in written.items() if _promises(name)})):
         sys.exit("Nothing was written (docs/upgrades.md says how it can be done):\n" + "\n".join(broken))
+    KEPT.mkdir(parents=True, exist_ok=True)
+    written["permissions.md"] = permissions.page(synthesized(KEPT))
     for name, text in written.items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -30,12 +30,14 @@ class Front:
 
 @dataclass(frozen=True, kw_only=True)
 class Api(Front):
-    """`pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
+    """`client_id`: whose access tokens are taken: the app client of the shop's own user pool.
+    `pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
     `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
     `shipping`: what sending an order costs, "EUR:490,USD:590". `tax_rate`: in hundredths of a percent.
     `shop_name`: stands on a printed invoice."""
 
     table_name: str
+    client_id: str
     pepper_secret: str
     webhook_secret: str
     retention_days: int

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import boto3
 
 from local.aws import LocalAws
 from local.deploy import Stack
+
+if TYPE_CHECKING:
+    from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
 
 # Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
@@ -21,6 +25,11 @@ def email(name: str) -> str:
 
 def token(aws: LocalAws, stack: Stack, name: str) -> str:
     """A new access token of a user, who is made when there is none. Valid as long as the app client says (1 h)."""
+    return tokens(aws, stack, name)["AccessToken"]
+
+
+def tokens(aws: LocalAws, stack: Stack, name: str) -> AuthenticationResultTypeTypeDef:
+    """All that a user has who has signed in just now: `AccessToken`, `IdToken`."""
     client = boto3.client("cognito-idp", **aws.access)
     pool, app = stack.name("AWS::Cognito::UserPool"), stack.name("AWS::Cognito::UserPoolClient")
     attributes = {"email": email(name), "email_verified": "true"}
@@ -40,4 +49,4 @@ def token(aws: LocalAws, stack: Stack, name: str) -> str:
         AuthFlow="ADMIN_USER_PASSWORD_AUTH",
         AuthParameters={"USERNAME": email(name), "PASSWORD": PASSWORD},
     )
-    return signed_in["AuthenticationResult"]["AccessToken"]
+    return signed_in["AuthenticationResult"]

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -26,6 +25,7 @@ from stacks.failure_store import FailureStore
 from stacks.front import Front
 from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, USE_KEY, Function
 from stacks.identity import Identity
+from stacks.key import Key
 from stacks.operators import Operators
 from stacks.order_followed import OrderFollowed
 from stacks.reaction_queue import ReactionQueue
@@ -43,7 +43,7 @@ class OrdersStack(Stack):
         lives.check()
         self.stage, self.code = stage, code
 
-        self.key = kms.Key(self, "Key", enable_key_rotation=True, removal_policy=stage.removal)
+        self.key = Key(self, "Key", stage=stage)
         self.table = Table(self, "Table", stage=stage, key=self.key)
         self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
         self.archived = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
@@ -78,10 +78,12 @@ class OrdersStack(Stack):
         )
 
     def the_way_in(self) -> Function:
+        identity = Identity(self, "Identity", stage=self.stage)
         api = self.function(
             "api.handler",
             env.Api(
                 table_name=self.table.name,
+                client_id=identity.client.user_pool_client_id,
                 pepper_secret=self.secrets.pepper_arn,
                 webhook_secret=self.secrets.webhook_arn,
                 shipping=",".join(self.stage.shipping),
@@ -101,7 +103,6 @@ class OrdersStack(Stack):
         api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
         api.may(*USE_KEY, on=self.key.key_arn)
 
-        identity = Identity(self, "Identity", stage=self.stage)
         wanted = release.is_wanted(self.stage)
         self.released = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
         called = self.released.alias if self.released else api.function

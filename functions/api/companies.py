@@ -5,11 +5,11 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from functions.api.context import SignedIn, customer_named, shop
 from functions.api.fields import Answer, Body, Id, Name
-from functions.api.paging import Asked, Cursor
+from functions.api.paging import Asked, Cursor, Digits
 from functions.api.problems import refuses
 from functions.api.routes import Router
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
@@ -17,7 +17,9 @@ from functions.model.patterns import A6
 from functions.shop import companies
 
 router = Router()
-PageLimit = Annotated[int, Query(ge=1, le=100, description="How many at most, the company itself included.")]
+PageLimit = Annotated[
+    int, Field(ge=1, le=100), Digits, Query(description="How many at most, the company itself included.")
+]
 
 
 class CompanyName(Body):

@@ -71,7 +71,8 @@ def must_come_through_the_front(event: Mapping[str, Any]) -> None:
 def caller_of(event: Mapping[str, Any]) -> Caller:
     """Who asks, by the claims of the access token that the authorizer has verified. Raises Unauthenticated.
 
-    An ID token has the same issuer and passes the authorizer too; it says who somebody is, not what they may do.
+    An ID token has the same issuer and audience and passes the authorizer too; it says who somebody is, not what they
+    may do. That the token is of the shop's own client the authorizer has seen as well: here it costs nothing.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
@@ -79,6 +80,8 @@ def caller_of(event: Mapping[str, Any]) -> Caller:
         raise Unauthenticated("send Authorization: Bearer with an access token")
     if claims.get("token_use") != "access":
         raise Unauthenticated("this is not an access token")
+    if claims.get("client_id") != environment.current(environment.Api).client_id:
+        raise Unauthenticated("this is not a token for this shop")
     sub = claims.get("sub")
     if not isinstance(sub, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) or sub == ME:
         raise Unauthenticated("the token names nobody")
@@ -89,7 +92,7 @@ def groups_of(claim: Any) -> frozenset[str]:
     """The groups in a claim: a list, or a list as an HTTP API renders it: "[staff warehouse]"."""
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
-    return frozenset(claim or ())
+    return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
 
 
 def about(request: Request, order_id: Any) -> None:

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Self
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from botocore.exceptions import ClientError
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from functions import wiring
 from functions.api.context import SignedIn, customer_named, shop
 from functions.api.fields import Answer, Body, Email, Id, Name
 from functions.api.order_answers import OrderInList
-from functions.api.paging import Asked
+from functions.api.paging import Asked, Digits
 from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
 from functions.api.routes import Router
 from functions.dynamodb.patience import Busy
@@ -24,7 +24,7 @@ from functions.shop.shop import Caller
 
 router = Router()
 PageLimit = Annotated[
-    int, Query(ge=10, le=100, description="How many items at most, the profile and settings included.")
+    int, Field(ge=10, le=100), Digits, Query(description="How many items at most, the profile and settings included.")
 ]
 
 

@@ -24,17 +24,57 @@ NOT_DECODED = "\N{REPLACEMENT CHARACTER}"
 TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 
+# What of an event the code behind this reads: where it stands, of which type it is, whether it may be missing or null.
+EVENT: tuple[tuple[tuple[str, ...], type, bool], ...] = (
+    (("rawPath",), str, False),
+    (("rawQueryString",), str, True),
+    (("requestContext",), dict, False),
+    (("requestContext", "requestId"), str, True),
+    (("requestContext", "stage"), str, False),
+    (("requestContext", "http"), dict, False),
+    (("requestContext", "http", "method"), str, False),
+    (("requestContext", "http", "path"), str, False),
+    (("requestContext", "authorizer"), dict, True),
+    (("requestContext", "authorizer", "jwt"), dict, True),
+    (("requestContext", "authorizer", "jwt", "claims"), dict, True),
+    (("headers",), dict, True),
+    (("cookies",), list, True),
+    (("queryStringParameters",), dict, True),
+    (("body",), str, True),
+    (("isBase64Encoded",), bool, True),
+)
+OF_TEXTS = ("headers", "queryStringParameters")
+
+
+def request_in(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event, if it is a request of an HTTP API (payload format 2.0). Raises Malformed: API Gateway sends no other,
+    but whoever may invoke the function can, by mistake or not."""
+    for way, kind, may_be_missing in EVENT:
+        found: Any = event
+        for step in way:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        if not isinstance(found, kind) and not (may_be_missing and found is None):
+            raise Malformed((".".join(way), "is not as in a request of an HTTP API"))
+    for name in OF_TEXTS:
+        if not all(isinstance(text, str) for text in (event.get(name) or {}).values()):
+            raise Malformed((name, "is not as in a request of an HTTP API"))
+    return event
+
+
 def guarded(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its body as text that is safe to parse. Raises Malformed, TooLarge, WrongMediaType."""
+    """The event with its body as text that is safe to parse; without it, where its method has none (RFC 9110, 9.3).
+    Raises Malformed, TooLarge, WrongMediaType."""
     body = event.get("body")
-    if not body:
+    if not body or event["requestContext"]["http"]["method"] not in WITH_BODY:
         return {**event, "body": None, "isBase64Encoded": False}
+    headers = event.get("headers") or {}
     text = _text(body, bool(event.get("isBase64Encoded")))
-    if event["requestContext"]["http"]["method"] in WITH_BODY:
-        if _media_type(event.get("headers") or {}) != "application/json":
-            raise WrongMediaType("application/json")
-        parsed(text)
-    return {**event, "body": text, "isBase64Encoded": False}
+    if _media_type(headers) != "application/json":
+        raise WrongMediaType("application/json")
+    parsed(text)
+    # The router knows a media type in small letters only.
+    others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+    return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
 
 @dataclass(frozen=True)
@@ -78,8 +118,8 @@ def _text(body: str, is_base64: bool) -> str:
 
 
 def _media_type(headers: Mapping[str, str]) -> str:
-    declared = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    return declared.partition(";")[0].strip().lower()
+    declared = [value for name, value in headers.items() if name.lower() == "content-type"]
+    return declared[0].partition(";")[0].strip().lower() if len(declared) == 1 else ""
 
 
 def parsed(text: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The Lambda behind the HTTP API: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-A request goes: which route, who asks, is its body safe to parse; then the router validates it and calls the route.
-Every no, wherever it comes from, is answered by `problems`; every request leaves one line in the log.
+A request goes: is it one, which route, who asks, is its body safe to parse; then the router validates it and calls the
+route. Every no, wherever it comes from, is answered by `problems`; every request leaves one line in the log.
 """
 
 import time
@@ -102,7 +102,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
     must_come_through_the_front(event)
-    asked = APIGatewayProxyEventV2(event)
+    asked = APIGatewayProxyEventV2(dict(guard.request_in(event)))
     route = app.find(asked.http_method, asked.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC else caller_of(event)
@@ -116,4 +116,5 @@ def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict
 
 def _request_id(event: dict[str, Any], context: Any) -> str:
     """As the HTTP API's own log has it; the function's, where the event is not one of an HTTP API."""
-    return str((event.get("requestContext") or {}).get("requestId") or context.aws_request_id)
+    of = event.get("requestContext")
+    return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

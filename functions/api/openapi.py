@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from functions.api.context import PUBLIC
+from functions.api.guard import WITH_BODY
 from functions.api.problems import CONTENT_TYPE, PROBLEMS, Kind
 from functions.api.routes import Known, Routes
 
@@ -111,11 +112,11 @@ def _responses(operation: dict[str, Any], route: Known) -> dict[str, Any]:
 def _problems(operation: dict[str, Any], route: Known) -> Iterator[Kind]:
     """What this route may refuse with: by its shape, and by its own word."""
     shape = {
-        "malformed": bool(operation.get("parameters") or operation.get("requestBody")),
+        "malformed": True,  # if only for a query, or a body, that it does not know
         "unauthenticated": route.key not in PUBLIC,
         "not-found": "{" in route.path,
-        "too-large": "requestBody" in operation,
-        "wrong-media-type": "requestBody" in operation,
+        "too-large": route.method in WITH_BODY,
+        "wrong-media-type": route.method in WITH_BODY,
         "key-reused": _takes_key(operation),
         "busy": True,
         "fault": True,

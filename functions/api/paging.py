@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated, Any, TypeVar
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from functions.api.context import shop
 from functions.api.fields import Listed
@@ -33,6 +33,12 @@ def _instant(text: str) -> str:
         raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
 
 
+def _digits(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch("-?[1-9][0-9]{0,17}|0", value):
+        raise ValueError("is no whole number, such as 20")
+    return value
+
+
 def _day(text: str) -> str:
     """A day that there is, as it begins every moment of it."""
     try:
@@ -44,7 +50,9 @@ def _day(text: str) -> str:
 
 Day = Annotated[str, AfterValidator(_day), Query(description="Which day (UTC), such as 2026-11-21.")]
 Moment = Annotated[str, AfterValidator(_instant)]
-Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+Digits = BeforeValidator(_digits)
+"""Of a number in a query: nothing else is taken for one, such as 1.0, +1 or 1_0."""
+Limit = Annotated[int, Field(ge=1, le=100), Digits, Query(description="How many at most.")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=1500)] | None,
     Query(description="The cursor of the page before, for the same question."),

@@ -31,6 +31,7 @@ class Token:
     groups: tuple[str, ...] = ()
     token_use: str = "access"
     bearer: str = "a.b.c"
+    client_id: str = "client"
 
     @property
     def claims(self) -> dict[str, str]:
@@ -39,7 +40,7 @@ class Token:
         return {
             **groups,
             "auth_time": "1795255200",
-            "client_id": "client",
+            "client_id": self.client_id,
             "exp": "1795258800",
             "iss": f"https://cognito-idp.{REGION}.amazonaws.com/{REGION}_pool",
             "scope": "aws.cognito.signin.user.admin",

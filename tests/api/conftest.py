@@ -14,10 +14,12 @@ from functions.api import context
 from functions.shop import products
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
-from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api
+from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api, Token
+from tests.api.every_route import furnish
 from tests.shopfloor import MOTO
 
 VARIABLES = {
+    "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",
     "RETENTION_DAYS": "365",
@@ -77,3 +79,9 @@ def api(bare: Api) -> Api:
         products.create_product(bare.shop, staff, product_id, f"Blue {product_id}", 1250, "EUR", 1)
         products.receive_stock(bare.shop, staff, f"first-{product_id}", product_id, 10)
     return bare
+
+
+@pytest.fixture
+def world(api: Api) -> dict[str, str]:
+    """There is one of everything that a route is about: the values of paths."""
+    return furnish(api)

@@ -10,9 +10,8 @@ from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import Table
 from functions.model.patterns import PATTERNS
 from tests.api.asking import ANN, STAFF, Api
-from tests.api.test_access import ROUTES, ask, world
+from tests.api.every_route import ROUTES, ask
 
-__all__ = ["world"]
 ROWS = {f"A{number}" for number in range(1, 26)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"status": "PENDING"}),

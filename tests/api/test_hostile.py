@@ -188,11 +188,22 @@ def test_a_query_that_makes_no_sense_gets_a_problem(api: Api, query: str) -> Non
         {"requestContext": {"http": {"method": "GET"}, "stage": "$default"}},
     ],
 )
-def test_an_event_that_is_no_request_is_a_fault_that_says_nothing(bare: Api, raw: dict[str, Any]) -> None:
+def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: Api, raw: dict[str, Any]) -> None:
     answered = answer_to(raw)
-    assert answered.status == 500
-    assert set(answered.said) == {"type", "title", "status", "detail", "instance"}
-    assert answered.said["instance"] == "invocation-1"
+    assert (answered.status, answered.said["instance"]) == (400, "invocation-1")
+    (wrong,) = answered.said["errors"]
+    assert wrong["why"] == "is not as in a request of an HTTP API"
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("headers", {"accept": None}), ("headers", []), ("cookies", 5), ("queryStringParameters", {"limit": 1}),
+     ("rawPath", 5), ("rawQueryString", []), ("body", {}), ("isBase64Encoded", "yes"), ("requestContext", "x")],
+)  # fmt: skip
+def test_an_event_of_which_a_part_is_something_else_is_refused(bare: Api, part: str, value: Any) -> None:
+    answered = answer_to(event("GET", "/orders", token=ANN) | {part: value})
+    assert answered.status == 400
+    assert answered.said["errors"][0]["field"].startswith(part)
 
 
 def test_headers_may_be_missing_altogether(bare: Api) -> None:
@@ -201,9 +212,43 @@ def test_headers_may_be_missing_altogether(bare: Api) -> None:
     assert answer_to(raw).status == 200
 
 
-def test_a_body_on_a_route_that_reads_none_does_no_harm(api: Api) -> None:
-    assert answer_to(event("GET", "/customers/me", token=ANN, body="[" * 50_000)).status == 200
-    assert answer_to(event("GET", "/customers/me", token=ANN, body=b"\xff")).status == 400
+def test_a_body_of_a_method_that_has_none_is_not_looked_at(api: Api) -> None:
+    for body in ("[" * 50_000, b"\xff", " " * 100_000):
+        assert answer_to(event("GET", "/customers/me", token=ANN, body=body)).status == 200
+
+
+@pytest.mark.parametrize("declared", ["APPLICATION/JSON", "Application/Json; charset=utf-8", "application/json ; a=b"])
+def test_a_media_type_is_known_however_it_is_spelled(api: Api, declared: str) -> None:
+    headers = {**KEY, "content-type": declared}
+    assert answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers=headers)).status == 201
+
+
+def test_a_body_of_two_declared_types_is_refused(api: Api) -> None:
+    headers = {**KEY, **JSON, "Content-Type": "text/plain"}
+    refused = answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers=headers))
+    assert (refused.status, refused.problem) == (415, "wrong-media-type")
+
+
+@pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/companies/acme"])
+@pytest.mark.parametrize("limit", ["20.0", "%2B20", "2_0", "020", " 20", "20 ", "%D9%A2%D9%A0", "2e1"])
+def test_a_number_in_a_query_is_digits_and_nothing_that_could_be_taken_for_some(
+    api: Api, path: str, limit: str
+) -> None:
+    refused = answer_to(event("GET", path, token=STAFF, query=f"limit={limit}"))
+    assert list(refused.wrong) == ["limit"]
+
+
+def test_an_id_and_a_line_end_is_no_id(api: Api) -> None:
+    assert answer_to(event("GET", "/products/mug")).status == 200
+    for path in ("/products/mug\n", "/products/mug/stock\n", "/products\n"):
+        assert answer_to(event("GET", path)).status in (400, 404)
+
+
+@pytest.mark.parametrize("claim", [5, True, {"staff": 1}, [["staff"]], [None]])
+def test_a_group_is_a_text_in_a_list(bare: Api, claim: Any) -> None:
+    raw = event("GET", "/activity", token=ANN, query="day=2026-11-21")
+    raw["requestContext"]["authorizer"]["jwt"]["claims"]["cognito:groups"] = claim
+    assert answer_to(raw).problem == "not-allowed"
 
 
 def test_the_claims_of_a_token_are_no_keys(bare: Api) -> None:

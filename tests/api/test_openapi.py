@@ -22,7 +22,7 @@ from functions.api import (
 )
 from functions.api.context import PUBLIC
 from functions.api.fields import COUNTRIES
-from functions.api.guard import File
+from functions.api.guard import WITH_BODY, File
 from functions.api.handler import app, handler
 from functions.api.imports import TAKES_FILES, lines_of
 from functions.api.openapi import document
@@ -73,12 +73,20 @@ def test_a_route_says_what_it_does_and_what_it_answers(key: str) -> None:
         assert answer["content"][media_type]["schema"]
     assert (operation.get("security") == []) == (key in PUBLIC)
     assert ("401" in operation["responses"]) == (key not in PUBLIC)
-    assert ("413" in operation["responses"]) == ("requestBody" in operation)
+    assert ("413" in operation["responses"]) == (key.partition(" ")[0] in WITH_BODY)
 
 
 def test_operations_have_names_of_their_own() -> None:
     names = [operation["operationId"] for operation in OPERATIONS.values()]
     assert len(set(names)) == len(names)
+
+
+def test_a_list_says_how_long_it_may_be() -> None:
+    parameters = [one for operation in OPERATIONS.values() for one in operation.get("parameters", ())]
+    limits = [one["schema"] for one in parameters if one["name"] == "limit"]
+    assert len(limits) > 20
+    for schema in limits:
+        assert (schema["type"], schema["minimum"] in (1, 10), schema["maximum"]) == ("integer", True, 100)
 
 
 def test_placing_an_order_lists_every_way_it_may_fail() -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from functions import relay, wiring
+from functions import erasure, relay, wiring
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.model.entities import Address
-from functions.shop import companies, customers, ending, placing, products
+from functions.schedules import NotAll
+from functions.shop import companies, customers, ending, follows, imports, placing, products
+from functions.shop.erasure import forget
 from functions.shop.shop import Caller
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
@@ -133,4 +135,49 @@ def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: Shopfloor
     assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {"parked", "failed"} <= {line["message"] for line in lines}
+    assert told(log.getvalue()) == []
+
+
+OF_EACH_FUNCTION = {
+    "copied": "copies",
+    "published": "relay",
+    "fulfilled": "fulfilment",
+    "mailed": "notifications",
+    "refunded": "refunds",
+    "renamed": "names",
+    "archived": "archive",
+    "noticed": "notices",
+    "imported": "bulk",
+    "looked": "lapse",
+    "erased": "erasure",
+}
+"""What each function logs when its work is done."""
+
+
+def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_forgotten(
+    floor: Shopfloor, log: io.StringIO
+) -> None:
+    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "lapse", "erasure"}, "a new function is in here, too"
+    live(floor)
+    follows.follow(floor.shop, CANARY, "mug")
+    goods = {"product_id": "jug", "name": "Quillfeather jug", "price": 990, "currency": "EUR"}
+    lines = [imports.Line(1, goods, 5), imports.Line(2, {**goods, "product_id": EMAIL}, 5)]
+    imports.import_products(floor.shop, STAFF, EMAIL, {"file": NAME}, lambda: lines)
+    products.update_product(floor.shop, STAFF, "mug", price=990)
+    open_order = place(floor, NAME)
+    for number in (8, 9):  # once too often: it goes back
+        floor.pay(open_order, f"evt_{number}", f"pi_{number}")
+    customers.rename(floor.shop, CANARY, CANARY.id, "Zebra Quillfeather")
+    floor.settle()
+    floor.lapse("2126-11-21T09:30:00Z")
+    floor.settle()
+    forget(floor.shop, CANARY, CANARY.id)
+    with refusing("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(NotAll):
+        erasure.handler({"time": floor.now().isoformat()}, None)
+    for _ in range(2):
+        floor.settle()
+        floor.ahead += timedelta(days=15)
+        erasure.handler({"time": floor.now().isoformat()}, None)
+    said = [json.loads(line)["message"] for line in log.getvalue().splitlines()]
+    assert {*OF_EACH_FUNCTION, "failed"} <= {*said}
     assert told(log.getvalue()) == []

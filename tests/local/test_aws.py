@@ -18,6 +18,7 @@ from local import deploy, process, users
 from local.aws import FunctionFailed, LocalAws
 from local.deploy import DeployFailed, Stack
 from local.engine import Engine
+from tests.local.tokens import changed, none_of_ours, pool_key
 
 HANDLER = """
 import json, os, boto3
@@ -261,6 +262,13 @@ def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Eng
 def test_the_authorizer_refuses_who_has_no_token_and_who_forged_one(shop: Shop) -> None:
     assert shop.request("/orders")[0] == 401
     assert shop.request("/orders", Authorization=f"Bearer {shop.token[:-4]}AAAA")[0] == 401
+
+
+def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_client_or_key(shop: Shop) -> None:
+    right = changed(shop.token, pool_key(shop.aws, shop.stack))
+    assert shop.request("/orders", Authorization=f"Bearer {right}")[0] == 200
+    for why, token in none_of_ours(shop.aws, shop.stack, shop.token).items():
+        assert shop.request("/orders", Authorization=f"Bearer {token}")[0] == 401, why
 
 
 def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:

@@ -16,7 +16,7 @@ from local import warehouse
 from local.api import Answer, Api
 from local.engine import REGION
 from local.warehouse import Warehouse, first_part
-from tests.api.asking import WAREHOUSE, answer_to, event
+from tests.api.asking import WAREHOUSE, Token, answer_to, event
 from tests.shopfloor import ANN, STAFF, Shopfloor
 
 SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
@@ -36,7 +36,7 @@ class HttpApi(Api):
 @pytest.fixture
 def open_warehouse(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Warehouse]]:
     """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
-    for name, value in {**SECRETS, "SHIPPING": "", "TAX_RATE": "0"}.items():
+    for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
     secrets = boto3.client("secretsmanager", region_name=REGION)
     for name in SECRETS.values():

@@ -28,7 +28,7 @@ from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
 from ops import restore
-from tests.api.asking import WEBHOOK_SECRETS
+from tests.api.asking import WEBHOOK_SECRETS, Token
 from tests.simulation.book import Book, Happened
 from tests.simulation.chance import Chance
 from tests.simulation.faults import DAY, HOUR, Faults
@@ -274,6 +274,7 @@ class World:
         try:
             with (
                 mock.patch.dict(os.environ, self.template.environment(self.table.name)),
+                mock.patch.dict(os.environ, CLIENT_ID=Token.client_id),
                 mock.patch.object(wiring, "client", self.wire.client),
                 mock.patch.object(wiring, "shop", shop),
                 mock.patch.object(wiring, "provider", provider),

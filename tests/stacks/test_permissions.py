@@ -1,5 +1,6 @@
 """What each function may do: named actions on named resources, and all that its code asks for as orders are worked."""
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,8 @@ from typing import Any
 import boto3
 import pytest
 
+from docs.generate import DOCS
+from docs.pages import permissions
 from functions import erasure, lapse, watch, wiring
 from functions.model.entities import ArchivedOrder
 from functions.shop import (
@@ -255,6 +258,65 @@ def test_each_secret_is_read_by_who_needs_it_alone(dev: Template) -> None:
     }
     assert readers == {"Pepper": "api.handler", "Webhoo": "api.handler", "Provid": "refunds"}
     assert "dynamodb:Query" not in allowed(dev, "refunds"), "it is told which"
+
+
+# all of it, and the key ----------------------------------------------------------------------------------------------
+def test_the_page_of_permissions_is_what_the_template_allows_and_nothing_else(dev: Template, prod: Template) -> None:
+    written = (DOCS / "permissions.md").read_text(encoding="utf-8")
+    assert permissions.page(dev.body) == written, (
+        "somebody may do something else now: run `make docs`, read the difference"
+    )
+    there = set(permissions.page(prod.body).replace("orderstream-prod", "orderstream-dev").splitlines())
+    here = set(written.splitlines())
+    more, less = ({line.split("**")[1] for line in lines} for lines in (there - here, here - there))
+    assert more == {"ApiRelease", "ApiReleaseAlias", "Backups"}, "in every stage the same, but for these"
+    assert less == {"Api"}, "whose alias is called there"
+
+
+def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: Template) -> None:
+    before = permissions.page(dev.body)
+    policies = ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy")
+    seen = 0
+    for id, resource in dev.body["Resources"].items():
+        for policy in policies:
+            if policy in resource["Properties"]:
+                body = copy.deepcopy(dev.body)
+                more = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "kms:Sign", "Resource": "*"}
+                body["Resources"][id]["Properties"][policy]["Statement"].append(more)
+                assert permissions.page(body) != before, id
+                seen += 1
+    assert seen > 40
+
+
+def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone(dev: Template) -> None:
+    statements = dev.only("AWS::KMS::Key")["KeyPolicy"]["Statement"]
+    for statement in statements:
+        (who,) = statement["Principal"].values()
+        assert str(who).count(":root") == 1 or who in ("dynamodb.amazonaws.com", "cloudwatch.amazonaws.com")
+        assert "*" not in str(statement["Principal"])
+        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which tells an encrypted topic
+            assert statement["Condition"].keys() == {"StringEquals", "ArnLike"}
+            continue
+        uses = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"} & set(statement["Action"])
+        assert bool(uses) == ("kms:ViaService" in str(statement.get("Condition"))), statement
+    through = {service for it in statements for service in _services(it.get("Condition", {}))}
+    assert through == {"dynamodb", "s3", "secretsmanager", "backup"}
+    managed, *_ = statements
+    assert not [action for action in managed["Action"] if "*" in action]
+
+
+def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: Template) -> None:
+    (key,) = dev.all("AWS::KMS::Key")
+    for module in MODULES:
+        for action, resources in allowed(dev, module).items():
+            if action.startswith("kms:"):
+                assert resources == [{"Fn::GetAtt": [key, "Arn"]}] * len(resources)
+                assert action in {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey"}
+
+
+def _services(condition: Any) -> list[str]:
+    via = condition.get("StringEquals", {}).get("kms:ViaService", [])
+    return [it["Fn::Join"][1][0].removesuffix(".") for it in listed(via)]
 
 
 # as it is used --------------------------------------------------------------------------------------------------------

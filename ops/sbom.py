@@ -1,0 +1,61 @@
+"""What all of this is made of, as CycloneDX: `python -m ops.sbom`, or `make sbom`.
+
+Three files in build/sbom, from the locks alone, so that they are the same on every machine: what is deployed with the
+functions, what Python has for synth, deploy and tests, and what Node has.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ops import locks
+
+FOLDER = locks.PROJECT / "build" / "sbom"
+
+
+def written(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
+    """Write them. The files by what they are of. `validate`: against CycloneDX's schema, which takes some seconds.
+    Raises CalledProcessError, Incomplete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder / f"{name}.cdx.json" for name in ("functions", "python", "node")}
+    for name, lock in (("functions", locks.DEPLOYED), ("python", locks.PYTHON)):
+        _run([locks.tool("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
+              "--validate" if validate else "--no-validate", "-o", str(files[name]), str(lock)])  # fmt: skip
+        _complete(files[name], locks.packages(lock))
+    files["node"].write_text(_run(locks.npm("sbom", "--sbom-format", "cyclonedx", "--package-lock-only")))
+    _complete(files["node"], locks.node_packages())
+    return files
+
+
+class Incomplete(ValueError):
+    """A list that lacks something that is installed, or has it in another version."""
+
+
+def _complete(file: Path, locked: Mapping[str, str]) -> None:
+    document: Mapping[str, Any] = json.loads(file.read_text())
+    listed = {locks.canonical(it["name"]): it["version"] for it in document["components"]}
+    lacking = {name for name, version in locked.items() if listed.get(locks.canonical(name)) != version}
+    if lacking or document["bomFormat"] != "CycloneDX":
+        raise Incomplete(f"{file.name} lacks {', '.join(sorted(lacking))}")
+
+
+def _run(command: Sequence[str]) -> str:
+    ran = subprocess.run(  # noqa: S603  a tool of ours
+        command, cwd=locks.PROJECT, check=True, capture_output=True, text=True
+    )
+    return ran.stdout
+
+
+def main() -> int:
+    """Write them all, and say what is in them."""
+    for name, file in written(FOLDER).items():
+        count = len(json.loads(file.read_text())["components"])
+        print(f"{name}: {count} packages in {file.relative_to(locks.PROJECT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The key under which all lies that is kept. It is managed in this account, and used through a few services alone.
+
+A role of the account needs a permission of its own as well: docs/permissions.md has all that this stack gives. So who
+may do everything in the account can manage the key, but not decrypt with it what was copied out of a bucket or a table.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+"""
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from stacks.stage import Stage
+
+THROUGH = ("dynamodb", "s3", "secretsmanager", "backup")
+MANAGE = (
+    "kms:CancelKeyDeletion",
+    "kms:CreateAlias",
+    "kms:DeleteAlias",
+    "kms:DescribeKey",
+    "kms:DisableKey",
+    "kms:DisableKeyRotation",
+    "kms:EnableKey",
+    "kms:EnableKeyRotation",
+    "kms:GetKeyPolicy",
+    "kms:GetKeyRotationStatus",
+    "kms:ListAliases",
+    "kms:ListGrants",
+    "kms:ListKeyPolicies",
+    "kms:ListKeyRotations",
+    "kms:ListResourceTags",
+    "kms:PutKeyPolicy",
+    "kms:RetireGrant",
+    "kms:RevokeGrant",
+    "kms:RotateKeyOnDemand",
+    "kms:ScheduleKeyDeletion",
+    "kms:TagResource",
+    "kms:UntagResource",
+    "kms:UpdateAlias",
+    "kms:UpdateKeyDescription",
+)
+USE = (
+    "kms:CreateGrant",  # with which DynamoDB works on the table when nobody asks it to
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+LOOK = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:GetKeyRotationStatus", "kms:ListGrants", "kms:ListKeyPolicies")
+
+
+class Key(kms.Key):
+    def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
+        account = iam.AccountRootPrincipal()
+        region = Stack.of(scope).region
+        services = [f"{service}.{region}.amazonaws.com" for service in THROUGH]
+        dynamodb = iam.ServicePrincipal("dynamodb.amazonaws.com")
+        statements = [
+            _allow("ManagedByTheAccount", account, MANAGE),
+            _allow("UsedThroughServices", account, USE, {"StringEquals": {"kms:ViaService": services}}),
+            _allow("LookedAtByTheTable", dynamodb, LOOK),
+        ]
+        super().__init__(
+            scope,
+            id,
+            description=f"All that {stage.shop_name} ({stage.name}) keeps",
+            enable_key_rotation=True,
+            policy=iam.PolicyDocument(statements=statements),
+            removal_policy=stage.removal,
+        )
+
+
+def _allow(
+    sid: str, whom: iam.IPrincipal, actions: tuple[str, ...], conditions: dict[str, object] | None = None
+) -> iam.PolicyStatement:
+    """A key's policy speaks of that key alone: its resource is always *."""
+    return iam.PolicyStatement(
+        sid=sid, principals=[whom], actions=list(actions), resources=["*"], conditions=conditions
+    )

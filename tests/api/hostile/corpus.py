@@ -1,0 +1,340 @@
+"""What a hostile client, or a broken gateway, may send: a good request, spoiled in one place or in several.
+
+Everything that is put into a body is a piece of JSON text, so that what JSON's values cannot say (1.0 for 1, a name
+that stands twice, half a character) can be said.
+"""
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tests.api.asking import Token
+from tests.api.hostile.request import Event, Request
+
+Change = Callable[[Request], Request]
+
+
+class Spoiled(NamedTuple):
+    """`how`: in words that find it again."""
+
+    how: str
+    change: Change
+
+
+# what is put in the place of a value of a body, as text --------------------------------------------------------------
+VALUES = (
+    "null", "true", "false", "0", "-0", "-1", "1", "2", "1.0", "1e0", "1E2", "0.1", "1e400", "-1e-400",
+    "10000000000000", "9" * 18, "9" * 25, "9" * 5000, "1." + "0" * 5000, "NaN", "Infinity", "-Infinity", "01", "+1",
+    "0x1", "1_000", "1,5", '""', '" "', '"1"', '"1.0"', '"true"', '"null"', '"x"', '" x "', '"a#b"', '"a/b"',
+    '"../.."', '"me"', '"%00"', r'"\u0000"', r'"x\u0000"', r'"\ud800"', r'"\udfff\ud800"', r'"\u202egnp.exe"',
+    r'"\ufeff"', r'"\ufffd"', r'"a\nb"', r'"\u001b[2J"', r'"\u0410T"', '"٣"', '"é"', '"e\u0301"', '"\U0001f600"',
+    '"<script>alert(1)</script>"', '"\' OR 1=1 --"', '"${jndi:ldap://x}"', '"{{7*7}}"', '"' + "x" * 300 + '"',
+    '"' + "x" * 5000 + '"', '"' + "é" * 40_000 + '"', '"AT"', '"EUR"', '"eur"', '"2026-11-21"', '"2026-02-30"', "[]",
+    "{}", "[null]", "[[]]", '[""]', '{"": 1}', '{"a": {"a": {"a": 1}}}', '{"__proto__": {}}', '["x", "x"]',
+    "[" * 40 + "]" * 40, "[" * 100_000, '{"a":' * 20_000, "[1,]", "{,}", "'x'", "undefined", "", '"', "\\", "\x00",
+)  # fmt: skip
+
+# what is put in the place of a whole body ----------------------------------------------------------------------------
+BODIES: Mapping[str, Callable[[str], str | bytes | None]] = {
+    "nothing": lambda _: None,
+    "empty": lambda _: "",
+    "white space": lambda _: " \r\n\t",
+    "null": lambda _: "null",
+    "a number": lambda _: "5",
+    "a huge number": lambda _: "9" * 5000,
+    "a text": json.dumps,
+    "a list of it": lambda text: f"[{text}]",
+    "twice": lambda text: text + text,
+    "in an object": lambda text: f'{{"body": {text}}}',
+    "an open end": lambda text: text[:-1],
+    "a trailing comma": lambda text: text[:-1] + ",}",
+    "a comment": lambda text: "// x\n" + text,
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "space around": lambda text: f"\n\t {text} \r\n",
+    "as bytes": lambda text: text.encode(),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "UTF-32": lambda text: text.encode("utf-32"),
+    "Latin-1": lambda text: text.replace("a", "\xe4").encode("latin-1"),
+    "not UTF-8": lambda text: text.encode() + b"\xff\xfe",
+    "an overlong NUL": lambda text: text.encode().replace(b"a", b"\xc0\x80"),
+    "a surrogate in UTF-8": lambda text: text.encode().replace(b"a", b"\xed\xa0\x80"),
+    "compressed": lambda _: b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+    "all bytes": lambda _: bytes(range(256)),
+    "NUL bytes": lambda _: b"\0" * 1000,
+    "a form": lambda _: "a=1&b=2",
+    "multipart": lambda text: f'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n{text}\r\n--x--\r\n',
+    "XML": lambda _: '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
+    "100,000 deep": lambda _: "[" * 100_000,
+    "100,000 deep, closed": lambda _: "[" * 100_000 + "]" * 100_000,
+    "100,000 deep in objects": lambda _: '{"a":' * 100_000,
+    "70,000 quotes": lambda _: '"' * 70_000,
+    "a million spaces": lambda text: text + " " * 1_000_000,
+    "6,000 fields": lambda _: "{" + ",".join(f'"{number}":1' for number in range(6_000)) + "}",
+}
+
+MEDIA_TYPES = (
+    None, "", "text/plain", "application/json; charset=utf-16", "application/json;charset=utf-8", "APPLICATION/JSON",
+    "application/json, text/plain", "application/jsonx", "application/x-www-form-urlencoded", "multipart/form-data",
+    "multipart/form-data; boundary=", "multipart/form-data; boundary=x", "application/x-ndjson", "text/csv", "\x00",
+    "/", "application/merge-patch+json", "x" * 9_000,
+)  # fmt: skip
+HEADERS = {
+    "idempotency-key": (None, "", " ", "a b", "é", "\x00", "x" * 255, "x" * 256, "x" * 9_000, "key-9,key-9", "\ufffd"),
+    "stripe-signature": (None, "", "t=,v1=", "t=1,v1=x", "t=" + "9" * 5000 + ",v1=x", "v1=" * 3000, "t=1,t=2,v1=\xe9"),
+    "accept": ("", "text/html", "application/xml;q=0.9", "x" * 9_000),
+    "accept-encoding": ("gzip", "br, zstd", "gzip;q=0", "\x00", "identity;q=0, *;q=0"),
+    "content-length": ("-1", "0", "9" * 30, "x"),
+    "content-encoding": ("gzip", "br"),
+    "transfer-encoding": ("chunked",),
+    "x-http-method-override": ("DELETE",),
+    "x-forwarded-for": ("127.0.0.1", "x" * 9_000),
+    "host": ("", "evil.example", "127.0.0.1:22", "\x00"),
+    "cookie": ("a=b; " * 1_000, "=", "\x00"),
+    "user-agent": ("${jndi:ldap://x}", "x" * 9_000, ""),
+    "origin": ("null", "https://evil.example"),
+    "x" * 200: ("y" * 9_000,),
+    "": ("x",),
+    "\x00": ("\x00",),
+    "CONTENT-TYPE": ("text/plain",),
+}
+TEXTS = (
+    "", " ", "+", "%00", "%", "%zz", "%c3%28", "%ed%a0%80", "%f0%9f%98%80", "%2e%2e%2f", "..", "1.0", "1e1", "%2B1",
+    "01", "+1", "1+", "1_0", "%D9%A3", "-1", "0", "1", "100", "101", "9" * 30, "9" * 5_000, "NaN", "true", "null",
+    "undefined", "a,b", "1,1", "[]", "{}", "'", '"', "<b>", "a%23b", "a%0Ab", "%0D%0ASet-Cookie:a=b", "x" * 1_500,
+    "x" * 9_000, "me", "2026-11-21", "2026-02-30", "0000-00-00", "9999-12-31", "2026-11-21T09:30:00Z",
+    "2026-11-21T09:30:00%2B25:00", "eyJhIjoxfQ", "AAAA", "AAAA====", "%2F", "//", "/a/", "EUR", "*", "PAID", "oldest",
+)  # fmt: skip
+QUERIES = ("%", "%00=1", "=", "=1", "&&&", "a", "unknown=1", "limit[]=1", "limit=1&limit=1", "limit=1&limit=2",
+           "limit[$gt]=1", "cursor=&cursor=", "a=" + "&a=" * 500, "?limit=1", "limit=1#x", "LIMIT=1", "limit =1",
+           "_method=DELETE", "limit=1;limit=2", "__proto__[a]=1", "\x00", "\xff", "é=é")  # fmt: skip
+IDS = (
+    "..", ".", "%2e%2e", "%2F", "a%2Fb", "a/b", "a#b", "a%23b", "#", "?", "a b", " ", "%20", "%00", "\x00", "a\x00",
+    "\n", "a\nb", "é", "\u0430nn", "\ud800", "\ufffd", "\u202e", "x" * 64, "x" * 65, "x" * 5_000, "9" * 5_000, "me",
+    "ME", "Me", "ann", "bob", "null", "undefined", "true", "-1", "0", "1.0", "-", "_", "a..b", "a;b", "a,b", "a:b",
+    "{order_id}", "<order_id>", "*", "$", "'", '"', "__proto__", "constructor", "ORDER", "ANN", "NUL", "CON", "mug",
+    "nobody",
+)  # fmt: skip
+PATHS: tuple[Callable[[str], str], ...] = (
+    lambda path: path + "/", lambda path: "/" + path, lambda path: path.replace("/", "//"), lambda path: path.upper(),
+    lambda path: path[1:], lambda path: path + "/..", lambda path: "/../.." + path, lambda path: path + "%00",
+    lambda path: path + ".json", lambda path: path + "\n", lambda path: "/$default" + path, lambda path: "/prod" + path,
+    lambda path: path + ";a=b", lambda path: "http://evil.example" + path, lambda path: path.replace("/", "\\"),
+    lambda path: "/docs/.." + path, lambda path: path + "/x" * 1_000, lambda _: "", lambda _: "/", lambda _: "*",
+)  # fmt: skip
+METHODS = (
+    "GET",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "HEAD",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "get",
+    "",
+    "GET ",
+    "\x00",
+    "Ü",
+)
+TOKENS = (
+    None, Token("bob"), Token("ann", token_use="id"), Token("ann", token_use=""), Token("ann", client_id="other"),
+    Token(""), Token("me"), Token("a#b"), Token("x" * 65), Token("\x00"), Token("ann", ("Staff", "staff ", "staff,x")),
+    Token("staff-1", ("staff", "warehouse")), Token("warehouse-1", ("warehouse",)),
+)  # fmt: skip
+CLAIMS: Mapping[str, tuple[Any, ...]] = {
+    "sub": (None, "", 5, True, [], {}, ["ann"], "ann\n"),
+    "cognito:groups": (None, "", 5, True, {}, {"staff": 1}, ["staff", None], [["staff"]], "[staff", "][", "[[staff]]"),
+    "token_use": (None, "", "Access", "access ", "id", 5, True, ["access"]),
+    "client_id": (None, "", "other", 5, ["client"], "client "),
+    "exp": (None, "0", "x"),
+}
+INSTEAD: tuple[Any, ...] = (None, "", "x", 0, 5, True, [], {}, ["x"], {"x": "x"})
+
+
+# what is spoiled ------------------------------------------------------------------------------------------------------
+def spoiled(asked: Request, declared: list[str], template: str) -> Iterator[Spoiled]:
+    """Every way to spoil a request in one place. `declared`: the names that its route takes in a query."""
+    if isinstance(asked.body, str):
+        yield from _bodies(asked.body)
+        yield from _headers("content-type", MEDIA_TYPES)
+    else:
+        yield from (Spoiled(f"with a body: {how}", _body(how)) for how in BODIES)
+    for name, values in HEADERS.items():
+        yield from _headers(name, values)
+    for name, text in itertools.product(declared, TEXTS):
+        yield Spoiled(f"?{name}={text[:40]}", _query(f"{name}={text}"))
+    yield from (Spoiled(f"?{text[:40]}", _query(text)) for text in QUERIES)
+    for (name, place), id in itertools.product(_places(template), IDS):
+        yield Spoiled(f"{{{name}}} = {id[:40]!r}", _path_step(place, id))
+    for number, path in enumerate(PATHS):
+        yield Spoiled(f"path {number}", lambda it, path=path: replace(it, path=path(it.path)))  # type: ignore[misc]
+    for method in METHODS:
+        yield Spoiled(f"method {method!r}", lambda it, method=method: replace(it, method=method))  # type: ignore[misc]
+    for token in TOKENS:
+        yield Spoiled(f"as {token}", lambda it, token=token: replace(it, token=token))  # type: ignore[misc]
+    yield from _events()
+
+
+def several(ways: list[Spoiled], chance: random.Random) -> Iterator[Spoiled]:
+    """Two or three of these at once, without end."""
+    while True:
+        chosen = chance.sample(ways, chance.choice((2, 2, 3)))
+
+        def change(asked: Request, chosen: list[Spoiled] = chosen) -> Request:
+            for way in chosen:
+                asked = way.change(asked)
+            return asked
+
+        yield Spoiled("; ".join(way.how for way in chosen), change)
+
+
+def _bodies(text: str) -> Iterator[Spoiled]:
+    yield from (Spoiled(f"body: {how}", _body(how)) for how in BODIES)
+    document = json.loads(text)
+    for way in _ways(document):
+        where = ".".join(map(str, way))
+        yield from (Spoiled(f"{where} = {value[:40]!r}", _field(way, value)) for value in VALUES)
+        yield Spoiled(f"{where} is missing", _field(way, None))
+        if isinstance(way[-1], str):
+            yield from (Spoiled(f"{where} twice", _twice(way, value)) for value in ("null", "1", '"x"', None))
+    for way in [(), *_ways(document)]:
+        if isinstance(_at(document, way), dict):
+            for name in ("extra", "", "__class__", "__proto__", "version", "customer_id", "x" * 5_000, "\x00", "id "):
+                change = _field((*way, name), "1")
+                yield Spoiled(f"{'.'.join(map(str, way))} has {name[:20]!r}, too", change)
+
+
+def _ways(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The places in a document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in inside:
+        yield (*way, name)
+        yield from _ways(inner, (*way, name))
+
+
+def _at(document: Any, way: tuple[str | int, ...]) -> Any:
+    for step in way:
+        document = document[step]
+    return document
+
+
+PLACE = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+def _field(way: tuple[str | int, ...], value: str | None) -> Change:
+    """A piece of text in the place of a value; None: nothing, not even its name."""
+
+    def change(asked: Request) -> Request:
+        try:
+            document = json.loads(asked.body or "")
+            inside = _at(document, way[:-1])
+            if value is None:
+                del inside[way[-1]]
+            else:
+                inside[way[-1]] = PLACE
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return asked  # another change was there before
+        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACE), value or ""))
+
+    return change
+
+
+def _twice(way: tuple[str | int, ...], value: str | None) -> Change:
+    """A name that stands there twice, the second time with this, or with the same."""
+
+    def change(asked: Request) -> Request:
+        try:
+            document = json.loads(asked.body or "")
+            inside = _at(document, way[:-1])
+            first = json.dumps(inside[way[-1]])
+            inside[way[-1]] = PLACE
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return asked
+        again = f"{first}, {json.dumps(way[-1])}: {value or first}"
+        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACE), again))
+
+    return change
+
+
+def _body(how: str) -> Change:
+    def change(asked: Request) -> Request:
+        text = asked.body if isinstance(asked.body, str) else "{}"
+        return replace(asked, body=BODIES[how](text))
+
+    return change
+
+
+def _headers(name: str, values: tuple[str | None, ...]) -> Iterator[Spoiled]:
+    for value in values:
+        told = f"{name[:20]!r}: {value[:40]!r}" if value is not None else f"no {name}"
+        yield Spoiled(told, lambda it, value=value: it.with_header(name, value))  # type: ignore[misc]
+
+
+def _query(text: str) -> Change:
+    return lambda asked: replace(asked, query="&".join(filter(None, (asked.query, text))))
+
+
+def _places(template: str) -> Iterator[tuple[str, int]]:
+    """The ids in a path, and as which step they come."""
+    for place, step in enumerate(template.split("/")):
+        if step.startswith("{"):
+            yield step[1:-1], place
+
+
+def _path_step(place: int, id: str) -> Change:
+    def change(asked: Request) -> Request:
+        steps = asked.path.split("/")
+        steps[place : place + 1] = [id]
+        return replace(asked, path="/".join(steps))
+
+    return change
+
+
+def _events() -> Iterator[Spoiled]:
+    """What a gateway never sends, or not so."""
+    parts: tuple[tuple[str, ...], ...] = (
+        ("version",), ("routeKey",), ("rawPath",), ("headers",), ("queryStringParameters",),
+        ("pathParameters",), ("body",), ("isBase64Encoded",), ("cookies",), ("requestContext",), ("stageVariables",),
+        *(("requestContext", name) for name in ("http", "authorizer", "requestId", "domainName")),
+        *(("requestContext", "http", name) for name in ("method", "path", "protocol", "sourceIp")),
+        ("requestContext", "authorizer", "jwt"), ("requestContext", "authorizer", "jwt", "claims"),
+    )  # fmt: skip
+    for part in parts:
+        yield Spoiled(f"no {'.'.join(part)}", _part(part, KeyError))
+        yield from (Spoiled(f"{'.'.join(part)} = {value!r}", _part(part, value)) for value in INSTEAD)
+    for claim, values in CLAIMS.items():
+        place = ("requestContext", "authorizer", "jwt", "claims", claim)
+        yield Spoiled(f"no claim {claim}", _part(place, KeyError))
+        yield from (Spoiled(f"claim {claim} = {value!r}", _part(place, value)) for value in values)
+    for part in (("headers", "accept"), ("headers", "content-type"), ("queryStringParameters", "limit")):
+        yield from (Spoiled(f"{'.'.join(part)} = {value!r}", _part(part, value)) for value in INSTEAD)
+    yield Spoiled("not base64 though it says so", _part(("isBase64Encoded",), True))
+    yield Spoiled("another's event", lambda it: replace(it, spoil=lambda _: {"Records": [{"eventSource": "aws:sqs"}]}))
+    yield Spoiled("an empty event", lambda it: replace(it, spoil=lambda _: {}))
+
+
+def _part(way: tuple[str, ...], value: Any) -> Change:
+    """An event of which one part is something else; KeyError: is not there."""
+
+    def change(asked: Request) -> Request:
+        before = asked.spoil
+
+        def spoil(raw: Event) -> Event:
+            raw = before(raw)
+            try:
+                inside = _at(raw, way[:-1])
+                if value is KeyError:
+                    del inside[way[-1]]
+                else:
+                    inside[way[-1]] = value
+            except (LookupError, TypeError):
+                pass  # it is not there to be spoiled
+            return raw
+
+        return replace(asked, spoil=spoil)
+
+    return change

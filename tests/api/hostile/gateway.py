@@ -1,0 +1,60 @@
+"""An HTTP API in this process: takes requests as WSGI does, hands them to the Lambda as API Gateway would, has each of
+its answers judged. In place of a token, `Authorization: Bearer` has a name; whoever has none of these comes without
+claims, as on a public route.
+"""
+
+import base64
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, Api, event, stripe_signature
+from tests.api.hostile.judge import Judge
+from tests.api.hostile.request import WEBHOOK
+
+USERS = {token.sub: token for token in (ANN, BOB, STAFF, WAREHOUSE)}
+TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
+"""Bodies of these types come as they are, all others as base64."""
+Environ = dict[str, Any]
+
+
+class Gateway:
+    """A WSGI application. `wrong`: what the judge found, with the request that it found it at."""
+
+    def __init__(self, api: Api, judge: Judge) -> None:
+        self.api, self.judge = api, judge
+        self.wrong: dict[str, str] = {}
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        raw = self._event(environ)
+        response, wrong = self.judge.ask(raw)
+        for one in wrong:
+            where = f"{raw['requestContext']['http']['method']} {raw['rawPath']}?{raw['rawQueryString']}"
+            self.wrong.setdefault(one, f"{where[:200]} {str(raw.get('body'))[:300]}")
+        if not response:
+            start_response("500 Internal Server Error", [("Content-Type", "application/json")])
+            return [b'{"message":"Internal Server Error"}']
+        body = response["body"]
+        status = response["statusCode"]
+        start_response(f"{status} {HTTPStatus(status).phrase}", list(response["headers"].items()))
+        return [base64.b64decode(body) if response.get("isBase64Encoded") else body.encode()]
+
+    def _event(self, environ: Environ) -> dict[str, Any]:
+        method = environ["REQUEST_METHOD"]
+        path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        content = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        headers = {
+            name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")
+        }
+        if media_type := environ.get("CONTENT_TYPE"):
+            headers["content-type"] = media_type
+        name = unquote(headers.pop("authorization", "")).removeprefix("Bearer ")
+        if f"{method} {path}" == WEBHOOK and "stripe-signature" in headers:
+            headers["stripe-signature"] = stripe_signature(content.decode(errors="replace"), self.api.shop.now())
+        body: str | bytes | None = content or None
+        if content and str(media_type).startswith(TEXTS):
+            body = content.decode(errors="replace")
+        return event(
+            method, path, token=USERS.get(name), body=body, headers=headers, query=environ.get("QUERY_STRING", "")
+        )

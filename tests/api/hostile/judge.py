@@ -1,0 +1,240 @@
+"""What is wrong with an answer, by nothing but the OpenAPI document that the API serves and the event that was sent.
+
+What is accepted must have been sent, to the letter: an accepted request is read here once more, by rules of its own in
+which 1.0 is no integer and a name stands once, and must fit the schema that is served.
+"""
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl
+
+from jsonschema_rs import Draft202012Validator
+
+from functions.api.handler import handler
+from tests.api.asking import Context
+from tests.api.hostile.request import Event
+
+Schema = Mapping[str, Any]
+OF_NO_OPERATION = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}
+COMES_TOO_EARLY = ("POST /payments/events", 503)
+"""The provider tells of what is not known here yet, and shall tell it again: the one 5xx that is meant."""
+LONGEST_PROBLEM = 6_000
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+class NotExact(ValueError):
+    """A text that parsers take for different things, or some for nothing."""
+
+
+class Judge:
+    """`served`: the OpenAPI document. `asked`: how many requests were judged so far, by the status of their answers."""
+
+    def __init__(self, served: Schema) -> None:
+        self.served = _closed(served)
+        self.asked: dict[int, int] = {}
+        self._paths = {
+            path: re.compile("".join(f"(?P<{part[1:-1]}>[^/]+)" if part[:1] == "{" else re.escape(part)
+            for part in re.split(r"(\{\w+\})", path)), re.DOTALL)
+            for path in served["paths"]
+        }  # fmt: skip
+        self._fitting = cache(self._validator)
+
+    def ask(self, raw: Event) -> tuple[dict[str, Any], list[str]]:
+        """What the Lambda answers, and what is wrong with that."""
+        try:
+            response = handler(raw, Context())
+        except BaseException as error:  # noqa: BLE001  that it gets out is what is looked for
+            return {}, [f"uncaught: {type(error).__name__}: {str(error)[:200]}"]
+        status = response["statusCode"]
+        self.asked[status] = self.asked.get(status, 0) + 1
+        return response, list(self.wrong(raw, response))
+
+    def wrong(self, raw: Event, response: Mapping[str, Any]) -> Iterator[str]:
+        status, text = response["statusCode"], _text(response)
+        headers = {name.lower(): value for name, value in response["headers"].items()}
+        media_type = headers.get("content-type", "").partition(";")[0]
+        key, operation, named = self._operation(raw)
+        if any(not isinstance(value, str) or re.search(r"[\r\n\0]", value) for value in headers.values()):
+            yield "a header that is none"
+        if status >= 500 and (key, status) != COMES_TOO_EARLY:
+            yield f"{status}: {text[:200]}"
+        if status >= 400:
+            yield from self._no_problem(status, media_type, text)
+        if operation is None:
+            yield from _of_no_operation(key, status, text)
+            return
+        described = operation["responses"].get(str(status))
+        if described is None:
+            yield f"{status} is not described"
+            return
+        if media_type not in described["content"]:
+            yield f"{status} comes as {media_type}"
+            return
+        if media_type.endswith("json"):
+            place = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower(), "responses", str(status))
+            fits = self._fitting((*place, "content", media_type, "schema"))
+            yield from (f"{status} misfits at {'.'.join(map(str, it.instance_path))}: {it.message[:200]}"
+                        for it in fits.iter_errors(json.loads(text)))  # fmt: skip
+        if status < 300:
+            yield from self._accepted(key, operation, named, raw)
+            if "requestBody" in operation:
+                yield from _said_otherwise(raw, text)
+
+    def _operation(self, raw: Event) -> tuple[str, Schema | None, Mapping[str, str]]:
+        try:
+            method, path = raw["requestContext"]["http"]["method"], raw["rawPath"]
+            found = [(known, match) for known, pattern in self._paths.items() if (match := pattern.fullmatch(path))]
+        except (LookupError, TypeError):
+            return "no request", None, {}
+        for known, match in found:
+            operation = self.served["paths"][known].get(method.lower()) if method in METHODS else None
+            if operation:
+                return f"{method} {known}", operation, match.groupdict()
+        return f"{method} {path}", None, {}
+
+    def _no_problem(self, status: int, media_type: str, text: str) -> Iterator[str]:
+        if media_type != "application/problem+json":
+            yield f"{status} comes as {media_type}"
+            return
+        problem = json.loads(text)
+        fits = self._fitting(("components", "schemas", "Problem"))
+        yield from (f"no problem document: {it.message[:200]}" for it in fits.iter_errors(problem))
+        if problem.get("status") != status:
+            yield f"{status} says it is {problem.get('status')}"
+        if len(text) > LONGEST_PROBLEM:
+            yield f"a problem of {len(text)} characters"
+
+    def _accepted(self, key: str, operation: Schema, named: Mapping[str, str], raw: Event) -> Iterator[str]:
+        """What was taken though it is not what the document says."""
+        where = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower())
+        headers = {name.lower(): value for name, value in (raw.get("headers") or {}).items()}
+        sent = {"path": dict(named), "query": raw.get("queryStringParameters") or {}, "header": headers}
+        names = [name for name, _ in parse_qsl(raw.get("rawQueryString") or "", keep_blank_values=True)]
+        if len(set(names)) != len(names) and set(names) == sent["query"].keys():
+            yield "a query parameter that stands twice was taken"
+        known = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
+        yield from (f"query {name[:40]!r} is not known and was taken" for name in sent["query"].keys() - known)
+        for number, parameter in enumerate(operation.get("parameters", ())):
+            given = sent[parameter["in"]].get(parameter["name"])
+            if given is None:
+                if parameter["required"]:
+                    yield f"{parameter['in']} {parameter['name']} was not sent and not missed"
+                continue
+            fits = self._fitting((*where, "parameters", number, "schema"))
+            if not fits.is_valid(_exactly(given, parameter["schema"])):
+                yield f"{parameter['in']} {parameter['name']} = {given[:40]!r} was taken"
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            yield from self._accepted_body((*where, "requestBody", "content", "application/json", "schema"), raw)
+            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                yield f"a body of {headers.get('content-type')} was taken"
+
+    def _accepted_body(self, place: tuple[Any, ...], raw: Event) -> Iterator[str]:
+        try:
+            sent = exact(_body(raw))
+        except ValueError as error:
+            yield f"a body was taken that is not exact: {error}"
+            return
+        yield from (
+            f"a body was taken that misfits at {'.'.join(map(str, it.instance_path))}: {it.message[:200]}"
+            for it in self._fitting(place).iter_errors(sent)
+        )
+
+    def _validator(self, place: tuple[Any, ...]) -> Draft202012Validator:
+        """Of the schema at this place of the document."""
+        schema: Any = self.served
+        for step in place:
+            schema = schema[step]
+        return Draft202012Validator({**schema, "components": self.served["components"]})
+
+
+def exact(text: str) -> Any:
+    """A JSON text as what it says and nothing else: a number with a point or an exponent stays the text that it is.
+    Raises NotExact, ValueError."""
+    return json.loads(
+        text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=lambda number: {"number": number}
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise NotExact("a name stands twice")
+    return dict(pairs)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise NotExact(f"{constant} is no JSON")
+
+
+def _exactly(text: str, schema: Schema) -> Any:
+    """The value of a parameter: an integer only where it is spelled as one."""
+    if schema.get("type") == "integer" and re.fullmatch("-?(0|[1-9][0-9]*)", text, re.ASCII):
+        return int(text)
+    return text
+
+
+def _of_no_operation(key: str, status: int, text: str) -> Iterator[str]:
+    if key in ("GET /docs", "GET /openapi.json"):
+        if status not in (200, 400):
+            yield f"{status} of a page"
+    elif status not in OF_NO_OPERATION:
+        yield f"{status} of what is no route: {text[:200]}"
+
+
+def as_kept(name: str, value: Any) -> Any:
+    """A text as it is kept: without space around it, a code in capitals."""
+    if not isinstance(value, str):
+        return value
+    return value.strip().upper() if name == "code" else value.strip()
+
+
+def _said_otherwise(raw: Event, text: str) -> Iterator[str]:
+    """What the answer calls by the same name as the request, and has otherwise; but for space around it."""
+    try:
+        sent, said = json.loads(_body(raw)), json.loads(text)
+    except ValueError:
+        return
+    if not isinstance(sent, dict) or not isinstance(said, dict):
+        return
+    for name in sent.keys() & said.keys():
+        one, other = (as_kept(name, value) for value in (sent[name], said[name]))
+        if (type(one), one) != (type(other), other) and not isinstance(one, (dict, list)) and one is not None:
+            yield f"{name} was sent as {one!r:.40} and is {other!r:.40}"
+
+
+def _body(raw: Event) -> str:
+    body = raw.get("body") or ""
+    return base64.b64decode(body).decode() if raw.get("isBase64Encoded") else body
+
+
+def _text(response: Mapping[str, Any]) -> str:
+    body: str = response["body"]
+    if not response.get("isBase64Encoded"):
+        return body
+    content = base64.b64decode(body)
+    return (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode()
+
+
+def _closed(served: Schema) -> dict[str, Any]:
+    """The same document, in which an answer has nothing that is not described; only problems have, by their type."""
+    schemas: dict[str, Any] = dict(served["components"]["schemas"])
+    responses = [one["responses"] for item in served["paths"].values() for one in item.values()]
+    for name in _named(responses, schemas) - {"Problem"}:
+        if "properties" in schemas[name]:
+            schemas[name] = {"additionalProperties": False, **schemas[name]}
+    return {**served, "components": {**served["components"], "schemas": schemas}}
+
+
+def _named(value: Any, schemas: Schema) -> set[str]:
+    """The schemas that are spoken of here, and there."""
+    found: set[str] = set()
+    waiting = [value]
+    while waiting:
+        for name in set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(waiting.pop()))) - found:
+            found.add(name)
+            waiting.append(schemas[name])
+    return found

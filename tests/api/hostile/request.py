@@ -1,0 +1,70 @@
+"""A request in parts that can be spoiled one by one, before it becomes an event."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from functions.api.context import PUBLIC
+from functions.api.imports import TAKES_FILES
+from tests.api.asking import ANN, JSON, STAFF, WAREHOUSE, Api, Token, event, payment_event, stripe_signature
+from tests.api.every_route import BODIES, FOR_STAFF, FOR_WAREHOUSE, KEYED, QUERIES
+
+WEBHOOK = "POST /payments/events"
+PRINT = "GET /invoices/{invoice_id}/print"
+FILE = '{"product_id": "new", "name": "New", "price": 1, "currency": "EUR", "quantity": 3}'
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to a route, by `key`. `query`: as it stands in the URL. `spoil`: what befalls the event at last."""
+
+    key: str
+    method: str
+    path: str
+    token: Token | None
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | bytes | None = None
+    spoil: Callable[[Event], Event] = lambda raw: raw
+
+    def event(self, api: Api) -> Event:
+        """What the Lambda gets. What goes to the provider's webhook is signed, or nothing behind it were met."""
+        headers = dict(self.headers)
+        if self.key == WEBHOOK and isinstance(self.body, str) and self.body.isascii():
+            headers.setdefault("stripe-signature", stripe_signature(self.body, api.shop.now()))
+        made = event(self.method, self.path, token=self.token, body=self.body, headers=headers, query=self.query)
+        return self.spoil(made)
+
+    def with_header(self, name: str, value: str | None) -> "Request":
+        """The same with one header changed; None: without it."""
+        others = {key: old for key, old in self.headers.items() if key != name}
+        return replace(self, headers=others if value is None else {**others, name: value})
+
+
+def asker(key: str) -> Token | None:
+    """Who may ask this."""
+    if key in PUBLIC:
+        return None
+    return STAFF if key in FOR_STAFF else WAREHOUSE if key in FOR_WAREHOUSE else ANN
+
+
+def good(key: str, world: Mapping[str, str], api: Api) -> Request:
+    """A request of this route that is answered well, by who may ask it."""
+    method, path = key.split()
+    headers = {"idempotency-key": "key-9"} if key in KEYED else {}
+    query = urlencode({name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()})
+    if key == PRINT:
+        link = api.ask("GET", f"/invoices/{world['invoice_id']}/print-link", ANN).said
+        query = next(value for value in link.values() if "?" in str(value)).partition("?")[2]
+    asked = Request(key, method, path.format(**world), asker(key), query, headers)
+    if key == TAKES_FILES:
+        return replace(asked, body=FILE, headers={**headers, "content-type": "application/x-ndjson"})
+    if key == WEBHOOK:
+        told = payment_event(world["order_id"], 100, id="evt_9", payment_id="pi_9")
+        return replace(asked, body=json.dumps(told), headers=JSON)
+    if key in BODIES:
+        return replace(asked, body=json.dumps(BODIES[key]), headers={**headers, **JSON})
+    return asked

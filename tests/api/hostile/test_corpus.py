@@ -1,0 +1,50 @@
+"""Hostile requests of every route: `make hostile`. No 5xx, no answer that the OpenAPI document does not describe, and
+nothing that is taken for what it is not."""
+
+import random
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.api.asking import Api
+from tests.api.every_route import ROUTES
+from tests.api.hostile.conftest import OF_CORPUS
+from tests.api.hostile.corpus import Spoiled, several, spoiled
+from tests.api.hostile.judge import Judge
+from tests.api.hostile.request import Request, good
+
+EACH = OF_CORPUS // len(ROUTES) + 1
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("key", ROUTES)
+def test_whatever_is_sent_to_a_route_is_answered_as_described(
+    api: Api, world: dict[str, str], judge: Judge, key: str
+) -> None:
+    asked = good(key, world, api)
+    found: dict[str, str] = {}
+    counted: Counter[str] = Counter()
+    for how, change in chosen(judge, key, asked):
+        _, wrong = judge.ask(change(asked).event(api))
+        for one in wrong:
+            counted[one] += 1
+            found.setdefault(one, how)
+    if found:
+        pytest.fail(
+            "\n".join(f"{key}, {how}: {why} ({counted[why]} times)" for why, how in found.items()), pytrace=False
+        )
+
+
+def chosen(judge: Judge, key: str, asked: Request) -> Iterator[Spoiled]:
+    """So many of all ways to spoil it, the same in every run; and beyond all of them, several at a time."""
+    chance = random.Random(zlib.crc32(key.encode()))  # noqa: S311  it guards nothing
+    method, template = key.split()
+    parameters = judge.served["paths"].get(template, {}).get(method.lower(), {}).get("parameters", ())
+    ways = list(spoiled(asked, [one["name"] for one in parameters if one["in"] == "query"], template))
+    chance.shuffle(ways)
+    yield from ways[:EACH]
+    more = several(ways, chance)
+    for _ in range(EACH - len(ways)):
+        yield next(more)

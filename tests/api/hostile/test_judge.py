@@ -1,0 +1,131 @@
+"""The judge of hostile requests sees what it is there for, and finds nothing where nothing is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from functions.api import paging
+from functions.api.handler import app
+from functions.api.openapi import document
+from tests.api.asking import ANN, JSON, STAFF, Api, event
+from tests.api.every_route import ROUTES
+from tests.api.hostile import judge as judging
+from tests.api.hostile.corpus import spoiled
+from tests.api.hostile.judge import Judge
+from tests.api.hostile.request import good
+
+PRODUCT = {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"}
+KEPT = {"statusCode": 201, "headers": {"Content-Type": "application/json"}, "isBase64Encoded": False}
+REFUSED = {"statusCode": 400, "headers": {"Content-Type": "application/problem+json"}, "isBase64Encoded": False}
+PROBLEM = {"type": "/docs#malformed", "title": "No", "status": 400, "detail": "no", "instance": "1"}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return Judge(document(app))
+
+
+@pytest.fixture
+def made(api: Api) -> dict[str, Any]:
+    """What the API answers to who makes a product."""
+    made: dict[str, Any] = api.ask("POST", "/products", STAFF, PRODUCT).said
+    return made
+
+
+def wrong(judge: Judge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
+    """What is found at a request for a new product that has this body, and at this answer to it."""
+    raw = event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
+    return "; ".join(judge.wrong(raw, {**response, "body": json.dumps(said)}))
+
+
+def test_a_good_answer_to_a_good_request_is_right(judge: Judge, made: dict[str, Any]) -> None:
+    assert wrong(judge, json.dumps(PRODUCT), KEPT, made) == ""
+    assert wrong(judge, "{", REFUSED, PROBLEM) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('"price": 1.0', "misfits at price"),
+        ('"price": 1e0', "misfits at price"),
+        ('"price": "1"', "misfits at price"),
+        ('"price": true', "misfits at price"),
+        ('"price": 1, "price": 1', "a name stands twice"),
+        ('"price": NaN', "NaN is no JSON"),
+        ('"price": 1, "extra": 1', "'extra' was unexpected"),
+        ('"price": 2', "price was sent as 2 and is 1"),
+    ],
+)
+def test_a_body_that_is_taken_for_what_it_is_not_is_seen(
+    judge: Judge, made: dict[str, Any], text: str, why: str
+) -> None:
+    assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
+
+
+def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+    found = wrong(judge, json.dumps(PRODUCT), KEPT, made, headers={"content-type": "text/plain"})
+    assert found == "a body of text/plain was taken"
+
+
+def test_an_unknown_query_that_is_taken_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+    assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
+
+
+@pytest.mark.parametrize("query", ["limit=1.0", "limit=+1", "limit=01", "limit=1_0", "limit=101", "limit=%D9%A3"])
+def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: Judge, query: str) -> None:
+    answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
+    (found,) = judge.wrong(event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer)
+    assert found.startswith("query limit = ")
+
+
+@pytest.mark.parametrize(
+    ("response", "said", "why"),
+    [
+        (KEPT, {}, "201 misfits"),
+        ({**KEPT, "statusCode": 202}, PRODUCT, "202 is not described"),
+        ({**KEPT, "headers": {"Content-Type": "text/html"}}, PRODUCT, "201 comes as text/html"),
+        ({**KEPT, "headers": {"Content-Type": "application/json", "X": "a\r\nb"}}, PRODUCT, "a header that is none"),
+        ({**KEPT, "statusCode": 500}, PROBLEM, "500: "),
+        ({**REFUSED, "headers": {"Content-Type": "application/json"}}, PROBLEM, "400 comes as application/json"),
+        (REFUSED, {**PROBLEM, "status": 404}, "400 says it is 404"),
+        (REFUSED, {"status": 400}, "no problem document"),
+        (REFUSED, {**PROBLEM, "detail": "x" * 6_000}, "a problem of 6"),
+    ],
+)
+def test_an_answer_that_is_not_described_is_seen(
+    judge: Judge, response: dict[str, Any], said: dict[str, Any], why: str
+) -> None:
+    assert why in wrong(judge, json.dumps(PRODUCT), response, said)
+
+
+def test_an_answer_that_tells_more_than_is_described_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+    assert "'secret' was unexpected" in wrong(judge, json.dumps(PRODUCT), KEPT, {**made, "secret": 1})
+
+
+def test_what_gets_out_of_the_handler_is_seen(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(judging, "handler", broken)
+    assert judge.ask({}) == ({}, ["uncaught: RecursionError: too deep"])
+
+
+def test_a_fault_of_the_product_is_found_by_the_corpus(
+    api: Api, world: dict[str, str], judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = good("GET /orders", world, api)
+    ways = [way for way in spoiled(asked, ["cursor"], "/orders") if way.how.startswith("?cursor=A")]
+    assert [found for way in ways for found in judge.ask(way.change(asked).event(api))[1]] == []
+    monkeypatch.setattr(paging, "cursors", None)
+    assert [found[:3] for way in ways for found in judge.ask(way.change(asked).event(api))[1]] == ["500"] * len(ways)
+
+
+def test_every_route_is_spoiled_in_its_body_path_query_headers_and_event(api: Api, world: dict[str, str]) -> None:
+    for key in ROUTES:
+        path = key.partition(" ")[2]
+        asked = good(key, world, api)
+        ways = {way.how.partition(" ")[0] for way in spoiled(asked, ["limit"], path)}
+        assert {"method", "as", "claim", "body:" if isinstance(asked.body, str) else "with"} <= ways, key
+        assert ("{" not in path) or any(way.startswith("{") for way in ways), key
+        assert len(ways) > 100, key
