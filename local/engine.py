@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
+CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 TTL_ATTRIBUTE = "ttl"
 DATABASE = "dynamodb.sqlite"
@@ -89,11 +90,12 @@ class Engine:
 
     def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
         """A new client. Thread-safe, as every client of boto3 is."""
+        config = CONFIG.merge(config) if config else CONFIG
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
         """A new client that lets the engine's shard ids pass, which are shorter than botocore's minimum."""
-        lenient = Config(parameter_validation=False)
+        lenient = CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -88,6 +89,10 @@ class Shopfloor:
     _stream: str = ""
     _iterator: str | None = None
 
+    @cached_property
+    def _streams(self) -> Any:
+        return self.engine.streams()
+
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
 
@@ -99,7 +104,7 @@ class Shopfloor:
     # the stream -------------------------------------------------------------------------------------------------------
     def records(self) -> list[dict[str, Any]]:
         """What has happened in the table since the last call, in order."""
-        client = self.engine.streams()
+        client = self._streams
         if self._iterator is None:
             (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
             self._stream = stream["StreamArn"]
@@ -119,6 +124,8 @@ class Shopfloor:
     # the queues -------------------------------------------------------------------------------------------------------
     def waiting(self, queue: str) -> list[dict[str, Any]]:
         """The messages of a queue, taken off it."""
+        if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
+            return []  # sooner than by asking
         sqs = wiring.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):

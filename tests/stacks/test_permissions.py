@@ -31,7 +31,7 @@ from functions.shop import (
 from functions.shop.erasure import forget
 from local.clock import expire_until
 from local.engine import REGION
-from ops import place
+from ops import health, place
 from ops.__main__ import main as ops
 from ops.place import Place
 from ops.restore import SETTLES
@@ -151,6 +151,7 @@ def test_operators_may_do_what_their_tools_do(
     where = Place({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
     monkeypatch.setattr(place, "place_of", lambda given: where)
     monkeypatch.setattr(where.table, "clock", floor.now)
+    monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.001)
 
     archived = deliver(floor)
     floor.wait(days=2 * 365)
@@ -161,7 +162,7 @@ def test_operators_may_do_what_their_tools_do(
     READERS["copies"].handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
     floor.records()  # lost
     for command in (
-        "drift --all --repair --pause 0.001", "drift", "replay --from-table --copies", "failures list",
+        "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",
         "replay --from-table --reactions --to fulfilment", "replay --from-archive --since 1h --to-all",
         f"restore {archived}", f"order {archived}", "ledger",
     ):  # fmt: skip
