@@ -8,7 +8,6 @@ any more. Nobody's erasure is finished while something lies in the failure store
 
 import hashlib
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal
 
@@ -28,7 +27,8 @@ from functions.shop.erasure import (
 )
 from functions.shop.shop import Shop
 
-EMPTY = {"S": ""}
+CHANGED = "-"
+"""What stands in the place of a text that was another before."""
 
 
 @wiring.observed("erasure")
@@ -130,15 +130,33 @@ def _clean(bucket: str, key: str, customer_ids: set[str]) -> bool:
 
 
 def _cleaned(record: Any, customer_ids: set[str]) -> int:
-    """Take what is personal from a stream record, if it is about one of these. Returns how many attributes that was."""
-    return sum(_without(image) for image in _images(record) if _customer_of(image) in customer_ids)
+    """Take what is personal from a stream record, if it is about one of these. What of it was changed still differs, so
+    the record tells of the same change as before. Returns how many attributes that was."""
+    old, new = _image(record, "OldImage"), _image(record, "NewImage")
+    changed = {name for name in PERSONAL if name in old and name in new and old[name] != new[name]}
+    found = 0
+    for image, word in ((old, ""), (new, CHANGED)):
+        for name in PERSONAL & image.keys() if _customer_of(image) in customer_ids else ():
+            emptied = _emptied(image[name], word if name in changed else "")
+            found += emptied != image[name]
+            image[name] = emptied
+    return found
 
 
-def _images(record: Any) -> Iterator[dict[str, Any]]:
+def _image(record: Any, name: str) -> dict[str, Any]:
     images = record.get("dynamodb") if isinstance(record, dict) else None
-    for name in ("OldImage", "NewImage"):
-        if isinstance(images, dict) and isinstance(images.get(name), dict):
-            yield images[name]
+    image = images.get(name) if isinstance(images, dict) else None
+    return image if isinstance(image, dict) else {}
+
+
+def _emptied(value: Any, word: str) -> dict[str, Any]:
+    """An attribute's value with this in the place of every text: the record must still be one that can be redriven."""
+    match value:
+        case {"S": _}:
+            return {"S": word}
+        case {"M": dict(inner)}:
+            return {"M": {name: _emptied(one, word) for name, one in inner.items()}}
+    return {"NULL": True}
 
 
 def _customer_of(image: dict[str, Any]) -> str | None:
@@ -148,14 +166,3 @@ def _customer_of(image: dict[str, Any]) -> str | None:
         if isinstance(text, str) and text.startswith(prefix):
             return text.removeprefix(prefix)
     return None
-
-
-def _without(image: dict[str, Any]) -> int:
-    """Empty what is personal. A text stays, without a word in it: the record must still be one that can be redriven."""
-    found = [name for name in PERSONAL & image.keys() if image[name] != EMPTY]
-    for name in found:
-        if isinstance(image[name], dict) and "S" in image[name]:
-            image[name] = EMPTY
-        else:
-            del image[name]
-    return len(found)

@@ -15,6 +15,7 @@ import pytest
 from functions import erasure, wiring
 from functions.archive import restored
 from functions.dynamodb.writes import put
+from functions.model import changes
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.model.table import FOLLOW, REVIEW
@@ -182,6 +183,24 @@ def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloo
     assert found(floor) == {}
     assert not [word for word in FIFTY if word.lower() in log.getvalue().lower()]
     assert run(floor) == {"waiting": 0, "finished": 0}
+
+
+def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(floor: Shopfloor) -> None:
+    (eve, *_) = PEOPLE
+    live(floor, eve)
+    customers.rename(floor.shop, eve, eve.id, f"{canaries(eve)['name']} II")
+    orders.readdress(floor.shop, eve, place(floor, eve, "new"), replace(address(eve), street="9 Other Row"))
+    forget(floor.shop, eve, eve.id)
+    run(floor)
+    floor.settle()
+    told = [change and (change.name, change.id) for change in map(changes.read, floor.seen)]
+    cleaned = copy.deepcopy(floor.seen)
+    assert sum(erasure._cleaned(record, {eve.id}) for record in cleaned) > 10
+    assert [change and (change.name, change.id) for change in map(changes.read, cleaned)] == told
+    assert {"OrderReaddressed", "OrderErased", "CustomerRenamed"} <= {change[0] for change in told if change}
+    left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
+    assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
+    assert sum(erasure._cleaned(record, {eve.id}) for record in cleaned) == 0, "once is enough"
 
 
 def test_bookkeeping_and_everybody_else_stay_as_they_were(floor: Shopfloor) -> None:

@@ -581,10 +581,12 @@ def _was_there(history: Sequence[tuple[float, Image | None]], since: float, unti
 def the_archive_holds_what_ended(world: World, book: Book) -> Iterator[str]:
     """Each order that ended lies in one object, byte for byte as its stub says, with all that was deleted of it; for
     each time that it was restored there may be one more. What is restored is there again, all of it."""
-    for id, images in _deleted(world).items():
-        yield from _not_held(id, images, book.orders.get(id))
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _times_back(world, id) for id in book.orders}
+    for id, images in _deleted(world).items():
+        # the marker of an end before the last one lies in an object before the last one
+        ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
+        yield from _not_held(id, ours, book.orders.get(id))
     yield from (f"order {id} was restored, and never came back" for id in world.operator.restored if not back[id])
     for owned in book.orders.values():
         if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived):

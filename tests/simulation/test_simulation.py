@@ -21,7 +21,7 @@ from tests.simulation.story import fewest, shrunk, told
 from tests.simulation.wire import Answer
 from tests.simulation.world import World
 
-QUICK = range(1, 5)
+QUICK = (1,)
 
 
 @pytest.mark.parametrize("seed", QUICK)
