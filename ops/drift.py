@@ -255,7 +255,7 @@ def run(given: argparse.Namespace) -> None:
     else:
         drift.some(given.sample, units_per_second=given.units_per_second)
     print("\n".join(report(drift, whole=given.all)))
-    if drift.left or drift.found.unreadable or (drift.told and not given.repair):
+    if drift.left or drift.moving or drift.found.unreadable or (drift.told and not given.repair):
         sys.exit(1)
 
 
@@ -274,7 +274,7 @@ def report(drift: Drift, *, whole: bool) -> Iterator[str]:
         yield f"{drift.final:,} totals are final, and stay as they are."
     looked = f"{drift.found.read:,} items read" + ("" if whole else ", totals not (--all)")
     if not drift.told:
-        yield f"{looked}: nothing has drifted."
+        yield f"{looked}: nothing {'else ' if drift.moving else ''}has drifted."
     elif drift.repair:
         again = "run it again" if whole else "marks want --all"
         left = f", {drift.left:,} left: {again}" if drift.left else ""

@@ -98,7 +98,7 @@ def faults_of(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Fa
             break
     if isinstance(item, Order) and item.status == "ARCHIVING":
         return  # from here on the archive alone has it in hand
-    beside = {place_of(image): image for image in images if _row_beside(image)}
+    beside = _beside(item, images)
     wanted = dict(_snapshots(row, item))
     if isinstance(item, Order):
         wanted |= _logs(shop, item, images)
@@ -113,6 +113,13 @@ def faults_of(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Fa
     for place, image in beside.items():
         if place not in wanted:
             yield Fault(ORPHANED[_row_beside(image)], place, image, None, (row, item))
+
+
+def _beside(item: Any, images: Sequence[Image]) -> dict[Place, Image]:
+    """The copies in an order's partition; but what lies beside a stub and is back from the archive belongs to a restore
+    that is not done, or was killed: the next one finds it there."""
+    half_back = isinstance(item, ArchivedOrder)
+    return {place_of(image): image for image in images if _row_beside(image) and not (half_back and RESTORED in image)}
 
 
 ORPHANED: Mapping[Row[Any] | None, str] = {

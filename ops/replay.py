@@ -1,7 +1,8 @@
 """History for a new or repaired consumer: out of the bus's archive, as it was said, or out of the table's state.
 
 To one rule's consumer or to all. Whoever has acted on an event knows it again by its id and does nothing; a new one
-acts on it. What only counts is never played again: copies and totals are made anew from their primaries, with no event.
+acts on it. What only counts is never played again: copies are made anew from their primaries, with no event, and what
+was not counted is counted; a total that is false is drift's.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def only_to(shop: Place, rule: Rule) -> Publish:
     """
     if more := rule.pattern.keys() - READ:
         raise Refused(f"{rule.name} chooses by {', '.join(sorted(more))}, too: only the archive can play to it")
+    if any(not isinstance(wanted, str) for values in rule.pattern.values() for wanted in values):
+        raise Refused(f"{rule.name} chooses by more than whole words: only the archive can play to it")
     if others := [arn for arn in rule.targets if arn.split(":")[2] != "sqs"]:
         raise Refused(f"{rule.name} goes to {others[0]}, which is no queue: only the archive can play to it")
     sqs = shop.client("sqs")
@@ -155,7 +158,7 @@ def command(commands: place.Commands) -> None:
         parents=[place.where(whole=True)],
         help="history for a new or repaired consumer, from the bus archive or from the table's state",
         description="Safe to run twice: whoever has acted on an event knows it by its id. Totals are never played "
-        "again, but made anew with the copies.",
+        "again; what was not counted yet is, with the copies.",
     )
     source = playing.add_mutually_exclusive_group(required=True)
     source.add_argument("--from-archive", action="store_true", help="events as they were said, up to 30 days ago")

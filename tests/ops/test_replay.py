@@ -135,11 +135,14 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
     rich = json.dumps({"source": [SOURCE], "detail": {"data": {"total": [{"numeric": [">", 1]}]}}})
     events.put_rule(Name="rich", EventBusName="shop", EventPattern=rich)
     events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [SOURCE]}))
+    begins = json.dumps({"source": [SOURCE], "detail-type": [{"prefix": "Order"}]})
+    events.put_rule(Name="begins", EventBusName="shop", EventPattern=begins)
     target = "arn:aws:lambda:eu-central-1:123456789012:function:hook"
     events.put_targets(Rule="hook", EventBusName="shop", Targets=[{"Id": "1", "Arn": target}])
     try:
         for name, why in {
             "rich": "chooses by detail",
+            "begins": "chooses by more than whole words",
             "hook": "which is no queue",
             "none": "no rules are called",
         }.items():
@@ -149,7 +152,7 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
             assert why in capsys.readouterr().err
     finally:
         events.remove_targets(Rule="hook", EventBusName="shop", Ids=["1"])
-        for name in ("rich", "hook"):
+        for name in ("rich", "hook", "begins"):
             events.delete_rule(Name=name, EventBusName="shop")
 
 

@@ -18,6 +18,7 @@ from functions.shop import erasure as forgetting
 from local import running
 from ops import restore as tool
 from ops.__main__ import main
+from ops.drift import Drift
 from ops.recover import recover_copies, recover_reactions, redrive
 from ops.restore import HERE_SETTLES, SETTLES, Back, StaysArchived, archive_of, restore, restore_placed
 from tests.functions.archiving import Image, deliver, end, handle, of_order, owned, partition
@@ -209,6 +210,9 @@ def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_r
         assert found == stub
         (summary,) = [one for one in floor.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
         assert summary["archived"]["BOOL"]
+    drift = Drift(floor.shop, repair=True, pause_seconds=0)
+    drift.whole()
+    assert not drift.told, "what is half-way is no drift"
     for _ in range(2):
         bring_back(floor, order_id)
         floor.settle()
