@@ -26,10 +26,11 @@ class Dashboard(Construct):
         super().__init__(scope, id)
         self._places, self._table = places, table
         rows = self._orders(), self._api(), self._stream(), self._queues(), self._units(), self._money()
+        stack = Stack.of(self)
         cloudwatch.Dashboard(
             self,
             "Dashboard",
-            dashboard_name=Stack.of(self).stack_name,
+            dashboard_name=f"{stack.stack_name}-{stack.region}",  # an account has each name once, in all regions
             default_interval=Duration.hours(3),
             widgets=[_filling(row) for row in rows],
         )
