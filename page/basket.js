@@ -107,29 +107,39 @@ function drawLines(basket, lines, sum, delivery) {
     sum.replaceChildren(empty("Nothing in it yet", "Add a product, and it appears here."));
     return;
   }
-  const focused = lines.contains(document.activeElement) && document.activeElement.name;
-  lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
-  if (focused) lines.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
+  // Who is typing into a line goes on in it: only where other products are in the basket are the lines made anew.
+  const drawn = [...lines.children];
+  const same = drawn.length === wanted.length && wanted.every((line, at) => drawn[at].dataset.product === line.product_id);
+  if (!same) lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
+  wanted.forEach((line, at) => lines.children[at].show(line));
   const currencies = [...new Set(wanted.map((line) => line.currency))];
   const totals = currencies.map((currency) => money(wanted.filter((line) => line.currency === currency).reduce((total, line) => total + line.price * line.quantity, 0), currency));
   sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "shipping comes on top")), el("strong", null, totals.join(" + ")));
 }
 
-function basketLine(basket, { product_id: id, name, price, currency, quantity, available, backorder }) {
+function basketLine(basket, { product_id: id, name, quantity }) {
   const count = el("input", {
     type: "number", min: "0", max: "10000", step: "1", value: quantity, name: `quantity ${id}`, "aria-label": `Quantity of ${name}`,
-    onchange: () => basket.set(id, Math.max(0, Math.trunc(Number(count.value)) || 0)),
+    onchange: () => {
+      count.value = Math.max(0, Math.trunc(Number(count.value)) || 0);
+      basket.set(id, Number(count.value));
+    },
   });
-  const short = quantity > available && !backorder;
-  return el("li", null,
-    el("span", { class: "basket-name" }, name, short && el("span", { class: "hint short" }, available > 0 ? `only ${available} left` : "sold out")),
-    count,
-    el("span", { class: "number" }, money(price * quantity, currency)),
+  const hint = el("span", { class: "hint short" });
+  const cost = el("span", { class: "number" });
+  const line = el("li", { "data-product": id },
+    el("span", { class: "basket-name" }, name, hint), count, cost,
     button("✕", (made) => {
       made.closest(".basket").querySelector("h2").focus(); // the button goes with its line
       basket.set(id, 0);
       announce(`${name} is taken out of the basket`);
     }, { kind: "small quiet", "aria-label": `Remove ${name}` }));
+  line.show = ({ price, currency, quantity, available, backorder }) => {
+    hint.textContent = quantity <= available || backorder ? "" : available > 0 ? `only ${available} left` : "sold out";
+    cost.textContent = money(price * quantity, currency);
+    if (document.activeElement !== count) count.value = quantity;
+  };
+  return line;
 }
 
 /** The fields of an address, filled in with an example, and what is in them. */
