@@ -53,9 +53,7 @@ class Table:
     rows: Mapping[str, Row[Any]]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = (
-        random.SystemRandom().random
-    )  # a seeded one repeats itself from a snapshot's every start
+    random: Callable[[], float] = random.SystemRandom().random  # not seeded: a snapshot would repeat it
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
     budget_seconds: float = 2.5
     unreadable: Callable[[Image, Unreadable], None] = _refuse
