@@ -21,7 +21,7 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     """
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
     app = App(context={**flags, **(context or {})}, outdir=outdir)
-    settings = stage.read(app.node.try_get_context)
+    settings = stage.read(app.node.get_all_context())
     laptop = app.node.try_get_context("laptop") in (True, "true")
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=code(laptop))
     if settings.firewall:

@@ -18,19 +18,21 @@ STANDS = timedelta(minutes=10)
 """An order that was paid goes to the warehouse within seconds."""
 
 PLACES = {
-    metrics.PARKED_WAITING: "parked/",
-    metrics.MISMATCHES: "parked/mismatch/",
-    metrics.GIVEN_UP_WAITING: "aws/lambda/",
+    "parked/mismatch/": metrics.MISMATCHES,
+    "parked/": metrics.PARKED_WAITING,
+    "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
-"""Where in the failure store what a metric counts lies."""
+"""Which metric counts what lies where in the failure store: the first that fits."""
 
 
 @wiring.observed("watch")
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event. Answers how many of each wait."""
     environment = current(Watch)
-    waiting = waiting_in(environment.failures_bucket)
-    found = {metric: sum(key.startswith(place) for key in waiting) for metric, place in PLACES.items()}
+    found = dict.fromkeys(PLACES.values(), 0)
+    for key in waiting_in(environment.failures_bucket):
+        metric = next((metric for place, metric in PLACES.items() if key.startswith(place)), metrics.PARKED_WAITING)
+        found[metric] += 1
     shop = wiring.shop(environment.table_name)
     found[metrics.UNMATCHED] = sum(1 for _ in unmatched(shop))
     found[metrics.STANDING] = sum(1 for _ in unrequested(shop, shop.now() - STANDS))

@@ -105,9 +105,9 @@ def observed(function: str) -> Callable[[Callable[[dict[str, Any], Any], R]], Ca
 
 def _behind(event: Mapping[str, Any]) -> int | None:
     """How many milliseconds ago the oldest change of a batch of the stream was made."""
-    records = event.get("Records") or ()
-    times = [it["dynamodb"].get("ApproximateCreationDateTime") for it in records if it.get("dynamodb")]
-    made = [time for time in times if time is not None]
+    changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
+    times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
+    made = [time for time in times if isinstance(time, int | float)]
     return max(0, int((time.time() - min(made)) * 1000)) if made else None
 
 

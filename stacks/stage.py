@@ -5,8 +5,9 @@ separated by commas. What makes no sense is refused at synth, with a sentence th
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from functions.model.money import costs
@@ -293,17 +294,24 @@ STAGES: Mapping[str, Stage] = {
 }
 
 
-def read(context: Callable[[str], object]) -> Stage:
+OTHERS = {"stage", "laptop", "cli-telemetry"}
+"""What the context says beside settings; and what is the CDK's own has a colon or a slash in its name."""
+
+
+def read(context: Mapping[str, object]) -> Stage:
     """The stage that the context names, with the settings it changes. Raises BadSetting."""
-    name = context("stage") or "dev"
+    name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
         raise BadSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
     stage = STAGES[name]
     own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
+    if unknown := sorted(key for key in context.keys() - {*own, *OTHERS} if not re.search("[:/]", key)):
+        near = get_close_matches(unknown[0], own, 1)
+        raise BadSetting(f"{unknown[0]} is no setting" + (f": did you mean {near[0]}?" if near else ""))
     changed = {
         setting: _value(setting, given, getattr(stage, setting))
         for setting in own
-        if (given := context(setting)) is not None
+        if (given := context.get(setting)) is not None
     }
     return replace(stage, **changed)
 

@@ -101,8 +101,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
-    must_come_through_the_front(event)
     asked = APIGatewayProxyEventV2(dict(guard.request_in(event)))
+    must_come_through_the_front(event)
     route = app.find(asked.http_method, asked.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC else caller_of(event)

@@ -101,9 +101,9 @@ def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(dev:
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    assert read({"alarm_address": "oncall@shop.example"}.get).alarm_address == "oncall@shop.example"
+    assert read({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
     with pytest.raises(BadSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
-        read({"alarm_address": "oncall"}.get)
+        read({"alarm_address": "oncall"})
 
 
 # where one looks ------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from stacks.stage import STAGES, BadSetting, Stage, read
 
 
 def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
-    assert read(dict[str, Any]().get) == STAGES["dev"]
-    assert read({"stage": "prod"}.get) == STAGES["prod"]
+    assert read({}) == STAGES["dev"]
+    assert read({"stage": "prod"}) == STAGES["prod"]
 
 
 def test_dev_lets_go_and_prod_protects() -> None:
@@ -22,24 +22,27 @@ def test_dev_lets_go_and_prod_protects() -> None:
 
 def test_any_setting_can_be_set_by_text_as_the_command_line_gives_it() -> None:
     context = {"payment_window_minutes": "5", "sender": "a@b.example", "cors_origins": "https://a.example, http://b:80"}
-    stage = read(context.get)
+    stage = read(context)
     assert (stage.payment_window_minutes, stage.sender) == (5, "a@b.example")
     assert stage.cors_origins == ("https://a.example", "http://b:80")
 
 
 def test_any_setting_can_be_set_by_what_json_knows() -> None:
-    stage = read({"return_window_days": 0, "cors_origins": ["https://a.example"]}.get)
+    stage = read({"return_window_days": 0, "cors_origins": ["https://a.example"]})
     assert (stage.return_window_days, stage.cors_origins) == (0, ("https://a.example",))
 
 
-def test_what_a_stage_protects_cannot_be_set_away() -> None:
-    assert read({"stage": "prod", "protect": "false"}.get).protect
+def test_what_is_the_cdks_own_is_passed_over() -> None:
+    context = {"@aws-cdk/core:flag": True, "aws:cdk:bundling-stacks": ["**"], "cli-telemetry": False, "laptop": "true"}
+    assert read(context) == STAGES["dev"]
 
 
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
         ({"stage": "unknown"}, "stage is 'unknown': it must be one of dev, prod"),
+        ({"stage": "prod", "protect": "false"}, "protect is no setting"),
+        ({"biling": "provisioned"}, "biling is no setting: did you mean billing"),
         ({"stage": True}, "stage is True: it must be one of dev, prod"),
         ({"retention_days": "soon"}, "retention_days is 'soon': it must be a whole number"),
         ({"retention_days": "-1"}, "retention_days is '-1': it must be a whole number"),
@@ -114,7 +117,7 @@ def test_what_a_stage_protects_cannot_be_set_away() -> None:
 )
 def test_a_wrong_setting_is_refused_with_a_sentence_that_names_it(context: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadSetting, match=sentence):
-        read(context.get)
+        read(context)
 
 
 def test_a_stage_made_in_code_is_checked_too() -> None:
