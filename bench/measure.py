@@ -15,6 +15,10 @@ class Spread:
     low: float
     high: float
 
+    def times(self, factor: float) -> "Spread":
+        """The same in another unit."""
+        return Spread(self.median * factor, self.low * factor, self.high * factor)
+
 
 @dataclass(frozen=True)
 class Figure:
