@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, cast
 
-from bench import report
+from bench import growth, report
 from local import engine
 from tests.conftest import NO_ACCOUNT
 
@@ -33,7 +33,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md, too; needs all of them")
+    parser.add_argument("--million", action="store_true", help="let the table grow to a million items; some minutes")
     wanted = parser.parse_args()
+    if wanted.million:
+        growth.SIZES.append(1_000_000)
     if wanted.write and wanted.only != list(SECTIONS):
         parser.error("docs/performance.md tells of all sections: leave out --only")
     os.environ.update(NO_ACCOUNT)

@@ -3,6 +3,7 @@
 And how often it would not: requests that were throttled, and those the client had to send again.
 """
 
+from threading import Lock
 from typing import Any
 
 READS = {"GetItem", "Query", "BatchGetItem"}
@@ -17,9 +18,11 @@ THROTTLED = {
 
 
 class Units:
-    """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time."""
+    """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time, though it
+    may ask several questions at once."""
 
     def __init__(self) -> None:
+        self._counting = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
         self._taken = (0.0, 0.0)
@@ -43,14 +46,15 @@ class Units:
     def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        if model.name in READS:
-            self._read += units
-        else:
-            self._write += units
         codes = {(parsed.get("Error") or {}).get("Code")}
         codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
         sent_again = (parsed.get("ResponseMetadata") or {}).get("RetryAttempts", 0)
-        self._throttled += sent_again + bool(codes & THROTTLED)
+        with self._counting:
+            if model.name in READS:
+                self._read += units
+            else:
+                self._write += units
+            self._throttled += sent_again + bool(codes & THROTTLED)
 
 
 def _ask(params: dict[str, Any], **_: Any) -> dict[str, Any]:
