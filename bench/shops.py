@@ -5,6 +5,7 @@ Nothing is delivered by itself: `settle` does that, as Lambda would: only what a
 """
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -44,7 +45,7 @@ SURROUNDED_BY = {
 }
 USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
-_numbers = count(1)
+numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
 
@@ -66,14 +67,25 @@ CALL = Call()
 
 
 # measuring ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Sent:
+    """One request, and what it consumed."""
+
+    function: str
+    operation: str
+    body: dict[str, Any]
+    units: float
+
+
 @dataclass
 class Meter:
     """What was asked of DynamoDB, by what happened and which function asked: {"requests", "read", "written"}."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    sent: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
     step: str = ""
     function: str = ""
+    _going_out: dict[str, Any] = field(default_factory=dict)
 
     def count(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
@@ -81,9 +93,10 @@ class Meter:
         used = self.used.setdefault((self.step, self.function), Counter())
         used["requests"] += 1
         used["read" if model.name in READS else "written"] += units
+        self.sent.append(Sent(self.function, model.name, self._going_out, units))
 
-    def note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        self.sent.append((self.function, model.name, json.loads(params["body"])))
+    def note(self, params: dict[str, Any], **_: Any) -> None:
+        self._going_out = json.loads(params["body"])
 
     @contextmanager
     def on(self, clients: Sequence[Any]) -> Iterator["Meter"]:
@@ -100,26 +113,33 @@ class Meter:
                 client.meta.events.unregister("before-call.dynamodb", self.note)
                 client.meta.events.unregister("after-call.dynamodb", self.count)
 
-    def sum(self, *kinds: str) -> float:
-        return sum(used[kind] for used in self.used.values() for kind in kinds)
-
 
 def _measured(params: dict[str, Any], model: Any, **_: Any) -> None:
     if "ReturnConsumedCapacity" in model.input_shape.members:
         params["ReturnConsumedCapacity"] = "TOTAL"
 
 
+class Nowhere(io.TextIOBase):
+    """Takes all that is written, and is never closed: a logger that was made meanwhile keeps it."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Logs and metrics are written, as in Lambda, but to nowhere."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        handlers = [each for name in LOGGERS for each in logging.getLogger(name).handlers]
-        streams = [each.setStream(nowhere) for each in handlers if isinstance(each, logging.StreamHandler)]
+    nowhere = Nowhere()
+    with contextlib.redirect_stdout(nowhere):
+        handlers = [
+            each for name in LOGGERS for each in logging.getLogger(name).handlers if type(each) is logging.StreamHandler
+        ]
+        streams = [each.setStream(nowhere) for each in handlers]
         try:
             yield
         finally:
             for each, stream in zip(handlers, streams, strict=True):
-                each.setStream(stream)  # type: ignore[attr-defined]
+                each.setStream(stream)
 
 
 # the shops ------------------------------------------------------------------------------------------------------------
@@ -128,8 +148,12 @@ class Shop(Protocol):
 
     floor: Shopfloor
     meter: Meter
-    readers: Mapping[str, tuple[Handler, Filters]]
-    workers: Mapping[str, Handler]
+
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, Filters]]: ...
+
+    @property
+    def workers(self) -> Mapping[str, Handler]: ...
 
     @property
     def clients(self) -> Sequence[Any]: ...
@@ -154,15 +178,14 @@ class Ours:
     floor: Shopfloor
     meter: Meter = field(default_factory=Meter)
 
-    readers: Mapping[str, tuple[Handler, Filters]] = field(
-        default_factory=lambda: {
-            "copies": (READERS["copies"].handler, Filters(tuple(filters.of_copies()))),
-            "relay": (READERS["relay"].handler, Filters(tuple(filters.of_relay()))),
-        }
-    )
-    workers: Mapping[str, Handler] = field(
-        default_factory=lambda: {name: module.handler for name, module in WORKERS.items()}
-    )
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
+        patterns = {"copies": filters.of_copies(), "relay": filters.of_relay()}
+        return {name: (READERS[name].handler, Filters(tuple(each))) for name, each in patterns.items()}
+
+    @property
+    def workers(self) -> Mapping[str, Handler]:
+        return {name: module.handler for name, module in WORKERS.items()}
 
     @property
     def clients(self) -> Sequence[Any]:
@@ -309,7 +332,7 @@ def opened(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]
 @contextmanager
 def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
     """Ours, empty, on a table of its own."""
-    name = f"bench-{os.getpid()}-{next(_numbers)}"
+    name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
     with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as floor:
         yield Ours(floor)

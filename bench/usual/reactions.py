@@ -101,7 +101,6 @@ def copy(record: DynamoDBRecord) -> None:
             batch.put_item(Item=item)
     if lines:
         client.transact_write_items(TransactItems=totals(order, lines))
-    metrics.add_metric(name="RecordsCopied", unit=MetricUnit.Count, value=1)
 
 
 def lines_of(order_id: str) -> list[dict[str, Any]]:
@@ -154,6 +153,7 @@ def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str,
 @metrics.log_metrics
 def copies(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of stream records."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_per_record.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=copy, processor=stream, context=context)
 
@@ -177,7 +177,6 @@ def tell(record: DynamoDBRecord) -> None:
     answer = events.put_events(Entries=[{**entry, "Detail": json.dumps(detail, default=int)}])
     if answer["FailedEntryCount"]:
         raise RuntimeError(answer["Entries"][0]["ErrorCode"])
-    metrics.add_metric(name="EventsPublished", unit=MetricUnit.Count, value=1)
 
 
 def event_of(item: dict[str, Any], gone: bool) -> str:
@@ -193,6 +192,7 @@ def event_of(item: dict[str, Any], gone: bool) -> str:
 @metrics.log_metrics
 def publish(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of stream records."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     return process_partial_response(event=event, record_handler=tell, processor=stream, context=context)
 
 
@@ -262,13 +262,13 @@ def invoice(record: SQSRecord) -> None:
         ),
     ]
     client.transact_write_items(TransactItems=writes)
-    metrics.add_metric(name="OrdersFulfilled", unit=MetricUnit.Count, value=1)
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def fulfil(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of a queue's messages."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_per_event.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=invoice, processor=queued, context=context)
 
@@ -282,7 +282,6 @@ def mail(record: SQSRecord) -> None:
     keys = [key(f"c#{customer_id}"), key(f"c#{customer_id}", "settings#notifications")]
     found = dynamodb.batch_get_item(RequestItems={table.name: {"Keys": keys}})["Responses"][table.name]
     customer = next(item for item in found if item["entity"] == "customer")
-    metrics.add_metric(name="Mails", unit=MetricUnit.Count, value=1)
     if any(item.get("email") is False for item in found if item["entity"] == "settings"):
         return
     header_and_lines = Key("PK").eq(f"o#{order_id}") & Key("SK").between(f"o#{order_id}", "p#~")
@@ -317,6 +316,7 @@ def mail(record: SQSRecord) -> None:
 @metrics.log_metrics
 def notify(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of a queue's messages."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_per_event.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=mail, processor=queued, context=context)
 
@@ -325,7 +325,6 @@ def notify(event: dict[str, Any], context: LambdaContext) -> Any:
 def keep(record: SQSRecord) -> None:
     """An entry of activity by its own name, which needs no more to be kept once; an order with all it owned."""
     told = json.loads(record.body)["detail"]
-    metrics.add_metric(name="Archived", unit=MetricUnit.Count, value=1)
     if told["type"] == "OrderExpired":
         keep_order(record=record)
         return
@@ -361,5 +360,6 @@ def _object(name: str, images: list[Any]) -> None:
 @metrics.log_metrics
 def archive(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of a queue's messages."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
     once_per_event.register_lambda_context(context)
     return process_partial_response(event=event, record_handler=keep, processor=queued, context=context)
