@@ -5,6 +5,7 @@ Nothing is delivered by itself: `settle` does that, as Lambda would: only what a
 """
 
 import contextlib
+import gc
 import io
 import json
 import logging
@@ -140,6 +141,17 @@ def quiet() -> Iterator[None]:
         finally:
             for each, stream in zip(handlers, streams, strict=True):
                 each.setStream(stream)
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """What is there by now is not looked through for garbage any more, which took longer than the rounds between."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 # the shops ------------------------------------------------------------------------------------------------------------
