@@ -154,10 +154,8 @@ def least(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
         "placing: the order, a place in its queue, the stock": 2 * whole + 1 + 2 * lines,
         "placing: the customer and the products are read": (1 + lines) / 2,
         "paying: the order, its move to another queue, the payment": 2 * whole + 2 + 2,
-        "fulfilling: the same of the order; invoice with two indexes, number, shipment": (2 * whole + 2)
-        + (2 * whole + 2)
-        + 2
-        + 2,
+        "fulfilling: the order and its move; the invoice in two indexes": (2 * whole + 2) + (2 * whole + 2 * whole),
+        "fulfilling: the number of the invoice, the shipment": 2 + 2,
         "fulfilling: order, customer and number are read": 1.5,
         "dispatching: the order and its move, the shipment and its place by number": (2 * whole + 2) + (2 + 1),
         "delivering: the order leaves the queue, the shipment": (2 * whole + 1) + (2 + 1),
@@ -166,7 +164,7 @@ def least(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
         "totals: each product's with its place among the best, the minute's": 2 * lines + 1,
         "mails: each kept, and found by its order": mails * 2,
         "mails: customer and order are read": mails * 1,
-        "archive: the partition is read": ceil((2 * whole + 9 + lines / 4) / 4) / 2,
+        "archive: the partition is read, a line 0.4 KB": ceil((2 * whole + 3 + 0.4 * lines) / 4) / 2,
         "archive: lines, timeline, payment and shipment are deleted": 3 * lines + changes + 1 + 2,
         "archive: the stub, and the summary that shows it": 2,
     }

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import boto3
 import pytest
+from moto.core.models import botocore_stubber
 
 from functions import environment, wiring
 from functions.api import context
@@ -27,7 +28,7 @@ from functions.api.handler import handler as api_handler
 from functions.dynamodb.units import READS
 from functions.model.entities import Address
 from functions.model.table import create_table_request
-from functions.shop import customers, ending, payments, placing, products, shipments
+from functions.shop import customers, ending, invoices, payments, placing, products, shipments
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
 from local.mappings.filters import Filters
@@ -145,12 +146,15 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """What is there by now is not looked through for garbage any more, which took longer than the rounds between."""
+    """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
+    request whether it is one for the buckets and queues in this process. No other service can be asked meanwhile."""
     gc.collect()
     gc.freeze()
+    botocore_stubber.enabled = False
     try:
         yield
     finally:
+        botocore_stubber.enabled = True
         gc.unfreeze()
 
 
@@ -175,6 +179,8 @@ class Shop(Protocol):
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str: ...
 
     def pay(self, order_id: str, amount: int) -> None: ...
+
+    def fulfil(self, order_id: str) -> None: ...
 
     def ship(self, order_id: str) -> None: ...
 
@@ -218,6 +224,10 @@ class Ours:
     def pay(self, order_id: str, amount: int) -> None:
         told = payments.Told(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
         assert payments.record_payment(self.floor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+
+    def fulfil(self, order_id: str) -> None:
+        invoices.issue_invoice(self.floor.shop, order_id)
+        shipments.request_shipment(self.floor.shop, order_id)
 
     def ship(self, order_id: str) -> None:
         self.floor.ship(order_id)
@@ -272,6 +282,10 @@ class Usual:
     def pay(self, order_id: str, amount: int) -> None:
         body = payment_event(order_id, amount, id=f"evt_{order_id}", payment_id=f"pi_{order_id}")
         assert self.ask("/payments/events", body)["status"] == "CAPTURED"
+
+    def fulfil(self, order_id: str) -> None:
+        body = json.dumps({"detail": {"id": order_id, "type": "OrderPaid", "data": {"order_id": order_id}}})
+        self.workers["fulfilment"]({"Records": [as_sent({"messageId": order_id, "body": body})]}, CALL)
 
     def ship(self, order_id: str) -> None:
         parcel = {"carrier": "dhl", "tracking_number": "42"}
@@ -385,6 +399,7 @@ def our_api() -> Iterator[Handler]:
         secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()
+        context.shop()  # reads its secret
         yield api_handler
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()
