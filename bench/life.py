@@ -29,6 +29,7 @@ from boto3.dynamodb.types import TypeDeserializer
 from bench import shops
 from bench.measure import Figure, exact
 from bench.shops import PLENTY, PRICE, Sent, Shop, Usual
+from docs.pages.cost import prices
 from functions.model.entities import shard_of
 from functions.model.table import BY_TYPE
 from local.engine import Engine
@@ -138,6 +139,13 @@ def _of_life(lines: int, both: Both) -> Iterator[Figure]:
     yield Figure(f"{called}: written", "units", exact(ours.units("written")), exact(usual.units("written")))
     yield Figure(f"{called}: read", "units", exact(ours.units("read")), exact(usual.units("read")))
     yield Figure(f"{called}: requests", "requests", exact(ours.units("requests")), exact(usual.units("requests")))
+    yield Figure(f"{called}: its units in money", "USD a million", exact(_priced(ours)), exact(_priced(usual)))
+
+
+def _priced(life: Life) -> float:
+    """A unit written costs five times as much as one read."""
+    table = prices()["table_classes"]["STANDARD"]
+    return life.units("read") * float(table["read_million"]) + life.units("written") * float(table["write_million"])
 
 
 def least(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
@@ -255,8 +263,8 @@ def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]
     with shops.usual(engine, queues) as other:
         usual = _known(other)
     called = "one change's copies are made once: asked for that alone"
-    yield Figure(called, "requests", exact(ours.requests), exact(usual.requests), exact(0))
-    yield Figure(called, "units", exact(ours.units), exact(usual.units), exact(0))
+    yield Figure(called, "requests", exact(ours.requests), exact(usual.requests), exact(0), most=0)
+    yield Figure(called, "units", exact(ours.units), exact(usual.units), exact(0), most=0)
     yield Figure("the same change comes again: asked for", "requests", exact(ours.again), exact(usual.again))
 
 

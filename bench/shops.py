@@ -41,6 +41,8 @@ HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "W
 PRICE = 1250
 PLENTY = 1_000_000
 SURROUNDED_BY = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_DEFAULT_REGION": REGION,
     "METRICS_NAMESPACE": "bench",
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -347,10 +349,11 @@ def as_sent(message: Mapping[str, Any]) -> dict[str, Any]:
 # opening them ---------------------------------------------------------------------------------------------------------
 @contextmanager
 def opened(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
-    """What both find around them. Secrets are those of the API's tests."""
+    """What both find around them: nothing of this machine's accounts."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SURROUNDED_BY.items():
             patch.setenv(name, value)
+        patch.delenv("AWS_PROFILE", raising=False)
         with surroundings(engine) as queues, quiet():
             yield patch, queues
 
@@ -372,6 +375,7 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
         with running(engine, queues, USUAL, patch) as floor:
             shop = Usual(floor, modules())
+            assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
                 (IDEMPOTENCY, shop.modules["table"].idempotency_table_request(IDEMPOTENCY)),

@@ -39,7 +39,9 @@ def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.Both) -> Non
     ours, usual = both.ours, both.usual
     assert (ours.units("written"), ours.units("read")) == (117, 42), "docs/cost.md's has shorter names"
     assert (usual.units("written"), usual.units("read")) == (126, 10)
-    assert sum(life.least(LINES, ours.order).values()) == 101
+    floor = sum(life.least(LINES, ours.order).values())
+    assert floor == 101
+    assert floor > 0.7 * usual.units(), "so half of the usual way's is out of reach"
     assert (ours.units("requests"), usual.units("requests")) == (62, 56)
 
 

@@ -23,6 +23,7 @@ of what AWS publishes, each choice with the page that it is from:
   (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Kinesis integration").
 
 Where these leave a choice it is the cheaper one: reads are eventually consistent, a state is changed under a condition
-without being read first, an effect that repeats without harm has no idempotency around it, and what is written at one
-time goes in one request.
+without being read first, what is written at one time goes in one request. Idempotency is around a whole handler, as the
+documentation has it, where something in it must not be done twice: an order, a payment, what adds up, a mail, an
+invoice, what deletes. Who only tells the bus, or keeps an object under its own name, has none.
 """
