@@ -13,24 +13,18 @@ Besides: what placing costs in the plain case, and what each further check adds 
 copy was made before.
 """
 
-import base64
-import gzip
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import Any
 
-from boto3.dynamodb.types import TypeDeserializer
-
-from bench import shops
+from bench import outcome, shops
 from bench.measure import Figure, exact
-from bench.shops import PLENTY, PRICE, Sent, Shop, Usual
+from bench.outcome import State
+from bench.shops import PRICE, Sent, Shop
 from docs.pages.cost import prices
-from functions.model.entities import shard_of
 from functions.model.table import BY_TYPE
 from local.engine import Engine
 from tests.shop.acts import ANN, open_shop, order_from
@@ -54,24 +48,6 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 # a life ---------------------------------------------------------------------------------------------------------------
-@dataclass
-class State:
-    """What has become of an order and of all that was made of it, by meaning: the same for whoever does the work."""
-
-    listed: Any = None
-    timeline: list[str] = field(default_factory=list)
-    activity: list[str] = field(default_factory=list)
-    notifications: list[tuple[str, str]] = field(default_factory=list)
-    sales: dict[str, int] = field(default_factory=dict)
-    best_sellers: dict[str, int] = field(default_factory=dict)
-    metric: Counter[str] = field(default_factory=Counter)
-    taken: dict[str, int] = field(default_factory=dict)
-    mails: int = 0
-    left: list[str] = field(default_factory=list)
-    archived: dict[str, Any] = field(default_factory=dict)
-    archived_activity: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class Life:
     """What an order's life asked for, by step and function, and what came of it. `order`: the order as it was placed:
@@ -118,15 +94,14 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
         return done
 
     order_id = step("placed", lambda: shop.place(customer_id, "key-1", quantities))
-    order = next(plain(image) for image in floor.partition(_view(shop).order.format(order_id)) if _is_order(image))
-    before = _metric(shop, order_id)
+    order, before = outcome.order_of(shop, order_id), outcome.counted(shop, order_id)
     step("paid", lambda: shop.pay(order_id, PRICE * QUANTITY * lines))
     step("dispatched", lambda: shop.ship(order_id))
     step("delivered", lambda: shop.deliver(order_id))
-    state = _as_delivered(shop, order_id, customer_id, ids)
+    state = outcome.as_delivered(shop, order_id, customer_id, ids)
     state.metric.subtract(before)
     step("archived", lambda: floor.wait(DAYS))
-    _as_archived(shop, state, order_id, customer_id, ids)
+    outcome.as_archived(shop, state, order_id, customer_id, ids)
     return Life(dict(meter.used), state, order)
 
 
@@ -293,196 +268,3 @@ def _writes_a_copy(sent: Sent) -> bool:
     if sent.operation == "BatchWriteItem":
         return set(sent.body["RequestItems"]) == {shops.USUAL}
     return sent.operation == "PutItem" and sent.body["Item"].get("type", {}).get("S") in COPIES
-
-
-# what came of it ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class View:
-    """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind."""
-
-    type: str
-    order: str
-    customer: str
-    product: str
-    sales: tuple[str, str]
-    quantity: str
-    kinds: Mapping[str, str]
-
-
-OURS = View(
-    "type",
-    "ORDER#{}",
-    "CUSTOMER#{}",
-    "PRODUCT#{}",
-    ("GSI3", "SALE#"),
-    "available",
-    {
-        "OrderSummary": "summary",
-        "Order": "order",
-        "ArchivedOrder": "stub",
-        "TimelineEvent": "timeline",
-        "Activity": "activity",
-        "Notification": "notification",
-        "BestSeller": "best seller",
-        "Metric": "metric",
-        "Stock": "stock",
-        "OrderLine": "sale",
-        "Payment": "payment",
-        "Shipment": "shipment",
-        "Invoice": "invoice",
-    },
-)
-USUAL = View(
-    "entity",
-    "o#{}",
-    "c#{}",
-    "p#{}",
-    ("GSI1", ""),
-    "available",
-    {
-        "order": "order",
-        "stub": "stub",
-        "timeline": "timeline",
-        "activity": "activity",
-        "notification": "notification",
-        "bestSeller": "best seller",
-        "metric": "metric",
-        "stock": "stock",
-        "orderItem": "sale",
-        "payment": "payment",
-        "shipment": "shipment",
-        "invoice": "invoice",
-    },
-)
-_deserializer = TypeDeserializer()
-
-
-def plain(image: Mapping[str, Any]) -> dict[str, Any]:
-    """An image in Python's types; whole numbers as int."""
-    return {name: _whole(_deserializer.deserialize(value)) for name, value in image.items()}
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return int(value)
-    if isinstance(value, Mapping):
-        return {name: _whole(one) for name, one in value.items()}
-    return [_whole(one) for one in value] if isinstance(value, list) else value
-
-
-def _view(shop: Shop) -> View:
-    return USUAL if isinstance(shop, Usual) else OURS
-
-
-def _is_order(image: Mapping[str, Any]) -> bool:
-    return any(image.get(name, {}).get("S") in ("Order", "order") for name in ("type", "entity"))
-
-
-def _kinds(view: View, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Items by what they are."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for item in map(plain, images):
-        found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
-    return found
-
-
-def _metric(shop: Shop, order_id: str) -> Counter[str]:
-    """What is counted in all minutes where this order is."""
-    ours = not isinstance(shop, Usual)
-    key = f"METRIC#{shard_of(order_id)}" if ours else shop.modules["table"].queue("metric", order_id)  # type: ignore[attr-defined]
-    counted: Counter[str] = Counter()
-    for item in map(plain, shop.floor.partition(key)):
-        counted.update(orders=item["orders"], pieces=item["units" if ours else "pieces"], revenue=item["revenue"])
-    return counted
-
-
-def _as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]) -> State:
-    """What there is before the archive comes: later all of that has ended."""
-    view, floor = _view(shop), shop.floor
-    owned = _kinds(view, floor.partition(view.order.format(order_id)))
-    theirs = _kinds(view, floor.partition(view.customer.format(customer_id)))
-    goods = {id: _kinds(view, floor.partition(view.product.format(id))) for id in ids}
-    index, prefix = view.sales
-    sales: dict[str, int] = {}
-    for id in ids:
-        found = floor.shop.table.client.query(
-            TableName=floor.shop.table.name,
-            IndexName=index,
-            KeyConditionExpression=f"{index}PK = :pk",
-            ExpressionAttributeValues={":pk": {"S": view.product.format(id)}},
-        )["Items"]
-        for line in _kinds(view, [image for image in found if image[f"{index}SK"]["S"].startswith(prefix)])["sale"]:
-            sales[line["product_id"]] = line["quantity"]
-    return State(
-        timeline=[event["event"] for event in owned["timeline"]],
-        activity=[entry["event"] for entry in theirs["activity"]],
-        notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
-        sales=sales,
-        best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
-        metric=_metric(shop, order_id),
-        mails=len(floor.mails()),
-    )
-
-
-def _as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: Sequence[str]) -> None:
-    """What is left, and what the archive has."""
-    view, floor = _view(shop), shop.floor
-    (listed,) = _listed(shop, view, customer_id)
-    state.listed = (listed["status"], listed["total"], listed["placed_at"][:10])
-    state.left = sorted(_kinds(view, floor.partition(view.order.format(order_id))))
-    state.taken = {
-        id: PLENTY - _kinds(view, floor.partition(view.product.format(id)))["stock"][0][view.quantity] for id in ids
-    }
-    objects = floor.objects("archive")
-    (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
-    state.archived = _archived(_kinds(view, [_untagged(image) for image in json.loads(body)["items"]]))
-    entries = [
-        plain(_untagged(image))
-        for name, content in objects.items()
-        if name.startswith("activity/")
-        for image in _lines(name, content)
-    ]
-    state.archived_activity = [entry["event"] for entry in sorted(entries, key=lambda entry: str(entry["at"]))]
-
-
-def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
-    """The customer's orders, as they see them."""
-    key = view.customer.format(customer_id)
-    if isinstance(shop, Usual):
-        found = shop.modules["table"].table.query(
-            IndexName="GSI1",
-            KeyConditionExpression="GSI1PK = :customer",
-            ExpressionAttributeValues={":customer": key},
-        )["Items"]
-        return [item for item in map(_whole, found) if item["entity"] == "stub"]
-    summaries = _kinds(view, shop.floor.partition(key))["summary"]
-    return [summary for summary in summaries if summary["archived"]]
-
-
-def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    (order,), (payment,), (shipment,), (invoice,) = (
-        found[kind] for kind in ("order", "payment", "shipment", "invoice")
-    )
-    of_order = {name: order[name] for name in ("status", "total", "currency", "address")}
-    return {
-        "order": of_order,
-        "lines": {line["product_id"]: (line["name"], line["price"], line["quantity"]) for line in found["sale"]},
-        "timeline": [event["event"] for event in found["timeline"]],
-        "payment": (payment["status"], payment["amount"], payment["currency"]),
-        "shipment": [shipment[name] for name in ("status", "carrier", "tracking_number", "quantities")],
-        "invoice": [invoice[name] for name in ("total", "currency", "name", "address")]
-        + [invoice["payments"][0]["amount"], {id: line["quantity"] for id, line in invoice["lines"].items()}],
-    }
-
-
-def _lines(name: str, content: bytes) -> Iterator[Any]:
-    """The images of an object of activity."""
-    if name.endswith(".gz"):
-        yield from map(json.loads, gzip.decompress(content).splitlines())
-    else:
-        yield from json.loads(content)["items"]
-
-
-def _untagged(image: Mapping[str, Any]) -> dict[str, Any]:
-    """An image as it lay in the table: binary values are base64 in JSON."""
-    return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}
