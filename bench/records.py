@@ -47,8 +47,8 @@ def figures(engine: Engine) -> list[Figure]:
         _, queues = stack.enter_context(shops.opened(engine))
         usual = stack.enter_context(shops.usual(engine, queues))
         ours = stack.enter_context(shops.ours(engine, queues))
-        happened = {"ours": _happened(ours), "usual": _happened(usual)}
         stack.enter_context(shops.settled())
+        happened = {"ours": _happened(ours), "usual": _happened(usual)}
         return [*_copying(engine, ours, usual, happened), *_telling(ours, usual, happened)]
 
 

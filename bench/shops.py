@@ -369,8 +369,7 @@ def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
 
 @contextmanager
 def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
-    """The usual one. Its modules know one table for good, so there is one for each engine, and each run has customers
-    and products of its own in it."""
+    """The usual one, empty. Its modules know one table for good: it is made anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
         with running(engine, queues, USUAL, patch) as floor:
@@ -380,6 +379,8 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
                 (IDEMPOTENCY, shop.modules["table"].idempotency_table_request(IDEMPOTENCY)),
             ):
+                with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
+                    engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
             floor.records()
             with quiet():  # its modules may have just been imported
