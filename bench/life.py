@@ -20,10 +20,10 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from bench import outcome, shops
+from bench import outcome, pair
 from bench.measure import Figure, exact
 from bench.outcome import State
-from bench.shops import PRICE, Sent, Shop
+from bench.pair import PRICE, Sent, Shop
 from docs.pages.cost import prices
 from functions.model.table import BY_TYPE
 from local.engine import Engine
@@ -40,7 +40,7 @@ Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    with shops.opened(engine) as (_, queues):
+    with pair.opened(engine) as (_, queues):
         lived = {lines: lives(engine, queues, lines) for lines in LINES}
         found = [figure for lines, both in lived.items() for figure in _of_life(lines, both)]
         found += [figure for lines in PLAIN_LINES for figure in _of_placing(lines, lived[lines])]
@@ -69,10 +69,10 @@ class Both:
 
 def lives(engine: Engine, queues: dict[str, str], lines: int) -> Both:
     """The same life twice. Raises AssertionError where not the same has come of it."""
-    customer_id = f"ann-{next(shops.numbers)}"
-    with shops.ours(engine, queues) as shop:
+    customer_id = f"ann-{next(pair.numbers)}"
+    with pair.ours(engine, queues) as shop:
         ours = live(shop, customer_id, lines)
-    with shops.usual(engine, queues) as other:
+    with pair.usual(engine, queues) as other:
         both = Both(ours, live(other, customer_id, lines))
     assert both.ours.state == both.usual.state, both
     return both
@@ -90,7 +90,7 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
         meter.step, meter.function = name, "api"
         with meter.on(shop.clients):
             done = act()
-            shops.settle(shop)
+            pair.settle(shop)
         return done
 
     order_id = step("placed", lambda: shop.place(customer_id, "key-1", quantities))
@@ -170,7 +170,7 @@ def _size(value: Any) -> int:
 
 def shown(engine: Engine, lines: int = 5) -> str:
     """Where the units of a life go, and those of the floor: a table of each."""
-    with shops.opened(engine) as (_, queues):
+    with pair.opened(engine) as (_, queues):
         both = lives(engine, queues, lines)
     parts = least(lines, both.ours.order)
     floor = [f"{units:>6g}  {part}" for part, units in parts.items()]
@@ -203,7 +203,7 @@ def _of_placing(lines: int, both: Both) -> Iterator[Figure]:
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """What an order asks for beyond its goods: ours alone, for the usual one does not know of it."""
     for name, (order, _, _) in MORE.items():
-        with shops.ours(engine, queues) as shop:
+        with pair.ours(engine, queues) as shop:
             open_shop(shop.floor.shop)
             furnish(shop.floor.shop)
             plain = _spent(shop, "plain", partial(order_from, shop.floor.shop, ANN, "plain", mug=1))
@@ -233,9 +233,9 @@ class Known:
 
 def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """Of an order that was dispatched: its copies are guarded by its version, nothing is added up."""
-    with shops.ours(engine, queues) as shop:
+    with pair.ours(engine, queues) as shop:
         ours = _known(shop)
-    with shops.usual(engine, queues) as other:
+    with pair.usual(engine, queues) as other:
         usual = _known(other)
     called = "one change's copies are made once: asked for that alone"
     yield Figure(called, "requests", exact(ours.requests), exact(usual.requests), exact(0), most=0)
@@ -244,21 +244,21 @@ def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]
 
 
 def _known(shop: Shop) -> Known:
-    customer_id = f"ann-{next(shops.numbers)}"
+    customer_id = f"ann-{next(pair.numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
-    shops.settle(shop)
+    pair.settle(shop)
     shop.pay(order_id, PRICE)
-    shops.settle(shop)
+    pair.settle(shop)
     shop.ship(order_id)
     batches: dict[str, list[Any]] = {}
     with shop.meter.on(shop.clients):
-        shops.settle(shop, batches.__setitem__)
+        pair.settle(shop, batches.__setitem__)
     asked = [sent for sent in shop.meter.sent if sent.function == "copies" and not _writes_a_copy(sent)]
     shop.meter.function, shop.meter.step = "copies", "again"
     reader, _ = shop.readers["copies"]
     with shop.meter.on(shop.clients):
-        assert reader({"Records": batches["copies"]}, shops.CALL) == {"batchItemFailures": []}
+        assert reader({"Records": batches["copies"]}, pair.CALL) == {"batchItemFailures": []}
     again = shop.meter.used["again", "copies"]
     return Known(len(asked), sum(sent.units for sent in asked), again["requests"])
 
@@ -266,5 +266,5 @@ def _known(shop: Shop) -> Known:
 def _writes_a_copy(sent: Sent) -> bool:
     """Whether a request puts copies there, and does nothing else."""
     if sent.operation == "BatchWriteItem":
-        return set(sent.body["RequestItems"]) == {shops.USUAL}
+        return set(sent.body["RequestItems"]) == {pair.USUAL}
     return sent.operation == "PutItem" and sent.body["Item"].get("type", {}).get("S") in COPIES

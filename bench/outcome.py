@@ -12,7 +12,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench.shops import PLENTY, Shop, Usual
+from bench.pair import PLENTY, Shop, Usual
 from functions.model.entities import shard_of
 
 

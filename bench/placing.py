@@ -15,9 +15,9 @@ from typing import Any
 
 import boto3
 
-from bench import shops
+from bench import pair
 from bench.measure import Figure, exact, side_by_side
-from bench.shops import PRICE, Handler, Ours, Shop, Usual
+from bench.pair import PRICE, Handler, Ours, Shop, Usual
 from functions.api.handler import handler as api_handler
 from local.engine import REGION, Engine
 from tests.api.asking import Token
@@ -30,16 +30,16 @@ CALLS = {1: 8, 5: 8, 50: 2}
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(shops.opened(engine))
-        usual = stack.enter_context(shops.usual(engine, queues))
-        ours = stack.enter_context(shops.ours(engine, queues))
-        stack.enter_context(shops.our_api())
-        stack.enter_context(shops.settled())
+        _, queues = stack.enter_context(pair.opened(engine))
+        usual = stack.enter_context(pair.usual(engine, queues))
+        ours = stack.enter_context(pair.ours(engine, queues))
+        stack.enter_context(pair.our_api())
+        stack.enter_context(pair.settled())
         return [figure for lines in LINES for figure in _of(lines, ours, usual)]
 
 
 def _of(lines: int, ours: Ours, usual: Usual) -> list[Figure]:
-    customer_id = f"ann-{next(shops.numbers)}"
+    customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
     for shop in (ours, usual):
         shop.open(customer_id, ids)
@@ -67,12 +67,12 @@ class Placing:
     """Places another order of the same products at each call, of which there are so many at most."""
 
     def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:
-        token, body = Token(customer_id), shops.new_order(dict.fromkeys(ids, 2))
+        token, body = Token(customer_id), pair.new_order(dict.fromkeys(ids, 2))
         self._handler = handler
-        self._events = [shops.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)]
+        self._events = [pair.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)]
 
     def __call__(self) -> None:
-        answer = self._handler(self._events.pop(), shops.CALL)
+        answer = self._handler(self._events.pop(), pair.CALL)
         assert answer["statusCode"] == 201, answer
 
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import boto3
 
-from bench import shops
+from bench import pair
 from bench.measure import Figure, exact, spread
-from bench.shops import PRICE, Handler, Ours, Shop, Usual
+from bench.pair import PRICE, Handler, Ours, Shop, Usual
 from functions import wiring
 from functions.model.table import create_table_request
 from local.engine import REGION, Engine
@@ -44,17 +44,17 @@ WRITES = {
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(shops.opened(engine))
-        usual = stack.enter_context(shops.usual(engine, queues))
-        ours = stack.enter_context(shops.ours(engine, queues))
-        stack.enter_context(shops.settled())
+        _, queues = stack.enter_context(pair.opened(engine))
+        usual = stack.enter_context(pair.usual(engine, queues))
+        ours = stack.enter_context(pair.ours(engine, queues))
+        stack.enter_context(pair.settled())
         happened = {"ours": _happened(ours), "usual": _happened(usual)}
         return [*_copying(engine, ours, usual, happened), *_telling(ours, usual, happened)]
 
 
 def _happened(shop: Shop) -> list[dict[str, Any]]:
     """The records of all groups' orders: what a stream has of what people and the warehouse do, before any reader."""
-    customer_id = f"ann-{next(shops.numbers)}"
+    customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
     shop.floor.records()
@@ -100,7 +100,7 @@ class Reading(Way):
         batch = {"Records": self.batches[number]}
 
         def read() -> None:
-            assert self.handler(batch, shops.CALL) == {"batchItemFailures": []}
+            assert self.handler(batch, pair.CALL) == {"batchItemFailures": []}
 
         return read
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import life, shops
+from bench import life, pair
 from local.engine import Engine
 
 LINES = 2
@@ -13,7 +13,7 @@ LINES = 2
 @pytest.fixture(scope="module")
 def queues(engine: Engine) -> Iterator[dict[str, str]]:
     """What both find around them."""
-    with shops.opened(engine) as (_, urls):
+    with pair.opened(engine) as (_, urls):
         yield urls
 
 
