@@ -52,7 +52,7 @@ class Alarm:
 
 
 LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
-"""How far behind is worth a look; is felt by customers; is where the stream's mappings begin to give up."""
+"""How far behind is worth a look; is felt by customers; leaves half of the time until the stream's mappings give up."""
 
 
 def _behind() -> Iterator[Alarm]:

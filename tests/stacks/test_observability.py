@@ -8,7 +8,7 @@ import pytest
 from functions.model.metrics import METRICS, Metric
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
-from stacks.conditions import ALARMS, PACED, RUNBOOKS, Alarm
+from stacks.conditions import ALARMS, LEVELS, PACED, RUNBOOKS, Alarm
 from stacks.stage import BadSetting, read
 from tests.stacks.conftest import ON_CALL, Template
 
@@ -70,6 +70,15 @@ def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
         assert f"`{alarm.name}" in text, "it names the alarm"
         for part in ("**What is seen.**", "**First look.**", "**Why.**", "**Cure.**", "**It is over**"):
             assert text.count(part) == 1, (alarm.page, part)
+
+
+def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_that_before_the_stream_forgets(
+    dev: Template,
+) -> None:
+    for reader in PLACES["reader"]:
+        gives_up = dev.mapping(reader)["MaximumRecordAgeInSeconds"]
+        assert dev.mapping(reader)["MaximumRetryAttempts"] == -1, "attempts end nothing sooner"
+        assert 2 * max(seconds for _, seconds in LEVELS) <= gives_up <= 18 * 60 * 60
 
 
 def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:

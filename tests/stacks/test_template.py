@@ -89,8 +89,8 @@ def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(dev: Template, rea
         "ParallelizationFactor": 1,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "BisectBatchOnFunctionError": True,
-        "MaximumRetryAttempts": 10,
-        "MaximumRecordAgeInSeconds": 6 * 60 * 60,
+        "MaximumRetryAttempts": -1,
+        "MaximumRecordAgeInSeconds": 12 * 60 * 60,
         "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": [failures, "Arn"]}}},
     }
 
