@@ -144,8 +144,12 @@ class Lapse:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
+    """`payment_window_minutes`, `assumed_delivered_days`: as of lapse."""
+
     table_name: str
     failures_bucket: str
+    payment_window_minutes: int
+    assumed_delivered_days: int
 
 
 def variables(environment: Any) -> dict[str, str]:

@@ -227,12 +227,11 @@ class OrdersStack(Stack):
     def the_passing_of_time(self) -> Sequence[Function]:
         looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
         stage = self.stage
-        lapsing = env.Lapse(
-            table_name=self.table.name,
-            payment_window_minutes=stage.payment_window_minutes,
-            assumed_delivered_days=stage.assumed_delivered_days,
-            **self.closing,
-        )
+        due = {
+            "payment_window_minutes": stage.payment_window_minutes,
+            "assumed_delivered_days": stage.assumed_delivered_days,
+        }
+        lapsing = env.Lapse(table_name=self.table.name, **due, **self.closing)
         lapse = self.function("lapse", lapsing, no_dead_letters=BY_SCHEDULE, timeout_seconds=50)
         lapse.may("dynamodb:Query", on=looked_at)
         lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
@@ -249,7 +248,7 @@ class OrdersStack(Stack):
         erasure.may("s3:ListBucket", on=self.failures.arn)
         self.call(erasure, every_minutes=60)
 
-        watch = self.function("watch", env.Watch(**self.on_table), no_dead_letters=BY_SCHEDULE)
+        watch = self.function("watch", env.Watch(**self.on_table, **due), no_dead_letters=BY_SCHEDULE)
         watch.may("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         watch.may("s3:ListBucket", on=self.failures.arn)
         self.call(watch, every_minutes=5)

@@ -51,7 +51,7 @@ GIVEN_UP_WAITING = Metric("GivenUpWaiting",  "Count", "batches of the stream tha
 MISMATCHES       = Metric("ArchiveMismatches", "Count", "orders whose object in the archive lacks what the table has of them", level=True)
 STANDING         = Metric("OrdersStanding",  "Count", "orders that were paid more than ten minutes ago and did not go to the warehouse", level=True)
 UNMATCHED        = Metric("UnmatchedPayments", "Count", "payments that match no order and were not given back yet", level=True)
-LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time is over and that could not be moved on", level=True)
+LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time has been over for more than five minutes, and that nobody has moved on", level=True)
 # fmt: on
 
 METRICS: tuple[Metric, ...] = tuple(it for it in list(globals().values()) if isinstance(it, Metric))

@@ -240,7 +240,7 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, t
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = watch.handler({}, None)
-    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0}
+    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0, "LapseBacklog": 0}
     assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
 
@@ -256,3 +256,21 @@ def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_a
     assert watch.handler({}, None)["OrdersStanding"] == 0
     floor.ahead += timedelta(minutes=2)
     assert watch.handler({}, None)["OrdersStanding"] == 1
+
+
+def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(floor: Shopfloor) -> None:
+    floor.open_shop()
+    floor.place(mug=1)
+    sent = floor.place("key-2", mug=1)
+    floor.pay(sent)
+    floor.settle()
+    floor.ship(sent)
+
+    def overdue(after: timedelta) -> int:
+        floor.ahead = after
+        return watch.handler({}, None)["LapseBacklog"]
+
+    assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
+    assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
+    floor.lapse(floor.now().isoformat())
+    assert watch.handler({}, None)["LapseBacklog"] == 0
