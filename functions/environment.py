@@ -22,8 +22,8 @@ class Everywhere:
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """What of the api's even its documentation asks. `front_secret`: what CloudFront shows with each request, where it
-    stands before the API and nobody may come past it; "": it does not."""
+    """What of the api's even its documentation asks. `front_secret`: JSON {"current": ..., "previous": ...}, what
+    CloudFront shows with each request, where it stands before the API and nobody may come past it; "": it does not."""
 
     front_secret: str = ""
 

@@ -109,6 +109,8 @@ class Stage:
     `replica_regions`: where copies of the table would be; refused, with the reason.
     `firewall`: a further stack, in us-east-1, with a web ACL for CloudFront; its output goes into `web_acl`.
     `web_acl`: the ARN of a web ACL of CloudFront; with it CloudFront and that firewall stand before the API.
+    `front_secret_version`: the id of the version of the secret that CloudFront shows the API; a deploy with a new one
+    makes CloudFront show that (docs/runbooks/rotate-secrets.md). Empty: the one of the first deploy.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Stage:
     replica_regions: tuple[str, ...] = ()
     firewall: bool = False
     web_acl: str = ""
+    front_secret_version: str = ""
 
     def units(self, which: str, where: str) -> tuple[int, int]:
         """The least and the most of `which` ("read_units", "write_units") that are provisioned somewhere (WHERE)."""
@@ -238,6 +241,13 @@ class Stage:
                 f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
                 "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
             )
+        if self.front_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.front_secret_version):
+            raise BadSetting(
+                f"front_secret_version is {self.front_secret_version!r}: it must be the id of a version, such as "
+                "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value tells it)"
+            )
+        if self.front_secret_version and not self.web_acl:
+            raise BadSetting("front_secret_version is set, but nothing stands before the API: set web_acl, too")
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
         ):

@@ -5,7 +5,6 @@ empty unless whoever runs the shop fills it in: without an order_id it is acknow
 So is an inquiry: no money is withdrawn for it. It may become a dispute, which the withdrawal opens.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -220,8 +219,7 @@ def payment_event(
     """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
     comes; one that comes too early is answered 503, and taken when the provider sends it again."""
     period = int(shop().now().timestamp() // wiring.SECRETS_KEPT_SECONDS)
-    secrets = json.loads(wiring.secret(environment.current(environment.Api).webhook_secret, period))
-    live = [secret for secret in (secrets.get("current"), secrets.get("previous")) if secret]
+    live = wiring.live_secrets(environment.current(environment.Api).webhook_secret, period)
     signature.verify(signed, request.body or "", live, shop().now())
     keep = EVENTS.get(event.type)
     metadata = event.data.object.get("metadata")

@@ -17,6 +17,8 @@ PLACES = {
     "dead letters": {reaction.name for reaction in REACTIONS} | {"lapse", "erasure", "watch"},
     "reader": {"copies", "relay"},
     "api": {""},
+    "api's function": {""},
+    "watch": {""},
 }
 
 
@@ -34,9 +36,11 @@ def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(dev
     assert found.keys() == (PLACES[alarm.each] - alarm.spared if alarm.each else {""})
     (topic,) = dev.all("AWS::SNS::Topic")
     for it in found.values():
-        assert (it["Threshold"], it["Statistic"], it["Period"]) == (alarm.over, alarm.statistic, alarm.minutes * 60)
-        assert it["ComparisonOperator"] == "GreaterThanThreshold"
-        assert it["TreatMissingData"] == ("ignore" if alarm.level else "notBreaching")
+        limit, compared, without = (alarm.over, "GreaterThan", "ignore" if alarm.level else "notBreaching")
+        if alarm.under is not None:
+            limit, compared, without = alarm.under, "LessThan", "breaching"
+        assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
+        assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
         assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
         if isinstance(alarm.metric, Metric):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.context import FRONT_HEADER
+from functions.model.entrance import FRONT_HEADER
 from functions.model.table import PROJECTED
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage
@@ -29,6 +29,7 @@ OTHER = replace(
     snap_start=True,
     firewall=True,
     web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+    front_secret_version="2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 )
 """A stage in which everything is set that dev and prod leave alone."""
 
@@ -155,7 +156,9 @@ def test_dev_calls_the_api_as_it_was_deployed_last(dev: Template) -> None:
     }
 
 
-def test_prod_shifts_the_api_to_a_new_version_a_tenth_a_minute_and_back_when_its_calls_fail(prod: Template) -> None:
+def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answers_5xx_or_nothing(
+    prod: Template,
+) -> None:
     ((alias_id, alias),) = prod.all("AWS::Lambda::Alias").items()
     (group_id,), (application,) = prod.all("AWS::CodeDeploy::DeploymentGroup"), prod.all("AWS::CodeDeploy::Application")
     assert prod.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias_id}
@@ -174,14 +177,17 @@ def test_prod_shifts_the_api_to_a_new_version_a_tenth_a_minute_and_back_when_its
     }
     group = prod.only("AWS::CodeDeploy::DeploymentGroup")
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
-    (alarm_id,) = [it["Name"]["Ref"] for it in group["AlarmConfiguration"]["Alarms"]]
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
-    alarm = prod.properties("AWS::CloudWatch::Alarm")[alarm_id]
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Period"]) == ("Errors", "Sum", 60)
-    function = {"Ref": prod.function("api.handler")}
-    resource = {"Fn::Join": ["", [function, ":live"]]}
-    assert [it["Value"] for it in alarm["Dimensions"]] == [function, resource]
+    assert group_id in alias["DependsOn"], "what stops it is there before it begins"
+    alarms = prod.properties("AWS::CloudWatch::Alarm")
+    brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
+    (api,) = prod.all("AWS::ApiGatewayV2::Api")
+    function = prod.function("api.handler")
+    assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
+        ("5xx", api),
+        ("Errors", function),
+    ], "what is answered with a fault of ours counts, and what is not answered at all"
 
 
 def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: Template) -> None:
@@ -247,7 +253,10 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: T
     (origin,) = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
     (header,) = origin["OriginCustomHeaders"]
     assert header["HeaderName"] == FRONT_HEADER
-    assert header["HeaderValue"]["Fn::Join"][1][:2] == ["{{resolve:secretsmanager:", {"Ref": secret}]
+    before, of, version = header["HeaderValue"]["Fn::Join"][1]
+    assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
+    assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
+    assert other.body["Outputs"]["FrontSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
     assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]

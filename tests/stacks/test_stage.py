@@ -112,6 +112,11 @@ def test_what_is_the_cdks_own_is_passed_over() -> None:
             {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
             "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
         ),
+        ({"front_secret_version": "current"}, "front_secret_version is 'current': it must be the id of a version"),
+        (
+            {"front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
+            "front_secret_version is set, but nothing stands before the API: set web_acl, too",
+        ),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],
 )
