@@ -1,6 +1,7 @@
 """Capacity units, as DynamoDB itself counts them in each answer (index writes included): what a piece of work cost.
 
-And how often it would not: requests that were throttled, and those the client had to send again.
+And how often it would not: each time that it throttled a request, also where the client sends that again by itself, and
+each answer that left some of a batch. A lost connection, or a fault of DynamoDB's, is none.
 """
 
 from typing import Any
@@ -22,16 +23,18 @@ class Units:
     def __init__(self) -> None:
         self._read = self._write = 0.0
         self._throttled = 0
+        self._attempt_counted = False
         self._taken = (0.0, 0.0)
 
     @property
     def total(self) -> tuple[float, float, int]:
-        """Units read, units written, and requests thrown back, all since the beginning."""
+        """Units read, units written, and how often it throttled, all since the beginning."""
         return self._read, self._write, self._throttled
 
     def watch(self, client: Any) -> None:
         """Have a DynamoDB client ask for what each of its requests consumes, and count it."""
-        client.meta.events.register("provide-client-params.dynamodb", _ask)
+        client.meta.events.register("provide-client-params.dynamodb", self._ask)
+        client.meta.events.register("needs-retry.dynamodb", self._count_attempt)
         client.meta.events.register("after-call.dynamodb", self._count)
 
     def taken(self) -> dict[str, float]:
@@ -47,11 +50,20 @@ class Units:
             self._read += units
         else:
             self._write += units
-        codes = {(parsed.get("Error") or {}).get("Code")}
-        codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
-        sent_again = (parsed.get("ResponseMetadata") or {}).get("RetryAttempts", 0)
-        self._throttled += sent_again + bool(codes & THROTTLED)
+        left = parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys")
+        self._throttled += bool(left) or (_is_throttled(parsed) and not self._attempt_counted)
+
+    def _count_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
+        """Each answer on the wire, before the client decides whether to ask again; None: there was none."""
+        self._attempt_counted = response is not None and _is_throttled(response[1])
+        self._throttled += self._attempt_counted
+
+    def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self._attempt_counted = False
+        return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 
-def _ask(params: dict[str, Any], **_: Any) -> dict[str, Any]:
-    return {"ReturnConsumedCapacity": "TOTAL"} | params
+def _is_throttled(parsed: dict[str, Any]) -> bool:
+    codes = {(parsed.get("Error") or {}).get("Code")}
+    codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
+    return bool(codes & THROTTLED)

@@ -39,7 +39,7 @@ UNMATCHED_CAME   = Metric("UnmatchedCame",   "Count", "payments that came and ma
 
 READ_UNITS       = Metric("ReadUnits",       "Count", "read units of the table and its indexes, as DynamoDB counts them", by=("function",))
 WRITE_UNITS      = Metric("WriteUnits",      "Count", "write units of the table and its indexes", by=("function",))
-THROTTLES        = Metric("Throttles",       "Count", "requests that DynamoDB threw back, or that had to be sent again", by=("function",), whole=True)
+THROTTLES        = Metric("Throttles",       "Count", "how often DynamoDB throttled a request, and answers that left some of a batch", by=("function",), whole=True)
 LAG              = Metric("Lag",             "Milliseconds", "how long after its change it was worked; of a batch of the stream, the oldest", by=("function",), each=True)
 ACCEPTED         = Metric("EffectsAccepted", "Count", "events that had their effect", by=("function",))
 DUPLICATE        = Metric("EffectsDuplicate", "Count", "events that had had it before, or have none", by=("function",))
