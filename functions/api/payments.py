@@ -21,7 +21,7 @@ from functions.api.fields import ID, Answer
 from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
 from functions.api.routes import Router
 from functions.model import metrics
-from functions.model.errors import KeyReused
+from functions.model.errors import KeyReused, TooEarly
 from functions.model.money import MOST_MINOR_UNITS
 from functions.shop import disputes, payments, settling
 from functions.shop.keyed import Answer as Kept
@@ -210,14 +210,14 @@ EVENTS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
 """The types of event that are about our money; all others are acknowledged, and nothing is done."""
 
 
-@router.post("/payments/events", openapi_extensions=refuses(BadSignature, KeyReused))
+@router.post("/payments/events", openapi_extensions=refuses(BadSignature, TooEarly, KeyReused))
 def payment_event(
     request: Request,
     event: ProviderEvent,
     signed: Annotated[str, Header(alias="Stripe-Signature", description="t=…,v1=…[,v1=…]")],
 ) -> Received:
     """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
-    comes; one that comes too early is answered 503, and taken when the provider sends it again."""
+    comes; one that comes too early is answered 409, and taken when the provider sends it again."""
     period = int(shop().now().timestamp() // wiring.SECRETS_KEPT_SECONDS)
     live = wiring.live_secrets(environment.current(environment.Api).webhook_secret, period)
     signature.verify(signed, request.body or "", live, shop().now())

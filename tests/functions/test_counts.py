@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse, HeadersDict
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from functions import lapse, relay, watch, wiring
@@ -206,7 +207,7 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
         if isinstance(found := answers.pop(0), Exception):
             raise found
         body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{found}", "message": "no"}).encode()
-        return AWSResponse("https://aws", 500 if "Internal" in found else 400, HeadersDict(), Wired(body))
+        return AWSResponse("https://aws", 500 if "Internal" in found else 400, HTTPHeaders(), Wired(body))
 
     client.meta.events.register("before-send.dynamodb.Query", answer)
     throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
@@ -234,7 +235,7 @@ def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: Shopfloor, left
         event, before = "before-call.dynamodb.BatchGetItem", wiring.units.total[2]
 
         def answer(**_: Any) -> Any:
-            return AWSResponse("https://aws", 200, HeadersDict(), Wired()), {left: some, "ResponseMetadata": {}}
+            return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
 
         client.meta.events.register(event, answer)
         client.batch_get_item(RequestItems=batch)
