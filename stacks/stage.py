@@ -95,6 +95,8 @@ class Stage:
     `utilization`: the percentage of the provisioned units that autoscaling keeps in use.
     `most_read_units`, `most_write_units`: the most that the table, and each index, takes a second where `billing` is by
     request, so that a mistake has a price with an end; beyond it DynamoDB throttles. 0: no such limit.
+    `contributor_insights`: CloudWatch names the keys that are throttled, of the table and each index, which
+    `python -m ops hot-keys` tells; CloudWatch asks for two rules of each a month, and for what is throttled.
     `table_class`: STANDARD_INFREQUENT_ACCESS stores for less and reads and writes for more; `python -m ops capacity`
     says which is cheaper.
     `daily_backup_days`, `monthly_backup_days`: how long AWS Backup keeps a copy of the table of each day, and of each
@@ -140,6 +142,7 @@ class Stage:
     utilization: int = _number(70, 20, 90)
     most_read_units: int = _number(0, 0, 40_000)
     most_write_units: int = _number(0, 0, 40_000)
+    contributor_insights: bool = False
     table_class: str = _one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
     daily_backup_days: int = _number(0, 0, 365)
     monthly_backup_days: int = _number(0, 0, 10 * 365)
@@ -293,6 +296,7 @@ STAGES: Mapping[str, Stage] = {
             name="prod",
             protect=True,
             log_retention_days=90,
+            contributor_insights=True,
             parallelization=4,
             requests_per_second=500,
             burst_requests=1_000,

@@ -111,6 +111,15 @@ def test_the_table_class_is_the_stages(dev: Template, other: Template) -> None:
     assert other.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
 
 
+def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(dev: Template, prod: Template) -> None:
+    (never,), (named,) = (template.only(TABLE)["Replicas"] for template in (dev, prod))
+    wish = {"Enabled": True, "Mode": "THROTTLED_KEYS"}
+    assert "ContributorInsightsSpecification" not in str(never)
+    assert named["ContributorInsightsSpecification"] == wish
+    indexes = {it["IndexName"]: it["ContributorInsightsSpecification"] for it in named["GlobalSecondaryIndexes"]}
+    assert indexes == dict.fromkeys(PROJECTED, wish)
+
+
 # backups --------------------------------------------------------------------------------------------------------------
 def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_dev_is_not(
     dev: Template, prod: Template
