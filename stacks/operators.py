@@ -122,8 +122,12 @@ class Operators(Construct):
 
 def trusted(stage: Stage) -> iam.IPrincipal:
     """Who may take the role on: the principals that the stage names, and no others; where it names none, whoever this
-    account's own policies let, with a second factor."""
-    if stage.operators:
-        return iam.CompositePrincipal(*(iam.ArnPrincipal(arn) for arn in stage.operators))
-    second_factor = {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
-    return iam.PrincipalWithConditions(iam.AccountRootPrincipal(), second_factor)
+    account's own policies let. Each with a second factor, but roles: AWS knows of none in a session of theirs."""
+
+    def with_a_second_factor(whom: iam.PrincipalBase) -> iam.PrincipalBase:
+        return iam.PrincipalWithConditions(whom, {"Bool": {"aws:MultiFactorAuthPresent": "true"}})
+
+    if not stage.operators:
+        return with_a_second_factor(iam.AccountRootPrincipal())
+    named = [(arn, iam.ArnPrincipal(arn)) for arn in stage.operators]
+    return iam.CompositePrincipal(*(with_a_second_factor(who) if ":user/" in arn else who for arn, who in named))

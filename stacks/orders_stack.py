@@ -94,7 +94,7 @@ class OrdersStack(Stack):
                 shipping=",".join(self.stage.shipping),
                 tax_rate=self.stage.tax_rate,
                 shop_name=self.stage.shop_name,
-                front_secret=self.secrets.front_arn,
+                front_secret=self.secrets.asked_arn,
                 **self.closing,
             ),
             no_dead_letters=BY_CALL,

@@ -17,7 +17,8 @@ class Secrets(Construct):
     the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
     deploy. Until then refunds wait in their queue. `front`, `front_arn`: what CloudFront shows the api, if it stands
     before it (else None, ""), as JSON like the webhook's: CloudFront shows the current one of the version that it was
-    told, and either is accepted. `changed_arns`: those that operators may change, but never read."""
+    told, and either is accepted. `asked_arn`: the same, where the api lets nobody past it; "".
+    `changed_arns`: those that operators may change, but never read."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -63,6 +64,7 @@ class Secrets(Construct):
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
+        self.asked_arn = self.front_arn if stage.front_only else ""
         self.changed_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.front_arn])]
         never = (
             "A new pepper would turn every retried request into a new order and every known address into a free one."

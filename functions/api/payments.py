@@ -20,7 +20,6 @@ from functions.api.context import about, shop
 from functions.api.fields import ID, Answer
 from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
 from functions.api.routes import Router
-from functions.model import metrics
 from functions.model.errors import KeyReused, TooEarly
 from functions.model.money import MOST_MINOR_UNITS
 from functions.shop import disputes, payments, settling
@@ -160,7 +159,6 @@ def _payment(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": told.payment_id, "order_id": told.order_id, "event_id": told.event_id}
             wiring.log.warning("unmatched payment", extra=ids)
-            wiring.count(metrics.UNMATCHED_CAME)
         return kept
 
     return keep

@@ -35,7 +35,6 @@ ORDERS_FULFILLED = Metric("OrdersFulfilled", "Count", "orders that have their in
 REVENUE          = Metric("Revenue",         "None",  "what orders that were paid come to, in minor units", by=("currency",))
 REFUNDED         = Metric("Refunded",        "None",  "what was given back, or is with the provider, in minor units", by=("currency",))
 REFUNDS_FAILED   = Metric("RefundsFailed",   "Count", "refunds that could not be given: a person must look")
-UNMATCHED_CAME   = Metric("UnmatchedCame",   "Count", "payments that came and match no order")
 
 READ_UNITS       = Metric("ReadUnits",       "Count", "read units of the table and its indexes, as DynamoDB counts them", by=("function",))
 WRITE_UNITS      = Metric("WriteUnits",      "Count", "write units of the table and its indexes", by=("function",))

@@ -123,9 +123,11 @@ def test_operators_are_who_the_stage_names_or_whoever_the_account_lets_with_a_se
     stack = Stack(App(), "stack")
     aws_iam.Role(stack, "Role", assumed_by=trusted(replace(STAGES["dev"], operators=arns)))
     (role,) = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
-    named = [it["Principal"]["AWS"] for it in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]]
-    assert named == list(arns)
-    assert "Condition" not in str(role)
+    statements = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert {it["Principal"]["AWS"]: it.get("Condition") for it in statements} == {
+        "arn:aws:iam::111122223333:role/oncall": None,
+        "arn:aws:iam::111122223333:user/ann": {"Bool": {"aws:MultiFactorAuthPresent": "true"}},
+    }, "a session of a role bears no second factor: its own trust asks for that"
 
 
 def test_operators_may_do_what_their_tools_do(

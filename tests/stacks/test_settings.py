@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from functions.model.entrance import FRONT_HEADER
+from functions.model.entrance import FRONT_HEADER, PUBLIC
 from functions.model.table import PROJECTED
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage
@@ -28,6 +28,7 @@ OTHER = replace(
     backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     snap_start=True,
     firewall=True,
+    spared_addresses=("203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"),
     web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
     front_secret_version="2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 )
@@ -271,6 +272,21 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: T
     assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
 
 
+def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -> None:
+    from stacks.secrets import Secrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack  # noqa: PLC0415
+    from aws_cdk import aws_kms as kms  # noqa: PLC0415
+
+    stack = Stack(App(), "stack")
+    key = kms.Key(stack, "Key")
+    closed, moving = (
+        Secrets(stack, f"Secrets{only}", stage=replace(OTHER, front_only=only), key=key) for only in (True, False)
+    )
+    assert closed.asked_arn == closed.front_arn
+    assert moving.front, "CloudFront shows it already"
+    assert moving.asked_arn == "", "and nobody is asked for it"
+
+
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
     others: dict[str, Template],
 ) -> None:
@@ -278,7 +294,17 @@ def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_bu
     assert (firewall["Scope"], firewall["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     rates, *managed = firewall["Rules"]
     assert rates["Action"] == {"Block": {}}
-    assert rates["Statement"]["RateBasedStatement"] == {"AggregateKeyType": "IP", "Limit": 2000}
+    rate = rates["Statement"]["RateBasedStatement"]
+    assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
+    webhook, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
+    assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
+    assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC
+    sets = others["firewall"].properties("AWS::WAFv2::IPSet")
+    named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
+    assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
+        ("IPV4", ["203.0.113.0/24", "198.51.100.7/32"]),
+        ("IPV6", ["2001:db8::/32"]),
+    ]
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
     assert {group["VendorName"] for group in groups} == {"AWS"}
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [
