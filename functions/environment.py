@@ -22,8 +22,8 @@ class Everywhere:
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """What of the api's even its documentation asks. `front_secret`: what CloudFront shows with each request, where it
-    stands before the API and nobody may come past it; "": it does not."""
+    """What of the api's even its documentation asks. `front_secret`: JSON {"current": ..., "previous": ...}, what
+    CloudFront shows with each request, where it stands before the API and nobody may come past it; "": it does not."""
 
     front_secret: str = ""
 
@@ -144,8 +144,12 @@ class Lapse:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
+    """`payment_window_minutes`, `assumed_delivered_days`: as of lapse."""
+
     table_name: str
     failures_bucket: str
+    payment_window_minutes: int
+    assumed_delivered_days: int
 
 
 def variables(environment: Any) -> dict[str, str]:

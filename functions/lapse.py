@@ -9,7 +9,6 @@ from typing import Any
 
 from functions import wiring
 from functions.environment import Lapse, current
-from functions.model import metrics
 from functions.schedules import Run
 from functions.shop.ending import lapse, unpaid
 from functions.shop.shipments import assume_delivered, unconfirmed
@@ -36,6 +35,5 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
         "assumed_delivered": run.each(not_confirmed, partial(assume_delivered, shop)),
     }
     wiring.log.info("looked", extra=done)
-    wiring.count(metrics.LAPSE_BACKLOG, run.failed)
     run.end()
     return done

@@ -140,6 +140,13 @@ def secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is 
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
+def live_secrets(name: str, period: int) -> list[str]:
+    """The values of a secret that is changed without a gap, {"current": ..., "previous": ...}: as many as there are.
+    Raises ValueError where it is not so."""
+    kept = json.loads(secret(name, period))
+    return [one for one in (kept.get("current"), kept.get("previous")) if one]
+
+
 SECRETS_KEPT_SECONDS = 300
 """How long a warm Lambda may go on with the value of a secret that was changed."""
 

@@ -1,6 +1,7 @@
 """The alarms that stacks/conditions.py declares, and the topic that tells of them."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -24,7 +25,7 @@ TOLD_ANYWAY = "A mail is tried again for hours; the alarm it tells of stands in 
 
 
 class Alarms(Construct):
-    """`topic_arn`: where whoever wants to hear of them subscribes."""
+    """`topic_arn`: where whoever wants to hear of them subscribes. `brakes`: those that stop a release."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: Places) -> None:
         super().__init__(scope, id)
@@ -34,25 +35,25 @@ class Alarms(Construct):
         if stage.alarm_address:
             mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
             acknowledge(mails, {"Serverless-SNSRedrivePolicy": TOLD_ANYWAY})
+        self.brakes: list[cloudwatch.Alarm] = []
         for alarm in ALARMS:
             for name, metric in _looked_at(self, alarm, places):
-                self._alarm(alarm, name, metric, actions.SnsAction(topic))
+                made = self._alarm(alarm, name, metric, actions.SnsAction(topic))
+                self.brakes += [made] if alarm.brake else []
 
-    def _alarm(self, alarm: Alarm, name: str, metric: cloudwatch.Metric, tell: actions.SnsAction) -> None:
-        hold, forget = cloudwatch.TreatMissingData.IGNORE, cloudwatch.TreatMissingData.NOT_BREACHING
+    def _alarm(self, alarm: Alarm, name: str, metric: cloudwatch.Metric, tell: actions.SnsAction) -> cloudwatch.Alarm:
         made = cloudwatch.Alarm(
             self,
             name,
             alarm_name=f"{Stack.of(self).stack_name}-{name}",
             alarm_description=f"{alarm.says}. What to do: {alarm.page}",
             metric=metric,
-            threshold=alarm.over,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=alarm.periods,
-            treat_missing_data=hold if alarm.level else forget,
+            **_judged(alarm),
         )
         made.add_alarm_action(tell)
         made.add_ok_action(tell)
+        return made
 
     def _let_cloudwatch_tell(self, topic: sns.Topic, key: kms.Key) -> None:
         """The alarms of this stack, and nobody else, may publish, which needs the topic's key."""
@@ -73,6 +74,22 @@ class Alarms(Construct):
 
         topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
         key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # in a key's policy: itself
+
+
+def _judged(alarm: Alarm) -> dict[str, Any]:
+    """From when on it is raised, and what it makes of no news, as arguments."""
+    compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+    if alarm.under is not None:
+        return {
+            "threshold": alarm.under,
+            "comparison_operator": compared.LESS_THAN_THRESHOLD,
+            "treat_missing_data": missing.BREACHING,
+        }
+    return {
+        "threshold": alarm.over,
+        "comparison_operator": compared.GREATER_THAN_THRESHOLD,
+        "treat_missing_data": missing.IGNORE if alarm.level else missing.NOT_BREACHING,
+    }
 
 
 def _looked_at(scope: Construct, alarm: Alarm, places: Places) -> Iterator[tuple[str, cloudwatch.Metric]]:

@@ -9,6 +9,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.model.entrance import PUBLIC
 from stacks.acknowledged import acknowledge
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
@@ -16,21 +17,6 @@ from stacks.stage import Stage
 
 # Not ANY: a browser's preflight (OPTIONS) carries no token, and is answered by the API itself where no route takes it.
 GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
-PUBLIC = {
-    "GET /best-sellers": "Everybody may look at what the shop sells.",
-    "GET /categories": "Everybody may look at what the shop sells.",
-    "GET /categories/children": "Everybody may look at what the shop sells.",
-    "GET /categories/descendants": "Everybody may look at what the shop sells.",
-    "GET /docs": "Documentation is for those who have no token yet.",
-    "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
-    "GET /openapi.json": "Documentation is for those who have no token yet.",
-    "GET /products": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}/rating": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}/reviews": "Everybody may read what buyers say; not who said it.",
-    "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
-    "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
-}
 # What an operator needs to find a request and its log lines. No address, no agent, no path: an id in it is a person's.
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -80,7 +66,6 @@ class Api(Construct):
             default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
                 throttling_rate_limit=stage.requests_per_second,
                 throttling_burst_limit=stage.burst_requests,
-                detailed_metrics_enabled=True,
             ),
         )
         self.url: str = api.api_endpoint

@@ -10,13 +10,15 @@ from typing import Literal
 from functions.model import metrics
 from functions.model.metrics import Metric
 
-Each = Literal["queue", "dead letters", "reader", "api"]
+Each = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
 """Of what there are several: the alarm is there for each, by its name."""
 DIMENSIONS: dict[Each, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
     "reader": "FunctionName",
     "api": "ApiId",
+    "api's function": "FunctionName",
+    "watch": "FunctionName",
 }
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
@@ -26,21 +28,28 @@ PACED = frozenset({"bulk", "notices"})
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """`metric`: one of ours, or an AWS service's "namespace name". It is raised when the `statistic` of it was `over`
-    so much in each of so many `periods` of so many `minutes`. `says`: what is so then. `runbook`: what to do about it.
-    `each`: one alarm for each of these, but for the `spared` ones. `level`: what is so now, so it holds until it is
-    told anew; else no news are good news."""
+    """`metric`: one of ours, or an AWS service's "namespace name". It is raised when the `statistic` of it was `over`,
+    or `under`, so much in each of so many `periods` of so many `minutes`. `says`: what is so then. `runbook`: what to
+    do about it. `each`: one alarm for each of these, but for the `spared` ones. `level`: what is so now, so it holds
+    until it is told anew; else no news are good news, but where too few of them are what it tells of. `brake`: a new
+    version of the api does not take over while it is raised."""
 
     name: str
     says: str
     metric: Metric | str
     statistic: Statistic
-    over: float
     runbook: str
+    over: float | None = None
+    under: float | None = None
     each: Each | None = None
     spared: frozenset[str] = frozenset()
     minutes: int = 5
     periods: int = 1
+    brake: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.over is None) is (self.under is None):
+            raise ValueError(f"{self.name} is raised over a limit, or under one")
 
     @property
     def level(self) -> bool:
@@ -52,14 +61,14 @@ class Alarm:
 
 
 LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
-"""How far behind is worth a look; is felt by customers; is where the stream's mappings begin to give up."""
+"""How far behind is worth a look; is felt by customers; leaves half of the time until the stream's mappings give up."""
 
 
 def _behind() -> Iterator[Alarm]:
     for level, seconds in LEVELS:
         yield Alarm(
             name=f"lag-{level}",
-            says=f"An event has waited for its reaction for more than {level.replace('-', ' ')}",
+            says=f"Nobody has taken up an event for its reaction for more than {level.replace('-', ' ')}",
             metric="AWS/SQS ApproximateAgeOfOldestMessage",
             statistic="Maximum",
             over=seconds,
@@ -129,6 +138,18 @@ ALARMS: tuple[Alarm, ...] = (
         over=5,
         runbook="api-5xx",
         each="api",
+        brake=True,
+    ),
+    Alarm(
+        name="api-crashes",
+        says="Calls of the API's function end without an answer: it cannot start, crashes, or runs out of time",
+        metric="AWS/Lambda Errors",
+        statistic="Sum",
+        over=2,
+        minutes=1,
+        runbook="api-5xx",
+        each="api's function",
+        brake=True,
     ),
     Alarm(
         name="throttling",
@@ -153,5 +174,15 @@ ALARMS: tuple[Alarm, ...] = (
         statistic="Minimum",
         over=0,
         runbook="archive-mismatch",
+    ),
+    Alarm(
+        name="nobody-watches",
+        says="Nobody looks any more at what waits for a person: the alarms of that stand as they were",
+        metric="AWS/Lambda Invocations",
+        statistic="Sum",
+        under=1,
+        minutes=15,
+        runbook="nobody-watches",
+        each="watch",
     ),
 )

@@ -1,5 +1,7 @@
 """The firewall for CloudFront, a stack of its own: its web ACLs live in us-east-1 alone, wherever the shop is."""
 
+from ipaddress import ip_network
+
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
@@ -9,6 +11,7 @@ from stacks.stage import Stage
 REGION = "us-east-1"
 REQUESTS_OF_ONE_ADDRESS = 2_000
 """In five minutes; beyond it an address is answered 403 until it is quieter."""
+WEBHOOKS = "/payments/events"
 MANAGED = (
     "AWSManagedRulesAmazonIpReputationList",
     "AWSManagedRulesKnownBadInputsRuleSet",
@@ -26,7 +29,9 @@ class FirewallStack(Stack):
         super().__init__(
             scope, id, description=description, env={"region": REGION}, termination_protection=stage.protect
         )
-        limit = waf.CfnWebACL.RateBasedStatementProperty(limit=REQUESTS_OF_ONE_ADDRESS, aggregate_key_type="IP")
+        limit = waf.CfnWebACL.RateBasedStatementProperty(
+            limit=REQUESTS_OF_ONE_ADDRESS, aggregate_key_type="IP", scope_down_statement=self._counted_ones(stage)
+        )
         one_address = waf.CfnWebACL.RuleProperty(
             name="OneAddress",
             priority=0,
@@ -43,6 +48,31 @@ class FirewallStack(Stack):
             visibility_config=_counted("All"),
         )
         CfnOutput(self, "WebAclArn", value=acl.attr_arn)
+
+    def _counted_ones(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
+        """Requests of which it is counted how many an address sends: not the provider's, which are signed, and come
+        from a few addresses for all customers; nor those of networks that the stage spares."""
+        statement = waf.CfnWebACL.StatementProperty
+        spared = [
+            statement(
+                byte_match_statement=waf.CfnWebACL.ByteMatchStatementProperty(
+                    search_string=WEBHOOKS,
+                    field_to_match=waf.CfnWebACL.FieldToMatchProperty(uri_path={}),
+                    positional_constraint="EXACTLY",
+                    text_transformations=[waf.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")],
+                )
+            )
+        ]
+        for version in (4, 6):
+            if networks := [one for one in stage.spared_addresses if ip_network(one).version == version]:
+                known = waf.CfnIPSet(
+                    self, f"Spared{version}", scope="CLOUDFRONT", ip_address_version=f"IPV{version}", addresses=networks
+                )
+                referred = waf.CfnWebACL.IPSetReferenceStatementProperty(arn=known.attr_arn)
+                spared.append(statement(ip_set_reference_statement=referred))
+        either = waf.CfnWebACL.OrStatementProperty(statements=spared)
+        any_of_them = statement(or_statement=either) if len(spared) > 1 else spared[0]
+        return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=any_of_them))
 
 
 def _managed(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:

@@ -5,11 +5,9 @@ from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
 
+from functions.model.entrance import FRONT_HEADER
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
-
-HEADER = "x-orderstream-front"
-"""As functions/api/context.py reads it."""
 
 
 class Front(Construct):
@@ -28,7 +26,7 @@ class Front(Construct):
                 origin=origins.HttpOrigin(
                     f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
                     origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
-                    custom_headers={HEADER: secret.unsafe_unwrap()},  # a reference, resolved at the deploy
+                    custom_headers={FRONT_HEADER: secret.unsafe_unwrap()},  # a reference, resolved at the deploy
                 ),
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                 cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,

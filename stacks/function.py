@@ -88,10 +88,11 @@ class Function(Construct):
         allow(self, self.role, *actions, on=on, because=because)
 
 
-def allow(whose: Construct, role: iam.Role, *actions: str, on: str | list[str], because: str) -> None:
-    """Allow a role of this construct named actions on named resources; `because`: why one of them is a wildcard."""
+def allow(whose: Construct, to: iam.IGrantable, *actions: str, on: str | list[str], because: str = "") -> None:
+    """Allow a role, or a policy, of this construct named actions on named resources; `because`: why one of them is a
+    wildcard."""
     resources = [on] if isinstance(on, str) else on
-    role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+    to.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
     for resource in resources:
         if "*" in resource:
             if not because:

@@ -1,6 +1,8 @@
-"""Who clears up: the role that operators take on for `python -m ops`, the only one that may read the whole table."""
+"""Who clears up: the role that operators take on for `python -m ops` and for the runbooks, the only one that may read
+the whole table."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
@@ -12,7 +14,9 @@ from stacks.archive_bucket import ArchiveBucket
 from stacks.bus import Bus
 from stacks.failure_store import FailureStore
 from stacks.function import USE_KEY, allow
+from stacks.secrets import Secrets
 from stacks.stage import Stage
+from stacks.switches import Switches
 from stacks.table import Table
 
 MOVING = (
@@ -27,7 +31,7 @@ INSIGHT_RULES = "insight-rule/DynamoDBContributorInsights-*"
 
 
 class Operators(Construct):
-    """`arn`: the role's. What it may is what the tools of ops do."""
+    """`arn`: the role's. What it may is what the tools of ops do, and what runbooks have somebody type."""
 
     def __init__(
         self,
@@ -41,6 +45,8 @@ class Operators(Construct):
         archived: ArchiveBucket,
         bus: Bus,
         queues: Sequence[sqs.IQueue],
+        secrets: Secrets,
+        switches: Switches,
     ) -> None:
         super().__init__(scope, id)
         self.role = iam.Role(
@@ -60,6 +66,7 @@ class Operators(Construct):
         self._may(
             "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", on="*", because="They know no resources."
         )
+        self._by_a_runbook(switches, secrets, archived, failures)
 
     def _all_of_the_table(self, table: Table) -> None:
         indexes = list(table.index_arns.values())
@@ -77,6 +84,20 @@ class Operators(Construct):
         self._may("s3:GetObject", on=kept, because="One for each record.")
         self._may("s3:PutObject", on=failures.marks_arn, because="One for each record that is redriven.")
         self._may(*(f"sqs:{action}" for action in MOVING), on=[queue.queue_arn for queue in queues])
+
+    def _by_a_runbook(
+        self, switches: Switches, secrets: Secrets, archived: ArchiveBucket, failures: FailureStore
+    ) -> None:
+        """What a person types: a policy of its own, since a role's own ones may not be longer together."""
+        may = partial(allow, self, iam.ManagedPolicy(self, "Runbooks", roles=[self.role]))
+        may("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping", on=switches.mapping_arns)
+        may("events:DescribeRule", "events:EnableRule", on=[rule.rule_arn for rule in switches.rules.values()])
+        may("sqs:PurgeQueue", on=[queue.queue_arn for queue in switches.runs.values()])
+        may("secretsmanager:PutSecretValue", "secretsmanager:ListSecretVersionIds", on=secrets.changed_arns)
+        may("secretsmanager:UpdateSecretVersionStage", on=secrets.changed_arns)
+        # Deleted by its name an object of the archive stays as a former version: only erasure may delete that.
+        may("s3:DeleteObject", on=archived.orders_arn, because="One for each order.")
+        may("s3:DeleteObject", on=failures.parked_arn, because="What nobody will ever want.")
 
     def _what_was_said(self, bus: Bus) -> None:
         def named(resource: str) -> str:
@@ -101,8 +122,12 @@ class Operators(Construct):
 
 def trusted(stage: Stage) -> iam.IPrincipal:
     """Who may take the role on: the principals that the stage names, and no others; where it names none, whoever this
-    account's own policies let, with a second factor."""
-    if stage.operators:
-        return iam.CompositePrincipal(*(iam.ArnPrincipal(arn) for arn in stage.operators))
-    second_factor = {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
-    return iam.PrincipalWithConditions(iam.AccountRootPrincipal(), second_factor)
+    account's own policies let. Each with a second factor, but roles: AWS knows of none in a session of theirs."""
+
+    def with_a_second_factor(whom: iam.PrincipalBase) -> iam.PrincipalBase:
+        return iam.PrincipalWithConditions(whom, {"Bool": {"aws:MultiFactorAuthPresent": "true"}})
+
+    if not stage.operators:
+        return with_a_second_factor(iam.AccountRootPrincipal())
+    named = [(arn, iam.ArnPrincipal(arn)) for arn in stage.operators]
+    return iam.CompositePrincipal(*(with_a_second_factor(who) if ":user/" in arn else who for arn, who in named))

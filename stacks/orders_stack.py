@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, SecretValue, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -33,6 +33,7 @@ from stacks.schedule import Schedule
 from stacks.secrets import Secrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
+from stacks.switches import Switches
 from stacks.table import Table
 
 
@@ -53,15 +54,17 @@ class OrdersStack(Stack):
             backups = Backups(self, "Backups", stage=stage, table=self.table, key=self.key)
             self.tell(BackupVault=backups.vault_name)
 
-        self.on_table = {"table_name": self.table.name, "failures_bucket": self.failures.name}
+        self.on_table: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
         self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
         self.places: dict[Each, dict[str, str]] = defaultdict(dict)
+        self.switches = Switches()
         functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
-        if self.released:
-            self.released.after(functions[1:])
         operators = self.the_operators()
         alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.places)
+        if self.released:
+            self.released.after(functions[1:])
+            self.released.braked_by(alarms.brakes)
         Dashboard(self, "Dashboard", places=self.places, table=self.table.name)
         OrderFollowed(self, "OrderFollowed", functions=functions)
         self.tell(
@@ -69,12 +72,14 @@ class OrdersStack(Stack):
             OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
+            KeyArn=self.key.key_arn,
             FailuresBucket=self.failures.name,
             ArchiveBucket=self.archived.name,
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
             ProviderSecret=self.secrets.provider_arn,
             **{f"{function.node.id}Function": function.name for function in functions},
+            **self.switches.outputs,
         )
 
     def the_way_in(self) -> Function:
@@ -89,7 +94,7 @@ class OrdersStack(Stack):
                 shipping=",".join(self.stage.shipping),
                 tax_rate=self.stage.tax_rate,
                 shop_name=self.stage.shop_name,
-                front_secret=self.secrets.front_arn,
+                front_secret=self.secrets.asked_arn,
                 **self.closing,
             ),
             no_dead_letters=BY_CALL,
@@ -108,10 +113,13 @@ class OrdersStack(Stack):
         called = self.released.alias if self.released else api.function
         http = Api(self, "Http", stage=self.stage, function=called, identity=identity)
         self.places["api"]["api"] = http.id
+        self.places["api's function"]["api"] = api.name
         if self.secrets.front:
             api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
-            shown = self.secrets.front.secret_value
-            self.tell(FrontUrl=Front(self, "Front", stage=self.stage, api_id=http.id, secret=shown).url)
+            version = self.stage.front_secret_version or None
+            shown = SecretValue.secrets_manager(self.secrets.front_arn, json_field="current", version_id=version)
+            front = Front(self, "Front", stage=self.stage, api_id=http.id, secret=shown)
+            self.tell(FrontUrl=front.url, FrontSecret=self.secrets.front_arn)
         self.tell(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
@@ -140,8 +148,9 @@ class OrdersStack(Stack):
         reader.may("s3:ListBucket", on=self.failures.arn)
         self.let_park(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
-        StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
+        made = StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
         self.places["reader"][reader.node.id.lower()] = reader.name
+        self.switches.mappings[reader.node.id] = made.mapping_id
 
     def the_reactions(self) -> Sequence[Function]:
         """Each reaction's queue, and who works it; where nobody of ours does, the stack tells where it is."""
@@ -154,6 +163,7 @@ class OrdersStack(Stack):
             queue = made.queue
             self.places["queue"][reaction.name] = queue.queue_name
             self.places["dead letters"][reaction.name] = made.dead_letters.queue_name
+            self.switches.rules[reaction.name.capitalize()] = made.rule
             if worker is None:
                 self.tell(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
                 continue
@@ -162,6 +172,7 @@ class OrdersStack(Stack):
                 worker.may("sqs:SendMessage", on=queue.queue_arn)
                 worker.is_told(queue_url=queue.queue_url)
             self.let_park(worker)
+            self.switches.mappings[worker.node.id] = made.mapping_id
             workers.append(worker)
         return workers
 
@@ -227,12 +238,11 @@ class OrdersStack(Stack):
     def the_passing_of_time(self) -> Sequence[Function]:
         looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
         stage = self.stage
-        lapsing = env.Lapse(
-            table_name=self.table.name,
-            payment_window_minutes=stage.payment_window_minutes,
-            assumed_delivered_days=stage.assumed_delivered_days,
-            **self.closing,
-        )
+        due: dict[str, Any] = {
+            "payment_window_minutes": stage.payment_window_minutes,
+            "assumed_delivered_days": stage.assumed_delivered_days,
+        }
+        lapsing = env.Lapse(table_name=self.table.name, **due, **self.closing)
         lapse = self.function("lapse", lapsing, no_dead_letters=BY_SCHEDULE, timeout_seconds=50)
         lapse.may("dynamodb:Query", on=looked_at)
         lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
@@ -249,9 +259,10 @@ class OrdersStack(Stack):
         erasure.may("s3:ListBucket", on=self.failures.arn)
         self.call(erasure, every_minutes=60)
 
-        watch = self.function("watch", env.Watch(**self.on_table), no_dead_letters=BY_SCHEDULE)
+        watch = self.function("watch", env.Watch(**self.on_table, **due), no_dead_letters=BY_SCHEDULE)
         watch.may("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
         watch.may("s3:ListBucket", on=self.failures.arn)
+        self.places["watch"]["watch"] = watch.name
         self.call(watch, every_minutes=5)
         return lapse, erasure, watch
 
@@ -267,11 +278,15 @@ class OrdersStack(Stack):
             archived=self.archived,
             bus=self.bus,
             queues=[one for one in self.node.find_all() if isinstance(one, sqs.Queue)],
+            secrets=self.secrets,
+            switches=self.switches,
         )
 
     def call(self, function: Function, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
         self.places["dead letters"][function.node.id.lower()] = schedule.dead_letters.queue_name
+        self.switches.rules[function.node.id] = schedule.rule
+        self.switches.runs[function.node.id] = schedule.dead_letters
         function.may("sqs:SendMessage", on=schedule.dead_letters.queue_arn)
         function.may(*USE_KEY, on=self.key.key_arn)
 

@@ -21,7 +21,8 @@ FOREIGN_WORKER_SECONDS = 300
 
 
 class ReactionQueue(Construct):
-    """`queue`, `dead_letters`. Without a function the queue is there for a system of the shop's own."""
+    """`queue`, `dead_letters`, `rule`; `mapping_id`: of what has the function work it. Without a function the queue is
+    there for a system of the shop's own, and there is no mapping: ""."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class ReactionQueue(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=RECEIVES, queue=self.dead_letters),
             removal_policy=stage.removal,
         )
-        events.Rule(
+        self.rule = events.Rule(
             self,
             "Rule",
             event_bus=bus,
@@ -57,10 +58,9 @@ class ReactionQueue(Construct):
             event_pattern=events.EventPattern(source=[SOURCE], detail_type=list(reaction.on)),
             targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
         )
-        if function:
-            self._work(reaction, function)
+        self.mapping_id = self._work(reaction, function) if function else ""
 
-    def _work(self, reaction: Reaction, function: Function) -> None:
+    def _work(self, reaction: Reaction, function: Function) -> str:
         if reaction.batch_size > 10 and not reaction.window_seconds:
             raise ValueError(f"{reaction.name}: a queue gives more than 10 messages at a time only with a window")
         mapping = lambda_.EventSourceMapping(
@@ -77,3 +77,4 @@ class ReactionQueue(Construct):
             mapping,
             {"Serverless-LambdaEventSourceMappingDestination": "The queue has its dead-letter queue."},
         )
+        return str(mapping.event_source_mapping_id)

@@ -16,12 +16,12 @@ what it would have done."""
 
 
 class Schedule(Construct):
-    """`dead_letters`: the runs that failed or never came to be, told by EventBridge or by Lambda."""
+    """`rule`; `dead_letters`: the runs that failed or never came to be, told by EventBridge or by Lambda."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, minutes: int) -> None:
         super().__init__(scope, id)
         self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
-        events.Rule(
+        self.rule = events.Rule(
             self,
             "Rule",
             description=f"{function.node.id}, every {minutes} minutes",

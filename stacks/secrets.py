@@ -16,7 +16,9 @@ class Secrets(Construct):
     what the payment provider signs with; both are accepted, so that it can be changed without a gap. `provider_arn`:
     the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
     deploy. Until then refunds wait in their queue. `front`, `front_arn`: what CloudFront shows the api, if it stands
-    before it; None, ""."""
+    before it (else None, ""), as JSON like the webhook's: CloudFront shows the current one of the version that it was
+    told, and either is accepted. `asked_arn`: the same, where the api lets nobody past it; "".
+    `changed_arns`: those that operators may change, but never read."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -34,12 +36,7 @@ class Secrets(Construct):
             "Webhook",
             description="What the payment provider signs its events with; previous is accepted while it changes over.",
             encryption_key=key,
-            generate_secret_string=secretsmanager.SecretStringGenerator(
-                password_length=48,
-                exclude_punctuation=True,
-                secret_string_template=json.dumps({"previous": ""}),
-                generate_string_key="current",
-            ),
+            generate_secret_string=_two_at_a_time(),
             removal_policy=removal,
         )
         provider = secretsmanager.Secret(
@@ -58,17 +55,17 @@ class Secrets(Construct):
                 "Front",
                 description="What CloudFront shows the api, so that nobody comes past the firewall.",
                 encryption_key=key,
-                generate_secret_string=secretsmanager.SecretStringGenerator(
-                    password_length=48, exclude_punctuation=True
-                ),
+                generate_secret_string=_two_at_a_time(),
                 removal_policy=removal,
             )
             self.front_arn = self.front.secret_arn
-            both = "CloudFront is told at a deploy: whoever changes it deploys, too, and some are refused for minutes."
+            both = "CloudFront is told at a deploy, of which version its setting says: a runbook, not a timer."
             acknowledge(self.front, {"AwsSolutions-SMG4": both})
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
+        self.asked_arn = self.front_arn if stage.front_only else ""
+        self.changed_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.front_arn])]
         never = (
             "A new pepper would turn every retried request into a new order and every known address into a free one."
         )
@@ -77,3 +74,13 @@ class Secrets(Construct):
         acknowledge(pepper, {"AwsSolutions-SMG4": never})
         acknowledge(webhook, {"AwsSolutions-SMG4": agreed})
         acknowledge(provider, {"AwsSolutions-SMG4": theirs})
+
+
+def _two_at_a_time() -> secretsmanager.SecretStringGenerator:
+    """A secret with a current value, made here, and none before it yet."""
+    return secretsmanager.SecretStringGenerator(
+        password_length=48,
+        exclude_punctuation=True,
+        secret_string_template=json.dumps({"previous": ""}),
+        generate_string_key="current",
+    )

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 from functions.model.money import costs
@@ -61,6 +62,16 @@ def _one_of(*choices: str) -> Any:
 
 WHERE = ("table", *PROJECTED)
 """What has capacity of its own: the table, and each of its indexes."""
+OF_ITS_OWN_TABLE = (
+    "billing",
+    "read_units",
+    "write_units",
+    "utilization",
+    "most_read_units",
+    "most_write_units",
+    "table_class",
+)
+"""Settings that the stack can give to a table that it makes, and to no other."""
 NO_REPLICA = (
     "a replica of the table is refused, because what expires in it first is deleted here without DynamoDB's mark and "
     "would never be archived, and because the stream of a global table serves one reader and the shop has two "
@@ -88,13 +99,16 @@ class Stage:
     `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
     `requests_per_second`, `burst_requests`: beyond these the API answers 429.
     `alarm_address`: where mails about alarms go, once whoever reads there has confirmed it; empty: to nobody.
-    `operators`: the ARNs of the roles and users that may take on the operators' role; none: whoever the account lets.
+    `operators`: the ARNs of the roles and users that may take on the operators' role, users with a second factor (of a
+    role its own trust must ask for one); none: whoever the account lets, with a second factor.
     `billing`: of the table and its indexes: by request, or for units that are provisioned and follow the traffic.
     `read_units`, `write_units`: the least and the most that is provisioned, a second, as `table:5-400,GSI1:5-100`; `*`
     is whoever is not named. They count only where `billing` is provisioned.
     `utilization`: the percentage of the provisioned units that autoscaling keeps in use.
     `most_read_units`, `most_write_units`: the most that the table, and each index, takes a second where `billing` is by
     request, so that a mistake has a price with an end; beyond it DynamoDB throttles. 0: no such limit.
+    `contributor_insights`: CloudWatch names the keys that are throttled, of the table and each index, which
+    `python -m ops hot-keys` tells; CloudWatch asks for two rules of each a month, and for what is throttled.
     `table_class`: STANDARD_INFREQUENT_ACCESS stores for less and reads and writes for more; `python -m ops capacity`
     says which is cheaper.
     `daily_backup_days`, `monthly_backup_days`: how long AWS Backup keeps a copy of the table of each day, and of each
@@ -102,13 +116,18 @@ class Stage:
     they end.
     `backup_copy_vault`: the ARN of a vault, in another region or account, to which each backup is copied.
     `restored_stream`: the ARN of the stream of a table that was restored, which the stack takes in place of its own
-    (docs/runbooks/restore-table.md).
+    (docs/runbooks/restore-table.md). How that one is billed, its class and its indexes are set on itself.
     `snap_start`: the api starts from a snapshot of its loaded code; each version that is kept costs while it is.
     `shift`: how a new version of the api takes over: at once, or ten percent of the requests more each minute, and back
     to the old one as soon as calls of it fail.
     `replica_regions`: where copies of the table would be; refused, with the reason.
     `firewall`: a further stack, in us-east-1, with a web ACL for CloudFront; its output goes into `web_acl`.
     `web_acl`: the ARN of a web ACL of CloudFront; with it CloudFront and that firewall stand before the API.
+    `front_only`: the API's own address answers 403 then. false: it answers as ever, while somebody still asks there.
+    `spared_addresses`: networks, as 203.0.113.0/24, of which the firewall does not count how often an address asks: the
+    warehouse's systems, and others of the shop's own. The provider's webhooks it never counts.
+    `front_secret_version`: the id of the version of the secret that CloudFront shows the API; a deploy with a new one
+    makes CloudFront show that (docs/runbooks/rotate-secrets.md). Empty: the one of the first deploy.
     """
 
     name: str
@@ -138,6 +157,7 @@ class Stage:
     utilization: int = _number(70, 20, 90)
     most_read_units: int = _number(0, 0, 40_000)
     most_write_units: int = _number(0, 0, 40_000)
+    contributor_insights: bool = False
     table_class: str = _one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
     daily_backup_days: int = _number(0, 0, 365)
     monthly_backup_days: int = _number(0, 0, 10 * 365)
@@ -148,6 +168,9 @@ class Stage:
     replica_regions: tuple[str, ...] = ()
     firewall: bool = False
     web_acl: str = ""
+    front_only: bool = True
+    spared_addresses: tuple[str, ...] = ()
+    front_secret_version: str = ""
 
     def units(self, which: str, where: str) -> tuple[int, int]:
         """The least and the most of `which` ("read_units", "write_units") that are provisioned somewhere (WHERE)."""
@@ -183,6 +206,7 @@ class Stage:
             raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
         self._check_table()
         self._check_arns()
+        self._check_front()
 
     def _check_table(self) -> None:
         """How much the table takes, and how it is kept."""
@@ -231,6 +255,11 @@ class Stage:
                 f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
                 "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
             )
+        if self.restored_stream and (set_here := [one for one in OF_ITS_OWN_TABLE if self._differs(one)]):
+            raise BadSetting(
+                f"{set_here[0]} is set, but the table was restored and lies outside of the stack: set it on the table "
+                "itself (docs/runbooks/restore-table.md), and take it out of the settings"
+            )
         if self.restored_stream and not re.fullmatch(
             r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
         ):
@@ -238,6 +267,23 @@ class Stage:
                 f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
                 "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
             )
+
+    def _check_front(self) -> None:
+        """What stands before the API, and whom it lets through."""
+        for network in self.spared_addresses:
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise BadSetting(
+                    f"spared_addresses has {network!r}: it must be like 203.0.113.0/24 ({error})"
+                ) from None
+        if self.front_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.front_secret_version):
+            raise BadSetting(
+                f"front_secret_version is {self.front_secret_version!r}: it must be the id of a version, such as "
+                "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value tells it)"
+            )
+        if self.front_secret_version and not self.web_acl:
+            raise BadSetting("front_secret_version is set, but nothing stands before the API: set web_acl, too")
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
         ):
@@ -245,6 +291,10 @@ class Stage:
                 f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
                 "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (the stack that `firewall` makes tells it)"
             )
+
+    def _differs(self, name: str) -> bool:
+        """Whether a setting is not as it is where nobody has set it."""
+        return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
 
     def _check_names(self) -> None:
         """How others are called and reached."""
@@ -283,6 +333,7 @@ STAGES: Mapping[str, Stage] = {
             name="prod",
             protect=True,
             log_retention_days=90,
+            contributor_insights=True,
             parallelization=4,
             requests_per_second=500,
             burst_requests=1_000,

@@ -8,14 +8,18 @@ from constructs import Construct
 from stacks.function import Function
 from stacks.stage import Stage
 
-RETRIES = 10
-MAX_AGE_SECONDS = 6 * 60 * 60  # a shard waits no longer for what does not heal; the stream itself forgets after 24 h
+RETRIES = -1
+"""As often as it takes: what fails because the table or the bus does not answer goes by itself when they do, however
+long that was. What can never be worked a reader parks at once; so only a batch that kills its function waits here."""
+MAX_AGE_SECONDS = 12 * 60 * 60
+"""A shard waits no longer for what does not heal. Longer than the alarms of lag need to be heard, all of them; and the
+stream itself forgets after 24 hours, before which somebody must have looked at what was given up."""
 
 
 class StreamReader(Construct):
-    """Calls the function with what the patterns let through, at once and in order per item.
+    """`mapping_id`. Calls the function with what the patterns let through, at once and in order per item.
 
-    What still fails after the retries, split down to the records that do, goes to the failure bucket with its records.
+    What still fails when it is so old, split down to the records that do, goes to the failure bucket with its records.
     """
 
     def __init__(
@@ -33,7 +37,7 @@ class StreamReader(Construct):
         super().__init__(scope, id)
         mapping = lambda_.CfnEventSourceMapping
         # The resource itself, because the construct above it would let the function read and delete in the bucket.
-        mapping(
+        made = mapping(
             self,
             "Mapping",
             function_name=function.name,
@@ -53,3 +57,4 @@ class StreamReader(Construct):
                 on_failure=mapping.OnFailureProperty(destination=failures_arn)
             ),
         )
+        self.mapping_id: str = made.ref

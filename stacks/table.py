@@ -33,6 +33,7 @@ class Table(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            contributor_insights_specification=_insights() if stage.contributor_insights else None,
             deletion_protection=stage.protect,
             removal_policy=stage.removal,
         )
@@ -66,6 +67,12 @@ def _index(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
         non_key_attributes=projected.get("NonKeyAttributes"),
         **_capacity(stage, name),
     )
+
+
+def _insights() -> dynamodb.ContributorInsightsSpecification:
+    """Of the table and each index. Only what is throttled is looked at, so that not every request is paid for."""
+    throttled = dynamodb.ContributorInsightsMode.THROTTLED_KEYS
+    return dynamodb.ContributorInsightsSpecification(enabled=True, mode=throttled)
 
 
 def _billing(stage: Stage) -> dynamodb.Billing:

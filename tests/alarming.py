@@ -63,8 +63,12 @@ def state(alarm: Alarm, values: Sequence[float], before: str = "OK") -> str:
     """What an alarm is after a period with these values: as CloudWatch judges it, by what is declared of it."""
     assert alarm.periods == 1, "judged over one period"
     if not values:
+        if alarm.under is not None:
+            return "ALARM"
         return before if alarm.level else "OK"
-    return "ALARM" if AGGREGATED[alarm.statistic](values) > alarm.over else "OK"
+    found = AGGREGATED[alarm.statistic](values)
+    is_raised = found > alarm.over if alarm.over is not None else found < (alarm.under or 0)
+    return "ALARM" if is_raised else "OK"
 
 
 # runbooks -------------------------------------------------------------------------------------------------------------
@@ -81,12 +85,17 @@ def commands(page: str) -> list[str]:
     return [line.removeprefix("$ ") for line in lines]
 
 
-def typed(command: str, known: Mapping[str, str]) -> None:
-    """Do what a runbook says, with what whoever types it knows. An operator's tool may end with 0 or 1."""
+def typed(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
+    """Do what a runbook says, with what whoever types it knows. An operator's tool may end with 0 or 1.
+
+    `deploy`: what a deploy of what was before, or of other settings, undoes.
+    """
     words = shlex.split(Template(command).substitute(known))
     match words:
         case ["python", "-m", "ops", *arguments]:
             assert _ended(arguments) in (None, 0, 1), command
+        case ["make", "deploy", stage, *_] if stage.startswith("STAGE="):
+            deploy()
         case ["aws", service, operation, *options]:
             _aws(service.removesuffix("api"), operation, options)
         case ["curl", "-X", method, url, *headers]:
@@ -107,8 +116,13 @@ def _aws(service: str, operation: str, options: Sequence[str]) -> None:
     def camel(text: str) -> str:
         return "".join(word.capitalize() for word in text.split("-"))
 
-    named = dict(zip(options[::2], options[1::2], strict=True))
-    given = {camel(name.removeprefix("--")): value for name, value in named.items()}
+    named: dict[str, Any] = {}
+    for name, follows in zip(options, [*options[1:], "--"], strict=True):
+        if name.startswith("--"):  # one that nothing follows is a switch
+            named[name] = True if follows.startswith("--") else follows
+    shape = wiring.client(service).meta.service_model.operation_model(camel(operation)).input_shape
+    spelled = {member.lower(): member for member in shape.members}
+    given = {spelled[camel(name.removeprefix("--")).lower()]: value for name, value in named.items()}
     getattr(wiring.client(service), operation.replace("-", "_"))(**given)
 
 

@@ -14,6 +14,7 @@ from stacks.stage import STAGES
 PRICES = Path(__file__).parents[2] / "ops" / "prices.json"
 MILLION = 1_000_000
 MONTH_DAYS = 730 / 24
+DAY_SECONDS = 24 * 60 * 60
 GIGABYTE = 1 << 30
 
 
@@ -80,6 +81,10 @@ MEMORY_GIGABYTES = {"api": 1.0}
 OTHER_MEMORY_GIGABYTES = 0.5
 CALL_SECONDS = 0.05
 """Taken as how long a call runs, all in all."""
+LOG_BYTES = 1_000
+"""What a call leaves in the logs: its line, that of its metrics, and of a request the line of the API."""
+TRACED_A_SECOND, TRACED_SHARE = 1, 0.05
+"""X-Ray keeps a trace a second, and this share of all others, where nobody has said otherwise."""
 REQUESTS_OF_A_MESSAGE = 3
 """It is sent, received and deleted."""
 LOOKS = 20
@@ -112,6 +117,7 @@ def of_step(step: Step) -> dict[str, float]:
         "Lambda": calls * other["lambda_request_million"] / MILLION
         + gigabyte_seconds * other["lambda_gigabyte_second"],
         "HTTP API": (used["api"].calls if "api" in used else 0) * other["api_request_million"] / MILLION,
+        "logs": calls * LOG_BYTES / GIGABYTE * other["log_gigabyte"],
         "events": step.events * other["event_million"] / MILLION,
         "queues": messages * REQUESTS_OF_A_MESSAGE * other["queue_request_million"] / MILLION,
         "mails": step.mails * other["mail_thousand"] / 1000,
@@ -145,9 +151,18 @@ def standing() -> float:
     return polls * float(other["queue_request_million"]) / MILLION + MINUTES_A_MONTH * sum(minutely.values())
 
 
+def tracing(orders_a_day: int) -> float:
+    """What the traces of a month cost: of little traffic all are kept, of much a share."""
+    of_an_order = LOOKS + sum(one.calls for step in LIFE.values() for one in step.used.values())
+    calls_a_day = orders_a_day * of_an_order + MINUTES_A_MONTH / MONTH_DAYS
+    first = min(calls_a_day, TRACED_A_SECOND * DAY_SECONDS)
+    traces = MONTH_DAYS * (first + TRACED_SHARE * (calls_a_day - first))
+    return traces * float(prices()["others"]["trace_million"]) / MILLION
+
+
 def of_month(orders_a_day: int) -> float:
     """What a month costs, once as much is archived each day as is placed."""
-    return orders_a_day * MONTH_DAYS * of_life() + standing()
+    return orders_a_day * MONTH_DAYS * of_life() + standing() + tracing(orders_a_day)
 
 
 # the page -------------------------------------------------------------------------------------------------------------
@@ -192,20 +207,22 @@ million orders cost {_money(of_life())}**: {of_life() * 100:.3f} cents each. Mos
 """
     yield "## A month"
     yield markdown.table(
-        ("orders a day", "a month", "of that, the table", "and mails"),
+        ("orders a day", "a month", "of that, the table", "mails", "logs", "traces"),
         [
             (
                 f"{volume:,}",
                 f"{of_month(volume):,.2f}",
                 f"{volume * MONTH_DAYS * (_together('read') + _together('written') + storing()):,.2f}",
                 f"{volume * MONTH_DAYS * _together('mails'):,.2f}",
+                f"{volume * MONTH_DAYS * (_together('logs') + LOOKS * LOG_BYTES / GIGABYTE * _of_a_log()):,.2f}",
+                f"{tracing(volume):,.2f}",
             )
             for volume in VOLUMES
         ],
     )
     yield f"""
-{standing():.2f} of it is there though nobody orders. Ten million a day are 116 a second: what that costs, not what
-one deployment takes as it is set. Its invoices have gapless numbers, given one after the other by at most two
+{standing() + tracing(0):.2f} of it is there though nobody orders. Ten million a day are 116 a second: what that costs,
+not what one deployment takes as it is set. Its invoices have gapless numbers, given one after the other by at most two
 functions at a time, and a stage has limits of requests that are far below it ([settings](settings.md)).
 """
     yield "## What is taken as given, and what is left out"
@@ -219,9 +236,12 @@ functions at a time, and a stage has limits of requests that are far below it ([
   cost.
 - Markers of what was done lie in the table for {lives.EFFECT_DAYS} days, mails for {lives.NOTIFICATION_DAYS}; they
   are in the bytes of an order as if they lay there as long as it does.
-- Left out: logs, metrics and traces, keys (a bucket key keeps these requests few), secrets, people who sign in, data
-  that leaves AWS, backups, a firewall, the bus's archive, and objects' own storage (an order of 6 KB, ten years:
-  0.000016).
+- A call leaves {LOG_BYTES:,} bytes in the logs; keeping them is left out (less than a tenth of that a month). X-Ray
+  keeps a trace a second and {TRACED_SHARE:.0%} of all others, its default, here reckoned for all functions together; a
+  sampling rule of the account can say less.
+- Left out: metrics, alarms and the dashboard ([what they cost](observability.md#what-is-counted)), keys (a bucket key
+  keeps these requests few), secrets, people who sign in, data that leaves AWS, backups, a firewall, the bus's archive,
+  and objects' own storage (an order of 6 KB, ten years: 0.000016).
 
 For the table that you have, ask CloudWatch: `python -m ops capacity --table NAME` says what its traffic costs by
 request and provisioned, by index, and in which table class ([how](operations.md#what-the-table-costs)).
@@ -241,6 +261,10 @@ def _sum(function: str, kind: str) -> float:
 
 def _together(kind: str) -> float:
     return sum(of_step(step)[kind] for step in LIFE.values())
+
+
+def _of_a_log() -> float:
+    return float(prices()["others"]["log_gigabyte"])
 
 
 def _money(of_one: float) -> str:

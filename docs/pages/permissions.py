@@ -31,7 +31,7 @@ compares this page with the template. A change of it is a change of what somebod
 def _roles(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:
     """Of each role, what it may, by what it may do that on."""
     may: set[tuple[str, str, str, str]] = set()
-    for policy in _of(resources, "AWS::IAM::Policy"):
+    for policy in (*_of(resources, "AWS::IAM::Policy"), *_of(resources, "AWS::IAM::ManagedPolicy")):
         for statement in policy["PolicyDocument"]["Statement"]:
             if statement["Effect"] != "Allow":
                 raise ValueError(f"a role that is denied something: {statement}")

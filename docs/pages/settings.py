@@ -63,8 +63,7 @@ a sentence that names it.
 - **The stream's readers**: two, as many as a shard serves.
 - **The page** that `make up` serves: it signs people in by their name alone and shows the inside of this machine, so
   it is not deployed. `web_acl` puts CloudFront and a firewall before the API itself. The API's own address
-  answers 403 then, since CloudFront shows a secret that nobody else has: tell the payment provider and the warehouse
-  the address of `FrontUrl`.
+  answers 403 then, since CloudFront shows a secret that nobody else has.
 """
     yield "## A firewall"
     yield """
@@ -72,10 +71,17 @@ An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in u
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` makes the stack `orderstream-prod-firewall` too; its output is
    `WebAclArn`.
-2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN"` puts CloudFront before the API; its output is
-   `FrontUrl`.
+2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c front_only=false"` puts CloudFront before the API;
+   its output is `FrontUrl`. The API's own address answers as before: tell everybody the new one, the payment provider
+   and the warehouse first.
+3. When nobody asks at the old one any more, the same without `front_only`: there it answers 403 from then on. A shop
+   that is not open yet goes there at once.
 
-The first needs `cdk bootstrap` of us-east-1. A firewall that the account has already needs the second step alone.
+The first needs `cdk bootstrap` of us-east-1. A firewall that the account has already needs the others alone. Ours lets
+an address ask 2,000 times in five minutes, a person's many times over. A warehouse asks for all its orders from one
+address: where these are more than two a second, name its network in `spared_addresses`. The provider's webhooks are not
+counted: they are signed, and the stage's own throttle holds for them, too. How the secret between the two is changed is
+on [a page of its own](runbooks/rotate-secrets.md#the-fronts-secret).
 """
     yield "## What has been measured, and what not"
     yield """

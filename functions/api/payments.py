@@ -5,7 +5,6 @@ empty unless whoever runs the shop fills it in: without an order_id it is acknow
 So is an inquiry: no money is withdrawn for it. It may become a dispute, which the withdrawal opens.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -21,8 +20,7 @@ from functions.api.context import about, shop
 from functions.api.fields import ID, Answer
 from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
 from functions.api.routes import Router
-from functions.model import metrics
-from functions.model.errors import KeyReused
+from functions.model.errors import KeyReused, TooEarly
 from functions.model.money import MOST_MINOR_UNITS
 from functions.shop import disputes, payments, settling
 from functions.shop.keyed import Answer as Kept
@@ -161,7 +159,6 @@ def _payment(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": told.payment_id, "order_id": told.order_id, "event_id": told.event_id}
             wiring.log.warning("unmatched payment", extra=ids)
-            wiring.count(metrics.UNMATCHED_CAME)
         return kept
 
     return keep
@@ -211,17 +208,16 @@ EVENTS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
 """The types of event that are about our money; all others are acknowledged, and nothing is done."""
 
 
-@router.post("/payments/events", openapi_extensions=refuses(BadSignature, KeyReused))
+@router.post("/payments/events", openapi_extensions=refuses(BadSignature, TooEarly, KeyReused))
 def payment_event(
     request: Request,
     event: ProviderEvent,
     signed: Annotated[str, Header(alias="Stripe-Signature", description="t=…,v1=…[,v1=…]")],
 ) -> Received:
     """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
-    comes; one that comes too early is answered 503, and taken when the provider sends it again."""
+    comes; one that comes too early is answered 409, and taken when the provider sends it again."""
     period = int(shop().now().timestamp() // wiring.SECRETS_KEPT_SECONDS)
-    secrets = json.loads(wiring.secret(environment.current(environment.Api).webhook_secret, period))
-    live = [secret for secret in (secrets.get("current"), secrets.get("previous")) if secret]
+    live = wiring.live_secrets(environment.current(environment.Api).webhook_secret, period)
     signature.verify(signed, request.body or "", live, shop().now())
     keep = EVENTS.get(event.type)
     metadata = event.data.object.get("metadata")

@@ -162,6 +162,7 @@ PROBLEMS: Mapping[type[Exception], Kind] = {
     errors.TooManyPayments:  Kind(409, "too-many-payments", "Not in so many parts", ("most",)),
     errors.TooMuch:          Kind(409, "too-much", "More than there is", ("field", "most")),
     errors.ReturnWindowOver: Kind(409, "return-window-over", "The time to return it is over", ("ended_at",)),
+    errors.TooEarly:         Kind(409, "too-early", "Not before what it is about: tell it again", headers=_retry_after),
     errors.WrongState:       Kind(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
     TooLarge:                Kind(413, "too-large", "The body is too large", ("most_bytes",)),
     WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as what is taken here"),

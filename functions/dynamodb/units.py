@@ -1,9 +1,10 @@
 """Capacity units, as DynamoDB itself counts them in each answer (index writes included): what a piece of work cost.
 
-And how often it would not: requests that were throttled, and those the client had to send again.
+And how often it would not: each time that it throttled a request, also where the client sends that again by itself, and
+each answer that left some of a batch. A lost connection, or a fault of DynamoDB's, is none.
 """
 
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 READS = {"GetItem", "Query", "BatchGetItem"}
@@ -25,16 +26,18 @@ class Units:
         self._counting = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
+        self._attempt = local()  # each thread is at a request of its own
         self._taken = (0.0, 0.0)
 
     @property
     def total(self) -> tuple[float, float, int]:
-        """Units read, units written, and requests thrown back, all since the beginning."""
+        """Units read, units written, and how often it throttled, all since the beginning."""
         return self._read, self._write, self._throttled
 
     def watch(self, client: Any) -> None:
         """Have a DynamoDB client ask for what each of its requests consumes, and count it."""
-        client.meta.events.register("provide-client-params.dynamodb", _ask)
+        client.meta.events.register("provide-client-params.dynamodb", self._ask)
+        client.meta.events.register("needs-retry.dynamodb", self._count_attempt)
         client.meta.events.register("after-call.dynamodb", self._count)
 
     def taken(self) -> dict[str, float]:
@@ -46,16 +49,27 @@ class Units:
     def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        codes = {(parsed.get("Error") or {}).get("Code")}
-        codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
-        sent_again = (parsed.get("ResponseMetadata") or {}).get("RetryAttempts", 0)
+        left = parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys")
+        throttled = bool(left) or (_is_throttled(parsed) and not self._attempt.counted)
         with self._counting:
             if model.name in READS:
                 self._read += units
             else:
                 self._write += units
-            self._throttled += sent_again + bool(codes & THROTTLED)
+            self._throttled += throttled
+
+    def _count_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
+        """Each answer on the wire, before the client decides whether to ask again; None: there was none."""
+        self._attempt.counted = response is not None and _is_throttled(response[1])
+        with self._counting:
+            self._throttled += self._attempt.counted
+
+    def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self._attempt.counted = False
+        return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 
-def _ask(params: dict[str, Any], **_: Any) -> dict[str, Any]:
-    return {"ReturnConsumedCapacity": "TOTAL"} | params
+def _is_throttled(parsed: dict[str, Any]) -> bool:
+    codes = {(parsed.get("Error") or {}).get("Code")}
+    codes.update(reason.get("Code") for reason in parsed.get("CancellationReasons") or ())
+    return bool(codes & THROTTLED)

@@ -22,6 +22,7 @@ ShopError
 │   ├── TooManyPayments(most)             one order is paid in so many parts
 │   ├── TooMuch(field, most)              more than there is to be shipped, returned or given back
 │   ├── ReturnWindowOver(ended_at)
+│   ├── TooEarly(retry_after_seconds)     what it is about was not told yet: tell it again
 │   └── WrongState(what, state, command)  the table of states forbids it
 └── KeyReused                             an idempotency key that came with another body before
 """
@@ -163,6 +164,12 @@ class ReturnWindowOver(Refused):
     def __init__(self, ended_at: str) -> None:
         super().__init__(f"it could be returned until {ended_at}")
         self.ended_at = ended_at
+
+
+class TooEarly(Refused):
+    def __init__(self, retry_after_seconds: int) -> None:
+        super().__init__("what it is about was not told yet")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class WrongState(Refused):

@@ -35,11 +35,10 @@ ORDERS_FULFILLED = Metric("OrdersFulfilled", "Count", "orders that have their in
 REVENUE          = Metric("Revenue",         "None",  "what orders that were paid come to, in minor units", by=("currency",))
 REFUNDED         = Metric("Refunded",        "None",  "what was given back, or is with the provider, in minor units", by=("currency",))
 REFUNDS_FAILED   = Metric("RefundsFailed",   "Count", "refunds that could not be given: a person must look")
-UNMATCHED_CAME   = Metric("UnmatchedCame",   "Count", "payments that came and match no order")
 
 READ_UNITS       = Metric("ReadUnits",       "Count", "read units of the table and its indexes, as DynamoDB counts them", by=("function",))
 WRITE_UNITS      = Metric("WriteUnits",      "Count", "write units of the table and its indexes", by=("function",))
-THROTTLES        = Metric("Throttles",       "Count", "requests that DynamoDB threw back, or that had to be sent again", by=("function",), whole=True)
+THROTTLES        = Metric("Throttles",       "Count", "how often DynamoDB throttled a request, and answers that left some of a batch", by=("function",), whole=True)
 LAG              = Metric("Lag",             "Milliseconds", "how long after its change it was worked; of a batch of the stream, the oldest", by=("function",), each=True)
 ACCEPTED         = Metric("EffectsAccepted", "Count", "events that had their effect", by=("function",))
 DUPLICATE        = Metric("EffectsDuplicate", "Count", "events that had had it before, or have none", by=("function",))
@@ -51,7 +50,7 @@ GIVEN_UP_WAITING = Metric("GivenUpWaiting",  "Count", "batches of the stream tha
 MISMATCHES       = Metric("ArchiveMismatches", "Count", "orders whose object in the archive lacks what the table has of them", level=True)
 STANDING         = Metric("OrdersStanding",  "Count", "orders that were paid more than ten minutes ago and did not go to the warehouse", level=True)
 UNMATCHED        = Metric("UnmatchedPayments", "Count", "payments that match no order and were not given back yet", level=True)
-LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time is over and that could not be moved on", level=True)
+LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time has been over for more than five minutes, and that nobody has moved on", level=True)
 # fmt: on
 
 METRICS: tuple[Metric, ...] = tuple(it for it in list(globals().values()) if isinstance(it, Metric))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import Write, change, put, unchanged
 from functions.model.entities import (
     ArchivedOrder,
@@ -20,6 +19,7 @@ from functions.model.entities import (
     PaymentStatus,
     RefundReason,
 )
+from functions.model.errors import TooEarly
 from functions.model.patterns import C2, A12d
 from functions.model.states import HERE, PaymentCommand, moved, moved_payment, stands
 from functions.model.table import ORDER, PAYMENT, REFUND
@@ -64,14 +64,14 @@ def record_dispute(shop: Shop, told: Disputed) -> Answer:
     first, and one that is not paid yet waits for it again.
 
     Result: {"payment_id", "status", "reason"}, status null where there is no such payment. Raises Busy while the order
-    is being archived, and where its payment has not been told to have come: the provider tells again.
+    is being archived, TooEarly where its payment has not been told to have come: the provider tells again.
     """
 
     def decide() -> Decision:
         order = order_beside(shop, told.order_id)
         known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
         if isinstance(order, Order) and (known is None or known.status not in HERE):
-            raise Busy(EARLY_SECONDS)
+            raise TooEarly(EARLY_SECONDS)
         if known is None:
             return [], {"payment_id": told.payment_id, "status": None, "reason": "there is no such payment"}
         if known.status not in HERE or not _is_news(known, told):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.api.handler import handler
-from tests.api.asking import ANN, Api, Context, answer_to, event, new_order
+from tests.api.asking import ANN, STAFF, WAREHOUSE, Api, Context, answer_to, event, new_order
 from tests.api.hostile.corpus import spoiled
 from tests.api.hostile.request import good
 
@@ -16,14 +16,11 @@ Lines = list[dict[str, Any]]
 def test_a_request_is_one_line(api: Api, logged: Lines) -> None:
     api.place()
     (line,) = logged
-    assert {
-        name: line[name] for name in ("level", "route", "status", "request_id", "customer_id", "function", "invocation")
-    } == {
+    assert {name: line[name] for name in ("level", "route", "status", "request_id", "function", "invocation")} == {
         "level": "INFO",
         "route": "POST /orders",
         "status": 201,
         "request_id": "request-1",
-        "customer_id": ANN.sub,
         "function": "api",
         "invocation": "invocation-1",
     }
@@ -39,6 +36,16 @@ def test_a_request_names_its_order_and_says_what_it_consumed(api: Api, logged: L
         (order_id, {"read": 1.0, "write": 0.0}),
         (None, {"read": 0.0, "write": 0.0}),
     ]
+
+
+def test_what_staff_do_is_told_by_their_id_and_of_a_customer_not_even_that(api: Api, logged: Lines) -> None:
+    order_id = api.place().said["order_id"]
+    for who in (ANN, STAFF, WAREHOUSE):
+        api.ask("GET", f"/orders/{order_id}", who)
+    api.ask("GET", f"/customers/{ANN.sub}", ANN)
+    assert [line.get("staff_id") for line in logged] == [None, None, STAFF.sub, WAREHOUSE.sub, None]
+    values = [str(value) for line in logged for value in line.values()]
+    assert ANN.sub not in values
 
 
 def test_a_refused_request_says_with_which_problem(api: Api, logged: Lines) -> None:

@@ -1,5 +1,6 @@
 """docs/cost.md: what an order's life asks of AWS is what it asks when one is lived; prices are added up by hand."""
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,6 +11,7 @@ import pytest
 from docs.pages import cost
 from functions import wiring
 from functions.dynamodb.units import READS
+from functions.log import counts, log
 from tests.functions.faults import counted
 from tests.shopfloor import READERS, WORKERS, Shopfloor
 
@@ -105,6 +107,19 @@ def test_an_orders_life_asks_for_what_the_page_says(floor: Shopfloor, meter: Met
     assert lived(floor, meter) == cost.LIFE
 
 
+def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
+    floor: Shopfloor, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = io.StringIO()
+    for logger in (log, counts):
+        monkeypatch.setattr(logger.handlers[0], "stream", told)
+    used = [one for step in lived(floor, meter).values() for one in step.used.items()]
+    calls = sum(one.calls for name, one in used if name != "api")  # which is not called here, but what it does is done
+    lines = told.getvalue().splitlines()
+    beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
+    assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES
+
+
 def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(floor: Shopfloor, meter: Meter) -> None:
     acts = life(floor)
     floor.open_shop()
@@ -144,15 +159,20 @@ def size(value: dict[str, Any]) -> int:
 #   Lambda: 6, 9, 6, 6, 7 = 34 calls * 0.20 = 6.80; 4 of the api at 1 GB, 30 others at 0.5 GB, 0.05 s each:
 #     0.2 + 0.75 = 0.95 GB s * 13.3334 = 12.66673
 #   4 requests * 1.00; 1+5+2+2+7 = 17 events * 1.00; 1+3+1+1+6 = 12 messages * 3 * 0.40 = 14.40
-#   4 mails * 100 = 400; 2 objects * 5 = 10
-LIFE_OF_A_MILLION = 5.125 + 73.125 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00
-#   looks: 20 * (1.00 + 0.20 + 0.05 * 13.3334 + 0.5 * 0.125) = 20 * (1.2625 + 0.66667) = 38.5834
-LOOKS_OF_A_MILLION = 38.5834
+#   4 mails * 100 = 400; 2 objects * 5 = 10; logs: 34 calls * 1,000 bytes = 31.664968 GB * 0.50 = 15.832484
+LIFE_OF_A_MILLION = 5.125 + 73.125 + 6.80 + 12.66673 + 4.00 + 17.00 + 14.40 + 400.00 + 10.00 + 15.832484
+#   looks: 20 * (1.00 + 0.20 + 0.05 * 13.3334 + 0.5 * 0.125 + 0.931323 GB * 0.50) = 20 * (1.2625 + 0.66667 + 0.465661)
+LOOKS_OF_A_MILLION = 47.896626
 #   20 KB for 395 days of 365 / 12 a month: 19.073486 GB * 12.986301 months * (0.25 + 0.20) = 111.462319
 STORED_OF_A_MILLION = 111.462319
 #   standing: 7 * 5 * 3 * 43,800 = 4.599 M polls * 0.40 = 1.8396;
-#   43,800 calls: * 0.20 / M = 0.00876; * 0.025 GB s * 0.0000133334 = 0.0146001; * 2 units * 0.125 / M = 0.01095
-STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095
+#   43,800 calls: * 0.20 / M = 0.00876; * 0.025 GB s * 0.0000133334 = 0.0146001; * 2 units * 0.125 / M = 0.01095;
+#     * 1,000 bytes = 0.0407919 GB * 0.50 = 0.0203960
+STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095 + 0.0203960
+#   traces: 34 calls and 20 looks an order, and 1,440 calls a day; 86,400 a day, and a twentieth of the others, in
+#     365 / 12 days at 5.00 / M: 55,440 * 30.416667 = 1.6863 M; (86,400 + 265,752) * 30.416667 = 10.71129 M;
+#     (86,400 + 26,995,752) * 30.416667 = 823.74879 M
+TRACED = {1_000: 8.4315, 100_000: 53.55645, 10_000_000: 4_118.74395}
 
 
 def test_an_order_costs_what_it_costs_by_hand() -> None:
@@ -167,5 +187,7 @@ def test_an_order_costs_what_it_costs_by_hand() -> None:
 def test_a_month_is_its_orders_and_what_stands_there(orders_a_day: int) -> None:
     millions = orders_a_day * 365 / 12 / 1_000_000
     by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
+    by_hand += TRACED[orders_a_day]
+    assert cost.tracing(orders_a_day) == pytest.approx(TRACED[orders_a_day])
     assert cost.of_month(orders_a_day) == pytest.approx(by_hand, rel=1e-6)
     assert f"| {orders_a_day:,} | {by_hand:,.2f} |" in cost.page()

@@ -2,17 +2,23 @@
 
 import importlib
 import inspect
+import io
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
 
 from functions import lapse, relay, watch, wiring
+from functions.dynamodb.patience import Busy
 from functions.model import metrics as m
 from functions.model.metrics import METRICS
+from functions.model.patterns import A16b
 from functions.schedules import NotAll
 from functions.shop import accounts, follows, products, refunds
 from functions.tally import Tally
@@ -22,6 +28,13 @@ from tests.shopfloor import ANN, READERS, STAFF, WORKERS, Shopfloor
 from tests.stacks.test_template import LAMBDAS
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+
+
+class Wired(io.BytesIO):
+    """An answer's body on the wire."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
 
 
 @pytest.fixture
@@ -179,6 +192,59 @@ def test_what_dynamodb_throws_back_is_counted(floor: Shopfloor, told: Told) -> N
     assert told.values(m.THROTTLES) == []
 
 
+def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
+    floor: Shopfloor, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the wire: where the client itself sends a request again."""
+    floor.open_shop()
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    client = wiring.client("dynamodb")
+    answers: list[Any] = []
+
+    def answer(**_: Any) -> AWSResponse | None:
+        if not answers:
+            return None
+        if isinstance(found := answers.pop(0), Exception):
+            raise found
+        body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{found}", "message": "no"}).encode()
+        return AWSResponse("https://aws", 500 if "Internal" in found else 400, HTTPHeaders(), Wired(body))
+
+    client.meta.events.register("before-send.dynamodb.Query", answer)
+    throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
+    try:
+        for attempts, counted_ in (
+            ([throttled], 1), ([throttled, throttled], 2), ([throttled] * 3, 3), ([lost, lost], 0),
+            (["InternalServerError", throttled], 1), ([lost, throttled], 1),
+        ):  # fmt: skip
+            answers[:] = attempts
+            before = wiring.units.total[2]
+            with suppress(Busy):
+                floor.shop.table.query(A16b, queue="PENDING")
+            assert not answers
+            assert wiring.units.total[2] - before == counted_, attempts
+    finally:
+        client.meta.events.unregister("before-send.dynamodb.Query", answer)
+
+
+@pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
+def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: Shopfloor, left: str) -> None:
+    client, batch = wiring.client("dynamodb"), {floor.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}
+
+    def left_of(some: Any) -> int:
+        """How much more is counted after an answer that leaves this."""
+        event, before = "before-call.dynamodb.BatchGetItem", wiring.units.total[2]
+
+        def answer(**_: Any) -> Any:
+            return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
+
+        client.meta.events.register(event, answer)
+        client.batch_get_item(RequestItems=batch)
+        client.meta.events.unregister(event, answer)
+        return wiring.units.total[2] - before
+
+    assert [left_of({}), left_of(batch)] == [0, 1]
+
+
 def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(floor: Shopfloor, told: Told) -> None:
     floor.open_shop()
     records = floor.records()
@@ -240,7 +306,7 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, t
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = watch.handler({}, None)
-    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0}
+    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0, "LapseBacklog": 0}
     assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
 
@@ -256,3 +322,21 @@ def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_a
     assert watch.handler({}, None)["OrdersStanding"] == 0
     floor.ahead += timedelta(minutes=2)
     assert watch.handler({}, None)["OrdersStanding"] == 1
+
+
+def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(floor: Shopfloor) -> None:
+    floor.open_shop()
+    floor.place(mug=1)
+    sent = floor.place("key-2", mug=1)
+    floor.pay(sent)
+    floor.settle()
+    floor.ship(sent)
+
+    def overdue(after: timedelta) -> int:
+        floor.ahead = after
+        return watch.handler({}, None)["LapseBacklog"]
+
+    assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
+    assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
+    floor.lapse(floor.now().isoformat())
+    assert watch.handler({}, None)["LapseBacklog"] == 0

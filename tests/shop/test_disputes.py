@@ -8,7 +8,7 @@ import pytest
 from functions.dynamodb.patience import Busy
 from functions.dynamodb.writes import put
 from functions.model.entities import Order, Payment
-from functions.model.errors import TooMuch, WrongState
+from functions.model.errors import TooEarly, TooMuch, WrongState
 from functions.model.patterns import A12c
 from functions.model.table import REFUND
 from functions.shop import ending, refunds
@@ -94,7 +94,7 @@ def test_news_of_a_dispute_that_come_too_early_come_again(shop: Shop) -> None:
         if known != "nothing":
             tell(shop, order, event_id=known, outcome=known)
         for outcome in ("opened", "won", "lost"):
-            with pytest.raises(Busy):
+            with pytest.raises(TooEarly):
                 dispute(shop, order, outcome)
     tell(shop, order)
     assert dispute(shop, order, "lost")["status"] == "REFUNDED", "that it was opened may be told later"

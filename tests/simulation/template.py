@@ -182,10 +182,14 @@ def deployed(choose: Any) -> Template:
     return replace(template(), functions=functions, streams=streams)
 
 
+RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
+"""Mappings try for twelve hours, and a reader fails for two days: the last is long, or nothing else would happen."""
+
+
 def switches(choose: Any) -> Switches:
     """What AWS leaves open, chosen by `choose(values, name)`; only the order of the halves is taken as given."""
     return Switches(
-        retry_delays_seconds=choose(((0.2, 0.5, 1, 2, 5, 10, 30), (1, 60), (0.1,)), "retry delays"),
+        retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),
         bisect_midpoint=choose(("floor", "ceiling"), "midpoint"),
         bisect_attempts=choose(("inherit", "reset"), "attempts"),
         progress_resets_attempts=choose((True, False), "progress"),

@@ -50,8 +50,8 @@ from tests.simulation.wire import Service, Wire
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
-DUST_SETTLES_SECONDS = 7 * HOUR
-"""Longer than anything is tried again by itself: a stream record grows too old in six hours, a message sooner."""
+DUST_SETTLES_SECONDS = 13 * HOUR
+"""Longer than anything is tried again by itself: a stream record grows too old in twelve hours, a message sooner."""
 CLEARING_UPS = 24
 """How often there may be something left to clear up after the last time: the provider takes up to a week."""
 PEPPER = "pepper of the simulation"

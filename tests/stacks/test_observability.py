@@ -8,7 +8,7 @@ import pytest
 from functions.model.metrics import METRICS, Metric
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
-from stacks.conditions import ALARMS, PACED, RUNBOOKS, Alarm
+from stacks.conditions import ALARMS, LEVELS, PACED, RUNBOOKS, Alarm
 from stacks.stage import BadSetting, read
 from tests.stacks.conftest import ON_CALL, Template
 
@@ -17,6 +17,8 @@ PLACES = {
     "dead letters": {reaction.name for reaction in REACTIONS} | {"lapse", "erasure", "watch"},
     "reader": {"copies", "relay"},
     "api": {""},
+    "api's function": {""},
+    "watch": {""},
 }
 
 
@@ -34,9 +36,11 @@ def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(dev
     assert found.keys() == (PLACES[alarm.each] - alarm.spared if alarm.each else {""})
     (topic,) = dev.all("AWS::SNS::Topic")
     for it in found.values():
-        assert (it["Threshold"], it["Statistic"], it["Period"]) == (alarm.over, alarm.statistic, alarm.minutes * 60)
-        assert it["ComparisonOperator"] == "GreaterThanThreshold"
-        assert it["TreatMissingData"] == ("ignore" if alarm.level else "notBreaching")
+        limit, compared, without = (alarm.over, "GreaterThan", "ignore" if alarm.level else "notBreaching")
+        if alarm.under is not None:
+            limit, compared, without = alarm.under, "LessThan", "breaching"
+        assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
+        assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
         assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
         if isinstance(alarm.metric, Metric):
@@ -70,6 +74,15 @@ def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
         assert f"`{alarm.name}" in text, "it names the alarm"
         for part in ("**What is seen.**", "**First look.**", "**Why.**", "**Cure.**", "**It is over**"):
             assert text.count(part) == 1, (alarm.page, part)
+
+
+def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_that_before_the_stream_forgets(
+    dev: Template,
+) -> None:
+    for reader in PLACES["reader"]:
+        gives_up = dev.mapping(reader)["MaximumRecordAgeInSeconds"]
+        assert dev.mapping(reader)["MaximumRetryAttempts"] == -1, "attempts end nothing sooner"
+        assert 2 * max(seconds for _, seconds in LEVELS) <= gives_up <= 18 * 60 * 60
 
 
 def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:
@@ -128,7 +141,7 @@ def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_w
     widgets = board(dev)
     text = json.dumps(widgets)
     missing = [it.name for it in METRICS if f'"{it.name}"' not in text and f'\\"{it.name}\\"' not in text]
-    assert missing == ["UnmatchedCame"], "of these it shows how many there are"
+    assert missing == []
     rows = {widget["y"] for widget in widgets}
     for row in rows:
         across = sorted((widget["x"], widget["width"]) for widget in widgets if widget["y"] == row)

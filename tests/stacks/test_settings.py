@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.context import FRONT_HEADER
+from functions.model.entrance import FRONT_HEADER, PUBLIC
 from functions.model.table import PROJECTED
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage
@@ -28,7 +28,9 @@ OTHER = replace(
     backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
     snap_start=True,
     firewall=True,
+    spared_addresses=("203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"),
     web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+    front_secret_version="2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 )
 """A stage in which everything is set that dev and prod leave alone."""
 
@@ -110,6 +112,15 @@ def test_the_table_class_is_the_stages(dev: Template, other: Template) -> None:
     assert other.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
 
 
+def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(dev: Template, prod: Template) -> None:
+    (never,), (named,) = (template.only(TABLE)["Replicas"] for template in (dev, prod))
+    wish = {"Enabled": True, "Mode": "THROTTLED_KEYS"}
+    assert "ContributorInsightsSpecification" not in str(never)
+    assert named["ContributorInsightsSpecification"] == wish
+    indexes = {it["IndexName"]: it["ContributorInsightsSpecification"] for it in named["GlobalSecondaryIndexes"]}
+    assert indexes == dict.fromkeys(PROJECTED, wish)
+
+
 # backups --------------------------------------------------------------------------------------------------------------
 def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_dev_is_not(
     dev: Template, prod: Template
@@ -155,7 +166,9 @@ def test_dev_calls_the_api_as_it_was_deployed_last(dev: Template) -> None:
     }
 
 
-def test_prod_shifts_the_api_to_a_new_version_a_tenth_a_minute_and_back_when_its_calls_fail(prod: Template) -> None:
+def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answers_5xx_or_nothing(
+    prod: Template,
+) -> None:
     ((alias_id, alias),) = prod.all("AWS::Lambda::Alias").items()
     (group_id,), (application,) = prod.all("AWS::CodeDeploy::DeploymentGroup"), prod.all("AWS::CodeDeploy::Application")
     assert prod.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias_id}
@@ -174,14 +187,17 @@ def test_prod_shifts_the_api_to_a_new_version_a_tenth_a_minute_and_back_when_its
     }
     group = prod.only("AWS::CodeDeploy::DeploymentGroup")
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
-    (alarm_id,) = [it["Name"]["Ref"] for it in group["AlarmConfiguration"]["Alarms"]]
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
-    alarm = prod.properties("AWS::CloudWatch::Alarm")[alarm_id]
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Period"]) == ("Errors", "Sum", 60)
-    function = {"Ref": prod.function("api.handler")}
-    resource = {"Fn::Join": ["", [function, ":live"]]}
-    assert [it["Value"] for it in alarm["Dimensions"]] == [function, resource]
+    assert group_id in alias["DependsOn"], "what stops it is there before it begins"
+    alarms = prod.properties("AWS::CloudWatch::Alarm")
+    brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
+    (api,) = prod.all("AWS::ApiGatewayV2::Api")
+    function = prod.function("api.handler")
+    assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
+        ("5xx", api),
+        ("Errors", function),
+    ], "what is answered with a fault of ours counts, and what is not answered at all"
 
 
 def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: Template) -> None:
@@ -247,10 +263,28 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: T
     (origin,) = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
     (header,) = origin["OriginCustomHeaders"]
     assert header["HeaderName"] == FRONT_HEADER
-    assert header["HeaderValue"]["Fn::Join"][1][:2] == ["{{resolve:secretsmanager:", {"Ref": secret}]
+    before, of, version = header["HeaderValue"]["Fn::Join"][1]
+    assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
+    assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
+    assert other.body["Outputs"]["FrontSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
     assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
+
+
+def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -> None:
+    from stacks.secrets import Secrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from aws_cdk import App, Stack  # noqa: PLC0415
+    from aws_cdk import aws_kms as kms  # noqa: PLC0415
+
+    stack = Stack(App(), "stack")
+    key = kms.Key(stack, "Key")
+    closed, moving = (
+        Secrets(stack, f"Secrets{only}", stage=replace(OTHER, front_only=only), key=key) for only in (True, False)
+    )
+    assert closed.asked_arn == closed.front_arn
+    assert moving.front, "CloudFront shows it already"
+    assert moving.asked_arn == "", "and nobody is asked for it"
 
 
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
@@ -260,7 +294,17 @@ def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_bu
     assert (firewall["Scope"], firewall["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     rates, *managed = firewall["Rules"]
     assert rates["Action"] == {"Block": {}}
-    assert rates["Statement"]["RateBasedStatement"] == {"AggregateKeyType": "IP", "Limit": 2000}
+    rate = rates["Statement"]["RateBasedStatement"]
+    assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
+    webhook, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
+    assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
+    assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC
+    sets = others["firewall"].properties("AWS::WAFv2::IPSet")
+    named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
+    assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
+        ("IPV4", ["203.0.113.0/24", "198.51.100.7/32"]),
+        ("IPV6", ["2001:db8::/32"]),
+    ]
     groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in managed]
     assert {group["VendorName"] for group in groups} == {"AWS"}
     assert [override["Name"] for group in groups for override in group.get("RuleActionOverrides", ())] == [

@@ -10,6 +10,8 @@ import pytest
 from stacks import PROJECT
 from stacks.stage import STAGES, BadSetting, Stage, read
 
+RESTORED = "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
+
 
 def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
     assert read({}) == STAGES["dev"]
@@ -111,6 +113,20 @@ def test_what_is_the_cdks_own_is_passed_over() -> None:
         (
             {"web_acl": "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b"},
             "web_acl is 'arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/a/b': it must be the ARN of a web ACL",
+        ),
+        (
+            {"restored_stream": RESTORED, "billing": "provisioned"},
+            "billing is set, but the table was restored and lies outside of the stack: set it on the table itself",
+        ),
+        ({"restored_stream": RESTORED, "most_write_units": "5"}, "most_write_units is set, but the table was restored"),
+        (
+            {"spared_addresses": "203.0.113.9/24"},
+            "spared_addresses has '203.0.113.9/24': it must be like 203.0.113.0/24",
+        ),
+        ({"front_secret_version": "current"}, "front_secret_version is 'current': it must be the id of a version"),
+        (
+            {"front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
+            "front_secret_version is set, but nothing stands before the API: set web_acl, too",
         ),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],

@@ -89,8 +89,8 @@ def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(dev: Template, rea
         "ParallelizationFactor": 1,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "BisectBatchOnFunctionError": True,
-        "MaximumRetryAttempts": 10,
-        "MaximumRecordAgeInSeconds": 6 * 60 * 60,
+        "MaximumRetryAttempts": -1,
+        "MaximumRecordAgeInSeconds": 12 * 60 * 60,
         "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": [failures, "Arn"]}}},
     }
 
@@ -298,7 +298,7 @@ def test_stages_differ_in_settings_alone(dev: Template, prod: Template) -> None:
     one, more = (Counter(it["Type"] for it in template.body["Resources"].values()) for template in (dev, prod))
     assert not one - more
     assert {name.split("::")[1] for name in more - one} == {
-        "Backup", "CodeDeploy", "CloudWatch", "IAM", "Lambda", "SNS",
+        "Backup", "CodeDeploy", "IAM", "Lambda", "SNS",
     }, "backups, the shift of the api, an address for alarms: see test_settings"  # fmt: skip
     assert prod.mapping("copies")["ParallelizationFactor"] == 4
 
@@ -306,7 +306,13 @@ def test_stages_differ_in_settings_alone(dev: Template, prod: Template) -> None:
 # the whole ------------------------------------------------------------------------------------------------------------
 def test_the_stack_tells_where_everything_is(dev: Template) -> None:
     functions = {f"{module.partition('.')[0].capitalize()}Function" for module in LAMBDAS}
-    assert dev.body["Outputs"].keys() == functions | {
+    called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
+    named = {module.partition(".")[0].capitalize(): dev.function(module) for module in LAMBDAS}
+    switches = {f"{name}Mapping" for name, id in named.items() if id in called}
+    switches |= {f"{reaction.name.capitalize()}Rule" for reaction in REACTIONS}
+    switches |= {f"{name}{what}" for name in ("Lapse", "Erasure", "Watch") for what in ("Rule", "DeadLetters")}
+    assert len(called) == 9
+    assert dev.body["Outputs"].keys() == functions | switches | {
         "ApiUrl",
         "UserPoolId",
         "UserPoolClientId",
@@ -314,6 +320,7 @@ def test_the_stack_tells_where_everything_is(dev: Template) -> None:
         "AlarmsTopic",
         "TableName",
         "BusName",
+        "KeyArn",
         "FailuresBucket",
         "ArchiveBucket",
         "WarehouseQueueUrl",

@@ -1,0 +1,23 @@
+"""Which routes need no token, and by what the api knows its own front: said once, for the stack and the function."""
+
+from collections.abc import Mapping
+
+PUBLIC: Mapping[str, str] = {
+    "GET /best-sellers": "Everybody may look at what the shop sells.",
+    "GET /categories": "Everybody may look at what the shop sells.",
+    "GET /categories/children": "Everybody may look at what the shop sells.",
+    "GET /categories/descendants": "Everybody may look at what the shop sells.",
+    "GET /docs": "Documentation is for those who have no token yet.",
+    "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
+    "GET /openapi.json": "Documentation is for those who have no token yet.",
+    "GET /products": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}/rating": "Everybody may look at what the shop sells.",
+    "GET /products/{product_id}/reviews": "Everybody may read what buyers say; not who said it.",
+    "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
+    "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
+}
+"""The routes that need no token, each with why. The stack lets these, and no others, past its authorizer."""
+
+FRONT_HEADER = "x-orderstream-front"
+"""By it CloudFront shows the secret that it shares with the api."""

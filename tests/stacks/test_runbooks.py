@@ -1,0 +1,110 @@
+"""What runbooks have somebody type: they may, and they are told what they need to know for it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks import PROJECT
+from stacks.conditions import RUNBOOKS
+from tests.stacks.conftest import Template
+from tests.stacks.test_permissions import operators_may
+
+PAGES = sorted((PROJECT / RUNBOOKS).glob("*.md"))
+CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`]+)`", re.DOTALL | re.MULTILINE)
+AWS = re.compile(r"\baws\s+([a-z0-9-]+)\s+([a-z0-9-]+)([^;|&\n]*(?:\\\n[^;|&\n]*)*)")
+VARIABLE = re.compile(r"\$([A-Z][A-Z_]+)")
+NAMED = re.compile(r"^\| `\$([A-Z_]+)` \| (.*) \|$", re.MULTILINE)
+ADMINISTERS = "somebody who may administer the account"
+SERVICES = {"s3api": "s3"}
+
+
+def parts(page: Path) -> Iterator[str]:
+    """The sections of a page that whoever has the operators' role follows."""
+    before, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    if ADMINISTERS not in before:
+        yield before
+        yield from (section for section in sections if ADMINISTERS not in section)
+
+
+def code_in(text: str) -> list[str]:
+    return [block or inline for block, inline in CODE.findall(text)]
+
+
+def typed(text: str) -> Iterator[tuple[str, str]]:
+    """What is typed at AWS: the action that this is, and what follows."""
+    for code in code_in(text):
+        for service, operation, rest in AWS.findall(code):
+            action = "".join(word.capitalize() for word in operation.split("-"))
+            yield f"{SERVICES.get(service, service)}:{action}", rest.replace("--event-bus-name $BUS", "")  # a rule's
+
+
+def known() -> dict[str, str]:
+    """What the runbooks' names stand for: an output of the stack, …Output where it is one of several; or in words."""
+    text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
+    return dict(NAMED.findall(text))
+
+
+def outputs(template: Template, means: str) -> dict[str, Any]:
+    """The outputs that a name may stand for."""
+    found = re.fullmatch(r"the output `(…?)(\w+)`.*", means)
+    if not found:
+        return {}
+    several, name = found.groups()
+    there: dict[str, Any] = template.body["Outputs"]
+    return {key: it["Value"] for key, it in there.items() if (key.endswith(name) if several else key == name)}
+
+
+def resources_in(value: Any) -> set[str]:
+    """The logical ids that a value of the template is made of."""
+    match value:
+        case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
+            return set() if id.startswith("AWS::") else {id}
+        case dict():
+            return {id for one in value.values() for id in resources_in(one)}
+        case list():
+            return {id for one in value for id in resources_in(one)}
+    return set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(dev: Template, page: Path) -> None:
+    may, meanings = operators_may(dev), known()
+    for part in parts(page):
+        for action, rest in typed(part):
+            assert action in may, f"{page.stem}: operators may not {action}, and it does not say who may"
+            for name in VARIABLE.findall(rest):
+                for output, value in outputs(dev, meanings[name]).items():
+                    assert resources_in(value) <= resources_in(may[action]) or "*" in may[action], (action, output)
+
+
+def test_commands_of_aws_are_found_wherever_they_stand() -> None:
+    found = {page.stem: [action for part in parts(page) for action, _ in typed(part)] for page in PAGES}
+    assert found["lag"] == ["lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"]
+    assert found["orders-stand-still"] == ["events:EnableRule", "lambda:UpdateEventSourceMapping"]
+    assert found["archive-mismatch"] == ["s3:DeleteObject"]
+    assert found["restore-table"] == found["region-move"] == []
+    assert len({action for actions in found.values() for action in actions}) >= 9
+
+
+def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: Template) -> None:
+    meanings = known()
+    used: set[str] = set()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        names = {name for code in code_in(text) for name in VARIABLE.findall(code)}
+        assert names <= meanings.keys(), page.stem
+        used |= names
+    assert meanings.keys() == used, "nothing is explained that nobody uses"
+    for name, means in meanings.items():
+        if "output" in means:
+            assert outputs(dev, means), f"${name}: the stack does not tell {means}"
+
+
+def test_every_secret_that_a_runbook_asks_the_stack_for_is_told(dev: Template) -> None:
+    text = (PROJECT / RUNBOOKS / "rotate-secrets.md").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\$\(secret (\w+)\)", text))
+    assert asked - {"FrontSecret"} <= dev.body["Outputs"].keys(), "that one is there with a front: see test_settings"
+    assert len(asked) >= 2
