@@ -287,4 +287,4 @@ def _note(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
 
 
 def _order() -> Event:
-    return pair.request("POST", "/orders", pair.new_order({"mug": 1}), token=Token("ann"), key="another key")
+    return pair.request("POST", "/orders", pair.new_order({"mug": 1}), token=Token("ann"), key="key-2")
