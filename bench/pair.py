@@ -149,7 +149,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def settled() -> Iterator[None]:
     """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
-    request whether it is one for the buckets and queues in this process. No other service can be asked meanwhile."""
+    request whether it is one for the buckets and queues in this process: of those nothing can be asked meanwhile."""
     gc.collect()
     gc.freeze()
     botocore_stubber.enabled = False
@@ -405,7 +405,6 @@ def our_api() -> Iterator[Handler]:
         secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()
-        context.shop()  # reads its secret
         yield api_handler
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()
