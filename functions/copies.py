@@ -13,6 +13,7 @@ from functions.dynamodb.writes import Changed, Write, change, delete_older, dele
 from functions.environment import Copies, current
 from functions.model import changes, counters, derived
 from functions.model.changes import Change
+from functions.model.derived import Following
 from functions.model.entities import ArchivedOrder, Counted
 from functions.model.patterns import A12b
 from functions.model.table import ARCHIVED_ORDER, BY_TYPE, COUNTED, ORDER
@@ -39,17 +40,18 @@ def follow(shop: Shop, record: Record) -> list[dict[str, Any]]:
     changed = changes.read(record)
     if changed is None:
         return []
-    copy(shop.table, changed)
-    if todo := counters.counting(changed):
-        decided_again(shop, lambda: count(shop, todo))
+    # Both are known before anything is written: what cannot be read leaves nothing half done.
+    copying, counting = derived.following(changed), counters.counting(changed)
+    copy(shop.table, changed, copying)
+    if counting:
+        decided_again(shop, lambda: count(shop, counting))
     if changed.row is ORDER and changed.on == "INSERT":  # once its summary is there, whoever is renamed finds it
         names.bring_up(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
-def copy(table: Table, changed: Change) -> None:
+def copy(table: Table, changed: Change, todo: Following) -> None:
     """Bring the copies of a changed item up to it."""
-    todo = derived.following(changed)
     for row, item in todo.put:
         unless_newer(table, put_newer(row, item))
     for row, item in todo.delete:

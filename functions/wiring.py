@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -29,10 +29,11 @@ from functions.model import metrics
 from functions.model.events import Received, attempt_of, order_in
 from functions.model.metrics import Metric
 from functions.model.table import BY_TYPE
-from functions.provider import HttpProvider
-from functions.shop.settling import Provider
 from functions.shop.shop import Shop
 from functions.tally import Tally
+
+if TYPE_CHECKING:
+    from functions.shop.settling import Provider
 
 R = TypeVar("R")
 log = logging.getLogger(NAME)
@@ -150,13 +151,15 @@ SECRETS_KEPT_SECONDS = 300
 """How long a warm Lambda may go on with the value of a secret that was changed."""
 
 
-def provider(url: str, secret_name: str) -> Provider:
+def provider(url: str, secret_name: str) -> "Provider":
     """The payment provider, asked with the key that the secret holds by now."""
     return _provider(url, secret(secret_name, int(time.time() // SECRETS_KEPT_SECONDS)).strip())
 
 
 @lru_cache(maxsize=2)
-def _provider(url: str, key: str) -> HttpProvider:
+def _provider(url: str, key: str) -> "Provider":
+    from functions.provider import HttpProvider  # noqa: PLC0415  all others start without it
+
     return HttpProvider(url, key)
 
 

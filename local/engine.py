@@ -10,11 +10,13 @@ from __future__ import annotations
 import http.client
 import json
 import platform
+import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +38,8 @@ CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_
 TTL_ATTRIBUTE = "ttl"
 DATABASE = "dynamodb.sqlite"
 ADDRESS = "address.json"
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
+ENOUGH_BYTES = 1 << 30
 
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
 INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
@@ -186,6 +190,18 @@ def start(directory: Path, port: int | None = None, tools_port: int | None = Non
     address = {"port": engine.port, "tools_port": engine.tools_port}
     (directory / ADDRESS).write_text(json.dumps(address))
     return Engine(directory, **address, started=started)
+
+
+@contextmanager
+def fleeting() -> Iterator[Engine]:
+    """An engine for a while, whose file lies in memory where there is room: it is gone afterwards."""
+    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ENOUGH_BYTES
+    with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
+        started = start(Path(directory))
+        try:
+            yield started
+        finally:
+            started.stop()
 
 
 def find(directory: Path) -> Engine | None:

@@ -4,21 +4,25 @@ It holds the source, the packages of functions/requirements.txt built for Lambda
 services in use, and everything compiled where a Python of Lambda's version is at hand.
 """
 
+import gzip
 import hashlib
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stacks import PROJECT
 
 SOURCE = PROJECT / "functions"
 REQUIREMENTS = SOURCE / "requirements.txt"
 BUNDLES = PROJECT / "build" / "bundles"
-PYTHON, PLATFORM = "3.13", "aarch64-manylinux_2_28"
 
 SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
 """What botocore keeps the data of: the services that functions make clients of."""
@@ -27,6 +31,7 @@ DEAD_WEIGHT = (
     "bin",
     "boto3/data",
     "boto3/examples",
+    "botocore/data/*/*/examples-1.json",
     "**/tests",
     "**/*.pyi",
     "**/py.typed",
@@ -37,13 +42,31 @@ KEPT = 8
 PREFIX = "/var/task"  # where Lambda unpacks it: compiled files name their source
 
 
-def bundle(source_only: bool = False) -> tuple[Path, str]:
+@dataclass(frozen=True)
+class Target:
+    """What a bundle is made for: a version of Python, and a platform as uv names it."""
+
+    python: str
+    platform: str
+
+
+LAMBDA = Target("3.13", "aarch64-manylinux_2_28")
+
+
+def here() -> Target:
+    """The Python that runs this, for who wants to run a bundle on this machine."""
+    system = {"linux": "unknown-linux-gnu", "darwin": "apple-darwin"}.get(sys.platform, sys.platform)
+    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    return Target("{}.{}".format(*sys.version_info), f"{machine}-{system}")
+
+
+def bundle(source_only: bool = False, target: Target = LAMBDA) -> tuple[Path, str]:
     """The folder to deploy, and a hash of what it is made of. Made when it is not there yet; safe to run side by side.
 
     `source_only` leaves the packages out, for a Python that has them. Raises RuntimeError where uv fails.
     """
-    compiler = None if source_only else python_of_lambda()
-    digest = _digest(source_only, compiled=compiler is not None)
+    compiler = None if source_only else python_of(target)
+    digest = _digest(source_only, target, compiled=compiler is not None)
     folder = BUNDLES / digest
     if folder.exists():
         os.utime(folder)
@@ -53,10 +76,10 @@ def bundle(source_only: bool = False) -> tuple[Path, str]:
         try:
             shutil.copytree(SOURCE, made / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__", "requirements.*"))
             if not source_only:
-                _install(made)
+                _install(made, target)
                 _trim(made)
             if compiler:
-                _compile(made, compiler)
+                _compile(made, compiler, target)
             made.chmod(0o755)
             _take_name(made, folder)
         finally:
@@ -65,22 +88,22 @@ def bundle(source_only: bool = False) -> tuple[Path, str]:
     return folder, digest
 
 
-def python_of_lambda() -> str | None:
-    """A Python of Lambda's version on this machine, if there is one. Compiled files of any other would be ignored."""
-    for candidate in (sys.executable, f"python{PYTHON}"):
+def python_of(target: Target) -> str | None:
+    """A Python of this version on this machine, if there is one. Compiled files of any other would be ignored."""
+    for candidate in (sys.executable, f"python{target.python}"):
         asked = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         try:
-            found = subprocess.run(asked, capture_output=True, text=True, env=_compiling(), check=False)  # noqa: S603
+            found = subprocess.run(asked, capture_output=True, text=True, env=_compiling(target), check=False)  # noqa: S603
         except OSError:
             continue
-        if found.stdout.strip() == PYTHON:
+        if found.stdout.strip() == target.python:
             return candidate
     return None
 
 
-def _digest(source_only: bool, compiled: bool) -> str:
+def _digest(source_only: bool, target: Target, compiled: bool) -> str:
     """A hash of all that goes in, this file included, so that the same inputs are the same deployment anywhere."""
-    digest = hashlib.sha256(f"{source_only} {compiled} {PYTHON} {PLATFORM}".encode())
+    digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(PROJECT).as_posix()} {len(content)}\n".encode() + content)
@@ -91,22 +114,14 @@ def _inputs() -> Iterator[Path]:
     return (file for file in sorted(SOURCE.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
 
 
-def _install(folder: Path) -> None:
+def _install(folder: Path, target: Target) -> None:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--system-certs", "--target", str(folder)]
-    command += [
-        "--python-version",
-        PYTHON,
-        "--python-platform",
-        PLATFORM,
-        "--only-binary",
-        ":all:",
-        "--link-mode",
-        "copy",
-    ]
+    command += ["--python-version", target.python, "--python-platform", target.platform]
+    command += ["--only-binary", ":all:", "--link-mode", "copy"]
     command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
     installed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if installed.returncode:
-        raise RuntimeError(f"The Lambdas' packages could not be installed for {PLATFORM}:\n{installed.stderr}")
+        raise RuntimeError(f"The Lambdas' packages could not be installed for {target.platform}:\n{installed.stderr}")
 
 
 def _trim(folder: Path) -> None:
@@ -116,21 +131,44 @@ def _trim(folder: Path) -> None:
                 shutil.rmtree(found)
             else:
                 found.unlink(missing_ok=True)
-    for service in (folder / "botocore" / "data").iterdir():
+    data = folder / "botocore" / "data"
+    for service in data.iterdir():
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
+    prefixes = {_without_words(model) for model in data.glob("*/*/service-2.json.gz")}
+    endpoints = json.loads((data / "endpoints.json").read_text())
+    for partition in endpoints["partitions"]:
+        partition["services"] = {name: of for name, of in partition["services"].items() if name in prefixes}
+    (data / "endpoints.json").write_text(json.dumps(endpoints, separators=(",", ":")))
 
 
-def _compile(folder: Path, python: str) -> None:
+def _without_words(model: Path) -> str:
+    """Take the documentation out of a service's model, which each cold start reads. The service's name in endpoints."""
+    whole = json.loads(gzip.decompress(model.read_bytes()))
+    model.with_suffix("").write_text(json.dumps(_silent(whole), separators=(",", ":")))
+    model.unlink()
+    return str(whole["metadata"]["endpointPrefix"])
+
+
+def _silent(model: Any) -> Any:
+    """A model that says nothing of itself: each `documentation` is empty, but a shape's member of that name."""
+    if isinstance(model, list):
+        return [_silent(part) for part in model]
+    if not isinstance(model, dict):
+        return model
+    return {name: "" if name == "documentation" and isinstance(it, str) else _silent(it) for name, it in model.items()}
+
+
+def _compile(folder: Path, python: str, target: Target) -> None:
     """Compiled files that are taken as they are: a zip does not keep the times that Python would compare."""
     command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", PREFIX, str(folder)]
-    subprocess.run(command, env=_compiling(), check=True)  # noqa: S603
+    subprocess.run(command, env=_compiling(target), check=True)  # noqa: S603
 
 
-def _compiling() -> dict[str, str]:
+def _compiling(target: Target) -> dict[str, str]:
     # pyenv's python3.13 runs only where that version is asked for; without a fixed hash seed, sets compile differently.
-    return {**os.environ, "PYENV_VERSION": PYTHON, "PYTHONHASHSEED": "0"}
+    return {**os.environ, "PYENV_VERSION": target.python, "PYTHONHASHSEED": "0"}
 
 
 def _forget_old() -> None:

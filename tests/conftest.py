@@ -3,9 +3,7 @@
 import functools
 import importlib.util
 import os
-import shutil
 import socket
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
     from functions.dynamodb.store import Table
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
-ENOUGH_BYTES = 1 << 30
 PROJECT = Path(__file__).resolve().parents[1]
 DEPLOYED, OPERATORS = (f"{PROJECT / room}{os.sep}" for room in ("functions", "ops"))
 READS_EVERYTHING = {"Scan", "ExecuteStatement", "BatchExecuteStatement", "ExportTableToPointInTime"}
@@ -91,15 +87,9 @@ def no_function_scans() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """The local DynamoDB, one process for each process of tests, its file in memory where there is room."""
-    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ENOUGH_BYTES
-    directory = Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None))
-    started = local_engine.start(directory)
-    try:
+    """The local DynamoDB, one process for each process of tests."""
+    with local_engine.fleeting() as started:
         yield started
-    finally:
-        started.stop()
-        shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")

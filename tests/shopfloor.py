@@ -223,7 +223,7 @@ def running(engine: Engine, queues: dict[str, str], table_name: str, patch: pyte
     patch.setenv("QUEUE_URL", queues["notices"])
     _empty()
     environment.current.cache_clear()
-    floor = Shopfloor(engine, wiring.shop(table_name, pepper=PEPPER), queues)
+    floor = Shopfloor(engine, wiring.shop(table_name, pepper=lambda: PEPPER), queues)
     wired = wiring.shop
 
     def shop(table_name: str, **settings: Any) -> Shop:

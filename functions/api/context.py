@@ -31,7 +31,7 @@ def shop() -> Shop:
     settings = environment.current(environment.Api)
     return wiring.shop(
         settings.table_name,
-        pepper=wiring.secret(settings.pepper_secret).encode(),
+        pepper=lambda: wiring.secret(settings.pepper_secret).encode(),
         retention_days=settings.retention_days,
         return_window_days=settings.return_window_days,
         shipping=costs(settings.shipping),

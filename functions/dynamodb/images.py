@@ -8,7 +8,7 @@ Against boto3's TypeDeserializer this saves the dispatch on every tag and the De
 import base64
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
@@ -22,11 +22,60 @@ class Unreadable(ValueError):
     """An image that its class cannot hold: an attribute missing, of another type, or malformed."""
 
 
+class UnreadableWithin(Unreadable):
+    """The same of a part that was left unread at first (see `glance`)."""
+
+
+class Late(Mapping[str, Any]):
+    """A map of parts that is read when it is first asked for, and not at all where its `twin`, the same attribute of
+    another image, is tagged alike and has been read."""
+
+    __slots__ = ("_image", "_made", "_read", "_twin")
+
+    def __init__(self, image: Mapping[str, Any], read: Callable[[Image], Any], twin: "Late | None") -> None:
+        self._image, self._read, self._twin = image, read, twin
+        self._made: Mapping[str, Any] | None = None
+
+    def _whole(self) -> Mapping[str, Any]:
+        if self._made is None:
+            twin = self._twin
+            if twin is not None and twin._image == self._image:
+                self._made = twin._whole()
+            else:
+                try:
+                    self._made = {name: self._read(part["M"]) for name, part in self._image.items()}
+                except (LookupError, TypeError, AttributeError, Unreadable) as error:
+                    raise UnreadableWithin(str(error)) from error
+        return self._made
+
+    def __getitem__(self, name: str) -> Any:
+        return self._whole()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def values(self) -> Any:
+        return self._whole().values()
+
+    def items(self) -> Any:
+        return self._whole().items()
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def entity(cls: type[T]) -> type[T]:
     """Declare an item (or a part of one). Frozen to mypy; at run time a slotted dataclass whose slots a reader fills,
     because really frozen dataclasses read three times slower."""
-    return dataclass(slots=True, kw_only=True)(cls)
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else a signature is made to stand there
+    made = dataclass(slots=True, kw_only=True, repr=False, match_args=False)(cls)
+    made.__repr__ = _told  # type: ignore[method-assign]  # compiling one for each class takes a cold start time
+    return made
+
+
+def _told(item: Any) -> str:
+    return f"{type(item).__name__}({', '.join(f'{it.name}={getattr(item, it.name)!r}' for it in fields(item))})"
 
 
 def binary(value: str | bytes) -> bytes:
@@ -130,10 +179,16 @@ def reader(cls: type[T]) -> Callable[[Image], T]:
     return cast(Callable[[Image], T], _reader(cast(Any, cls)))
 
 
+def glance(cls: type[T]) -> Callable[[Image, T | None], T]:
+    """The same, but maps of parts are read when they are first asked for, which raises UnreadableWithin then. The
+    second argument is the item beside it (as it was before, or None): what is tagged alike in both is read once."""
+    return cast(Callable[[Image, T | None], T], _reader(cast(Any, cls), late=True))
+
+
 @cache
-def _reader(cls: type[Any]) -> Any:
-    scope: dict[str, Any] = {"new": object.__new__, "C": cls, "Decimal": Decimal, "binary": binary}
-    body = [" item = new(C)", " get = image.get"]
+def _reader(cls: type[Any], late: bool = False) -> Any:
+    scope: dict[str, Any] = {"new": object.__new__, "C": cls, "Decimal": Decimal, "binary": binary, "Late": Late}
+    body = [" item = new(C)"]
     hints = typing.get_type_hints(cls)
     for field in fields(cls):
         hint = hints[field.name]
@@ -142,14 +197,18 @@ def _reader(cls: type[Any]) -> Any:
             absent, read = "frozenset()", f"frozenset([{read_one.format('x')} for x in v['{tag}S']])"
         else:
             absent, read = "None" if optional(hint) else "", reading(hint, "v", scope)
+            if late and is_map(hint) and is_dataclass(part := typing.get_args(hint)[1]):
+                scope[f"part_{field.name}"] = reader(cast(Any, part))
+                read = f"Late(v['M'], part_{field.name}, twin and twin.{field.name})"
             if field.default is not MISSING:
                 absent = f"default_{field.name}"
                 scope[absent] = field.default
         if absent:
-            body.append(f" v = get({field.name!r}); item.{field.name} = {absent} if v is None else {read}")
+            body.append(f" if {field.name!r} in image: v = image[{field.name!r}]; item.{field.name} = {read}")
+            body.append(f" else: item.{field.name} = {absent}")
         else:
             body.append(f" v = image[{field.name!r}]; item.{field.name} = {read}")
-    lines = ["def read(image):", " try:", *[f" {line}" for line in body], "  return item"]
+    lines = [f"def read(image{', twin' if late else ''}):", " try:", *[f" {line}" for line in body], "  return item"]
     lines += [" except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:"]
     lines += ["  raise Unreadable(f'{C.__name__}: {error!r}') from error"]
     scope["Unreadable"] = Unreadable

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
-from functions.dynamodb.images import Image, optional, plain, reader, writer
+from functions.dynamodb.images import Image, glance, optional, plain, reader, writer
 
 T = TypeVar("T")
 Instant = NewType("Instant", str)
@@ -211,6 +211,11 @@ class Row(Generic[T]):
     def read(self) -> Callable[[Image], T]:
         """Image → item; raises images.Unreadable."""
         return reader(self.entity)
+
+    @cached_property
+    def glance(self) -> Callable[[Image, T | None], T]:
+        """The same for a moment's look: see images.glance."""
+        return glance(self.entity)
 
     @cached_property
     def _keys(self) -> list[tuple[str, str, Template, Template, set[str]]]:

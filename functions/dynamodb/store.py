@@ -8,9 +8,11 @@ the time budget is spent, then raises Busy. What expired is never returned, thou
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
@@ -38,6 +40,19 @@ class Page(Generic[T]):
     after: str | None = None
 
 
+def at_once(questions: Sequence[Callable[[], T]]) -> list[T]:
+    """The answers to questions none of which needs another's answer, in their order."""
+    if len(questions) == 1:
+        return [questions[0]()]
+    with ThreadPoolExecutor(len(questions)) as threads:
+        return [answer.result() for answer in [threads.submit(ask) for ask in questions]]
+
+
+def in_turn(questions: Sequence[Callable[[], T]]) -> list[T]:
+    """The same, one after the other."""
+    return [ask() for ask in questions]
+
+
 def _refuse(_: Image, error: Unreadable) -> None:
     raise error
 
@@ -45,8 +60,9 @@ def _refuse(_: Image, error: Unreadable) -> None:
 @dataclass
 class Table:
     """A table behind a client. `rows`: every row it may hold, by type. `clock`, `sleep` and `random` are arguments so
-    that a simulation can own them. `unreadable` hears of what a queue shows and nobody can read: when it returns, that
-    is passed over, because the others in the queue must not wait for it."""
+    that a simulation can own them, and so is `together`: how the shards of a pattern are asked. `unreadable` hears of
+    what a queue shows and nobody can read: when it returns, that is passed over, because the others in the queue must
+    not wait for it."""
 
     client: "DynamoDBClient"
     name: str
@@ -57,6 +73,7 @@ class Table:
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
     budget_seconds: float = 2.5
     unreadable: Callable[[Image, Unreadable], None] = _refuse
+    together: Callable[[Sequence[Callable[[], Any]]], list[Any]] = at_once
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
@@ -85,10 +102,10 @@ class Table:
         most): go on while `after` is set.
         """
         low, high = pattern.bounds(known, since, until)
-        shards: Iterable[dict[str, Any]] = [{}]
-        if pattern.shards:
-            shards = ({"shard": shard} for shard in range(pattern.shards))
-        pages = [self._query_one(pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
+        shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
+        pages = self.together(
+            [partial(self._query_one, pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
+        )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
         # Beyond the nearest end of a page a shard may have more that sorts before what another shard has shown.

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from functions.dynamodb.images import UnreadableWithin
+
 Record = Mapping[str, Any]
 Item = tuple[str, ...]
 
@@ -51,7 +53,7 @@ class Batch:
         """Do something with a record and note what became of it."""
         try:
             act(record)
-        except Permanent as error:
+        except (Permanent, UnreadableWithin) as error:
             self.refuse(record, error)
         except Exception as error:  # noqa: BLE001  whatever it is, the record must not be lost
             self.retry(record, error)

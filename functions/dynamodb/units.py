@@ -4,6 +4,7 @@ And how often it would not: each time that it throttled a request, also where th
 each answer that left some of a batch. A lost connection, or a fault of DynamoDB's, is none.
 """
 
+from threading import Lock, local
 from typing import Any
 
 READS = {"GetItem", "Query", "BatchGetItem"}
@@ -17,13 +18,21 @@ THROTTLED = {
 """Codes of a refused request, or of what made a transaction be refused."""
 
 
+class _Request(local):
+    """The request that a thread is waiting for. `counted`: its last answer on the wire was counted as throttled."""
+
+    counted = False
+
+
 class Units:
-    """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time."""
+    """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time, though it
+    may ask several questions at once."""
 
     def __init__(self) -> None:
+        self._counting = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._attempt_counted = False
+        self._request = _Request()
         self._taken = (0.0, 0.0)
 
     @property
@@ -46,20 +55,22 @@ class Units:
     def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        if model.name in READS:
-            self._read += units
-        else:
-            self._write += units
-        left = parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys")
-        self._throttled += bool(left) or (_is_throttled(parsed) and not self._attempt_counted)
+        left = bool(parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys"))
+        with self._counting:
+            if model.name in READS:
+                self._read += units
+            else:
+                self._write += units
+            self._throttled += left or (_is_throttled(parsed) and not self._request.counted)
 
     def _count_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
         """Each answer on the wire, before the client decides whether to ask again; None: there was none."""
-        self._attempt_counted = response is not None and _is_throttled(response[1])
-        self._throttled += self._attempt_counted
+        self._request.counted = response is not None and _is_throttled(response[1])
+        with self._counting:
+            self._throttled += self._request.counted
 
     def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self._attempt_counted = False
+        self._request.counted = False
         return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 

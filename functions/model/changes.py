@@ -50,9 +50,9 @@ class Kind:
     between: Callable[[Any | None, Any], bool] | None = None
     once_was: Mapping[str, tuple[Any, ...]] | None = None
 
-    def tells(self, row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> bool:
-        """Whether this is what happened."""
-        if self.row is not row or self.on != on or self.expired > expired:
+    def tells(self, before: Any, after: Any, expired: bool) -> bool:
+        """Whether this is what happened to an item of its row, in its way."""
+        if self.expired > expired:
             return False
         if self.was is not None and not isinstance(before, self.was.entity):
             return False
@@ -120,6 +120,10 @@ KINDS = (
     Kind("StockReplenished", t.STOCK, "MODIFY", between=_replenished, once_was={"available": NONE_LEFT}),
     Kind("PriceDropped", t.PRODUCT, "MODIFY", between=_cheaper),
 )
+_KINDS = {
+    (row, on): tuple(kind for kind in KINDS if (kind.row.type, kind.on) == (row, on))
+    for row, on in {(kind.row.type, kind.on) for kind in KINDS}
+}
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,7 @@ def _read(record: Record) -> Change | None:
     row = _row(image)
     if row.kind in UNFOLLOWED or (old is not None and new is not None and _version(old) == _version(new)):
         return None  # nothing is read: what a migration has changed may have been what nobody can read any more
-    before = None if old is None else _row(old).read(old)
-    after = None if new is None else row.read(new)
+    before, after = _items(row, old, new)
     if is_back(record):
         return None
     item: Any = before if after is None else after
@@ -175,6 +178,17 @@ def _read(record: Record) -> Change | None:
     name = _name(row, on, before, after, expired)
     at = instant_of(item.ttl) if expired else item.restored_at if name == "OrderRestored" else _moment(item, record)
     return Change(id_of(row, image, item.version, on), name, row, on, at, item.version, before, after, image)
+
+
+def _items(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
+    """The item before and after. Of one that was modified most is as it was: what can be is read once, if at all."""
+    if old is None or new is None:
+        return None if old is None else row.read(old), None if new is None else row.read(new)
+    was = _row(old)
+    if was is not row:
+        return was.read(old), row.read(new)
+    after = row.glance(new, None)
+    return row.glance(old, after), after
 
 
 def is_back(record: Record) -> bool:
@@ -200,8 +214,8 @@ def _expired(record: Record) -> bool:
 
 
 def _name(row: Row[Any], on: On, before: Any, after: Any, expired: bool) -> str:
-    for kind in KINDS:
-        if kind.tells(row, on, before, after, expired):
+    for kind in _KINDS.get((row.type, on), ()):
+        if kind.tells(before, after, expired):
             return kind.name
     return row.type + {"INSERT": "Created", "MODIFY": "Changed", "REMOVE": "Removed"}[on]
 

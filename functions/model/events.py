@@ -6,9 +6,9 @@ consumer reads those when it acts. The bus promises no order: a consumer compare
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any
 
 from functions.dynamodb.images import Image, entity
 from functions.dynamodb.keys import Instant, Row
@@ -135,7 +135,7 @@ class Event:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        return tuple(get_type_hints(self.data))
+        return tuple(field.name for field in fields(self.data))
 
     def __post_init__(self) -> None:
         if missing := set(self.fields) - self.of.fields.keys():

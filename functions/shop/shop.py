@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """`pepper` makes ids that nobody can guess from what they are made of. The days say when a closed order expires.
+    """`pepper`, asked for when it is needed, makes ids that nobody can guess from what they are made of. The days say
+    when a closed order expires.
 
     `shipping`: what it costs to send an order, by currency (free in others). `tax_rate`: in hundredths of a percent,
     contained in every price.
@@ -28,7 +29,7 @@ class Shop:
 
     table: Table
     new_id: Callable[[], str]
-    pepper: bytes = b""
+    pepper: Callable[[], bytes] = bytes
     retention_days: int = 365
     return_window_days: int = 30
     shipping: Mapping[str, int] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Shop:
     def digest(self, *parts: str) -> bytes:
         """32 bytes that only this shop can make of these parts; no two lists of parts run together."""
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
-        return hmac.new(self.pepper, text, hashlib.sha256).digest()
+        return hmac.new(self.pepper(), text, hashlib.sha256).digest()
 
     def id_of(self, *parts: str) -> str:
         """The id that these parts make, and always make: 128 bits in 26 characters, so that nobody guesses one."""

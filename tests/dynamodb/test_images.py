@@ -13,7 +13,7 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.images import Unreadable, entity, reader, writer
+from functions.dynamodb.images import Unreadable, UnreadableWithin, entity, glance, reader, writer
 from local.engine import Engine
 from tests.dynamodb.stream import records
 
@@ -46,7 +46,23 @@ SCALARS = (
     Kind(bool, st.booleans()),
 )
 OF_SETS = (SCALARS[0], SCALARS[3], SCALARS[4], SCALARS[5])
-NAMES = ("a", "b", "type", "v", "x", "k", "get", "image", "item", "new", "C", "read_Part", "default_a", "Decimal")
+NAMES = (
+    "a",
+    "b",
+    "type",
+    "v",
+    "x",
+    "k",
+    "get",
+    "image",
+    "item",
+    "new",
+    "C",
+    "read_Part",
+    "default_a",
+    "Decimal",
+    "twin",
+)
 
 
 def sets() -> st.SearchStrategy[Kind]:
@@ -119,6 +135,9 @@ def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type
     image = writer(cls)(item)
     assert reader(cls)(image) == item
     assert reader(cls)(as_lambda_has_it(image)) == item
+    seen = glance(cls)(as_lambda_has_it(image), None)
+    assert seen == item
+    assert glance(cls)(image, seen) == item
     assert deserialized(image) == plain(item)
 
 
@@ -159,6 +178,34 @@ def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_tabl
     (as_event,) = records(engine, name)
     assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
     assert reader(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
+
+
+@entity
+class Box:
+    name: str
+    parts: Mapping[str, Part]
+
+
+def box(text: str) -> dict[str, Any]:
+    return writer(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
+
+
+def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
+    image = box("long")
+    broken = glance(Box)(image, None)
+    del image["parts"]["M"]["one"]["M"]["none"]
+    with pytest.raises(UnreadableWithin, match="Part: KeyError\\('none'\\)"):
+        len(broken.parts)
+    now = glance(Box)(box("long"), None)
+    alike, other = glance(Box)(box("long"), now), glance(Box)(box("short"), now)
+    assert alike.parts["one"] is now.parts["one"]
+    assert (now.parts["one"].text, other.parts["one"].text) == ("long", "short")
+
+
+@pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
+def test_parts_that_are_none_are_unreadable_at_the_latest_when_they_are_asked_for(parts: Any) -> None:
+    with pytest.raises(Unreadable):
+        len(glance(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
 
 
 GARBAGE = st.recursive(

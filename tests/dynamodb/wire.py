@@ -9,6 +9,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HTTPHeaders
@@ -52,6 +53,7 @@ class Wire:
     requests: list[Request] = field(default_factory=list)
     units_of: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _replies: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
+    _noting: Any = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         events: Any = self.client.meta.events
@@ -95,8 +97,9 @@ class Wire:
 
     def _note(self, parsed: Mapping[str, Any], event_name: str, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity", [])
-        for each in consumed if isinstance(consumed, list) else [consumed]:
-            self.units_of[event_name.rpartition(".")[2]] += each["CapacityUnits"]
+        with self._noting:
+            for each in consumed if isinstance(consumed, list) else [consumed]:
+                self.units_of[event_name.rpartition(".")[2]] += each["CapacityUnits"]
 
 
 class _Raw(io.BytesIO):

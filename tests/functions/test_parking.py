@@ -66,6 +66,20 @@ def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
 
+def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_anything_is_written(
+    floor: Shopfloor,
+) -> None:
+    floor.open_shop()
+    floor.pay(floor.place("one", mug=1))
+    placed, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    del paid["dynamodb"]["NewImage"]["lines"]["M"]["mug"]["M"]["price"]
+    assert copies.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
+    ((_, body),) = floor.objects("failures").items()
+    assert (json.loads(body)["record"], json.loads(body)["reason"][:17]) == (paid, "UnreadableWithin:")
+    mine = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] in {"OrderSummary", "OrderLine"}]
+    assert [image["status"]["S"] for image in mine] == ["PENDING"]
+
+
 def test_a_record_that_comes_again_is_parked_once(floor: Shopfloor) -> None:
     floor.open_shop()
     record = spoiled(floor.records()[0], "its type is not known")

@@ -24,7 +24,7 @@ def shop(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Shop:
     """Ann and Bob are its customers; it has ten mugs and ten pots. What went out to open it is forgotten."""
     ids = count(1)
     table = Table(wire.client, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
-    made = Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=b"pepper")
+    made = Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
     open_shop(made)
     wire.clear()
     return made

@@ -140,7 +140,7 @@ def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
     """One shop for all examples; each sells products of its own."""
     clock = Clock()
     table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
-    made = Shop(table=table, new_id=str, pepper=b"pepper")
+    made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made)
     return made
 

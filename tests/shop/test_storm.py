@@ -121,7 +121,7 @@ def test_a_thousand_buyers_and_a_hundred_have_one_and_fifty_of_them_at_a_discoun
 ) -> None:
     client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE))
     table = Table(client, new_table(), BY_TYPE, budget_seconds=0.3)
-    shop = Shop(table=table, new_id=str, pepper=b"pepper")
+    shop = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     sell(shop, "mug", UNITS, parts=4)
     discounts.create_discount(shop, STAFF, "FIRST50", 20, limit=REDEMPTIONS, parts=5)
     buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]

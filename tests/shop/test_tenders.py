@@ -313,7 +313,7 @@ def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
     """One shop for all examples; each has orders, keys and gift cards of its own, and customers for all."""
     clock = Clock()
     table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep, budget_seconds=36_000)
-    made = Shop(table=table, new_id=str, pepper=b"pepper")
+    made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made, available=100_000)
     return made
 

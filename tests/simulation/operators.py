@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from functions import objects, wiring
-from functions.dynamodb.store import Table
+from functions.dynamodb.store import Table, in_turn
 from functions.model.table import BY_TYPE
 from functions.objects import REDRIVEN
 from functions.shop.shop import Shop
@@ -35,7 +35,7 @@ class Calm:
 def drifted(world: "World") -> Iterator[str]:
     """What an operator's look for drift finds in a shop in which every invariant holds: nothing, or it is wrong."""
     client: Any = Calm(world.table)
-    table = Table(client, world.table.name, BY_TYPE, clock=world.tasks.clock)
+    table = Table(client, world.table.name, BY_TYPE, clock=world.tasks.clock, together=in_turn)
     drift = Drift(Shop(table=table, new_id=str), pause_seconds=0)
     drift.whole()
     for fault in drift.told.values():

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from local import engine as local_engine
-from local.engine import Engine
-from tests.conftest import SHARED_MEMORY
+from local.engine import SHARED_MEMORY, Engine
 from tests.simulation.template import template
 from tests.simulation.world import World
 

@@ -23,7 +23,7 @@ from unittest import mock
 import botocore.endpoint
 
 from functions import wiring
-from functions.dynamodb.store import Table
+from functions.dynamodb.store import Table, in_turn
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
@@ -260,6 +260,7 @@ class World:
                 random=lambda: self.chance.number("jitter", next(ids)),
                 new_token=lambda: f"{table_name}-{next(ids)}",
                 unreadable=wiring.passed_over,
+                together=in_turn,  # threads would make it another story each time
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 

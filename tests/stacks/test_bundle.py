@@ -47,7 +47,7 @@ def test_compiled_packages_are_built_for_lambdas_processor_and_python(built: Pat
 
 def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> None:
     sources, compiled = list(built.rglob("*.py")), list(built.rglob("*.pyc"))
-    assert len(compiled) == (len(sources) if bundle.python_of_lambda() else 0)
+    assert len(compiled) == (len(sources) if bundle.python_of(bundle.LAMBDA) else 0)
     for file in compiled:
         head = file.read_bytes()[:8]
         assert file.name.endswith(".cpython-313.pyc")

@@ -1,0 +1,1 @@
+"""What this costs, measured side by side with the usual way of building it and with the floor: `make bench`."""

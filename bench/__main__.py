@@ -1,0 +1,62 @@
+"""Measure ours beside the usual way and the floor, in one run: `make bench`.
+
+Nothing else should run on the machine meanwhile. Sections take their turns on one local engine.
+"""
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+import time
+from typing import Any, cast
+
+from bench import growth, report
+from local import engine
+from tests.conftest import NO_ACCOUNT
+
+SECTIONS = {
+    "cold": "cold start",
+    "decode": "decoding",
+    "records": "1,000 records through the stream's readers",
+    "placing": "placing an order",
+    "life": "an order's whole life",
+    "laptop": "the whole shop on this machine",
+    "growth": "growth",
+    "size": "what is deployed",
+}
+"""What is measured, by the module that measures it."""
+
+
+def main() -> None:
+    """Print each section as it is done. `--write` also writes docs/performance.md, with all sections only."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
+    parser.add_argument("--write", action="store_true", help="write docs/performance.md, too; needs all of them")
+    parser.add_argument("--million", action="store_true", help="let the table grow to a million items; some minutes")
+    wanted = parser.parse_args()
+    if wanted.million:
+        growth.SIZES.append(1_000_000)
+    if wanted.write and wanted.only != list(SECTIONS):
+        parser.error("docs/performance.md tells of all sections: leave out --only")
+    os.environ.update(NO_ACCOUNT)
+    measured = []
+    with engine.fleeting() as running, open(os.devnull, "w") as nowhere:
+        for log in ("orderstream", "orderstream.counts", "usual"):
+            for handler in logging.getLogger(log).handlers:
+                cast(Any, handler).setStream(nowhere)  # its lines are made, as they always are, and not shown
+        for name in wanted.only:
+            print(f"{SECTIONS[name]} ...", file=sys.stderr, flush=True)
+            began = time.monotonic()
+            section = importlib.import_module(f"bench.{name}")
+            measured.append(report.Section(SECTIONS[name], section.__doc__ or "", section.figures(running)))
+            print(report.plain(measured[-1], time.monotonic() - began), flush=True)
+    if wanted.write:
+        report.PAGE.write_text(report.page(measured), encoding="utf-8")
+        print(f"Written: {report.PAGE.name}. Next: look at the difference.")
+    missed = [figure.what for section in measured for figure in section.figures if figure.reached is False]
+    print(f"Not reached: {', '.join(missed)}." if missed else "All that was aimed at is reached.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The whole shop on this machine, each part a process: from a request to the last of its effects, and orders a second.
+
+`make up`, with Lambda's functions, queues and bus as they are deployed, and a warehouse that sends at once. An order is
+placed and paid for every half second: so long after the request came in the last effect of it was there (the copies,
+the mail, the invoice and the shipment), as their own log lines tell. Then 8 clients order as fast as they can, and the
+last effect of the last order ends the time that is divided by. There is no other way to compare with: it is here to
+show where the time goes when something is changed.
+"""
+
+import json
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Figure, exact
+from local import burst
+from local.demo import Shoppers
+from local.engine import Engine
+from tests.laptop.conftest import Laptop
+
+PACED, PACE_SECONDS = 100, 0.5
+BURST, CLIENTS = 200, 8
+WARMING = 12
+ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
+"""The request, and the change that its last effects follow."""
+
+
+def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine of its own
+    """Milliseconds from a request to its last effect, and orders a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        laptop = Laptop(Path(folder) / "state")
+        laptop.start()
+        try:
+            people = Shoppers(laptop.shop())
+            ordered(people, WARMING)
+            paced, _ = ordered(people, PACED, every_seconds=PACE_SECONDS)
+            took = list(effects(laptop.state / "journal.sqlite", paced))
+            _, seconds = ordered(people, BURST)
+        finally:
+            laptop.stop()
+    found = []
+    for what in ENDS:
+        at = statistics.quantiles([values[what] for values in took], n=100)
+        found += [
+            Figure(f"{what}: request to last effect, p{percent}", "ms", exact(round(at[percent - 1])))
+            for percent in (50, 95, 99)
+        ]
+    return [*found, Figure(f"orders a second, {CLIENTS} clients", "", exact(round(BURST / seconds, 1)))]
+
+
+def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> tuple[list[str], float]:
+    """Orders of a product of their own, at this pace or as fast as the clients can; how long it took until all that
+    follows from them was there. Each effect is looked at."""
+    product_id, began = people.stocked(orders), time.monotonic()
+
+    def order(number: int) -> str:
+        time.sleep(max(0.0, began + number * every_seconds - time.monotonic()))
+        return burst.order(people, product_id)
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        placed = list(pool.map(order, range(orders)))
+    burst.check(people, placed, product_id)
+    return placed, time.monotonic() - began
+
+
+def effects(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
+    """Of each order, the milliseconds from each request to its last effect."""
+    with closing(sqlite3.connect(journal)) as database:
+        for order_id in orders:
+            rows = database.execute("SELECT entry FROM entries WHERE order_id = ?", (order_id,))
+            entries = [json.loads(text) for (text,) in rows]
+            yield {what: _took(entries, *ends) for what, ends in ENDS.items()}
+
+
+def _took(entries: list[dict[str, Any]], route: str, change: str) -> float:
+    (asked,) = (it for it in entries if it["kind"] == "request" and it["route"] == route)
+    (event,) = {it["event_id"] for it in entries if it["kind"] == "published" and it["event"] == change}
+    copied = [it for it in entries if it["kind"] == "copied" and it["change"] == change]
+    reacted = [it for it in entries if it["kind"] == "effect" and it.get("event") == event]
+    last = max(datetime.fromisoformat(it["at"]) for it in (*copied, *reacted))
+    return (last - datetime.fromisoformat(asked["at"])).total_seconds() * 1000 + float(asked["ms"])

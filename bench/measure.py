@@ -1,0 +1,80 @@
+"""Measuring side by side: the same work in several ways, in turns, so that what slows the machine slows them all."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What came out of several rounds: the median, and the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "Spread":
+        """The same in another unit."""
+        return Spread(self.median * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured thing in three columns. `unit`: of all three. `most`: which part of the usual way's ours may be.
+
+    `usual`: as the published designs do it. `floor`: what nobody can go below; None: there is no such way.
+    """
+
+    what: str
+    unit: str
+    ours: Spread
+    usual: Spread | None = None
+    floor: Spread | None = None
+    most: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours, as a part of the usual way's."""
+        return self.ours.median / self.usual.median if self.usual else None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether ours is as small as it should be; None: nothing is said of that."""
+        return None if self.most is None or self.ratio is None else self.ratio <= self.most
+
+
+def exact(value: float) -> Spread:
+    """What is the same every time: units, requests, bytes."""
+    return Spread(value, value, value)
+
+
+def spread(values: Iterable[float]) -> Spread:
+    """What came out of at least two rounds."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(median, low, high)
+
+
+def side_by_side(
+    ways: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    times: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Spread]:
+    """Seconds that one call of each way takes: they take turns, `times` calls each, in so many rounds after a first one
+    that does not count. `clock`: time.process_time leaves out what others did meanwhile."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, work in ways.items():
+            gc.collect()
+            gc.disable()
+            began = clock()
+            for _ in range(times):
+                work()
+            seconds = (clock() - began) / times
+            gc.enable()
+            if number:
+                taken[name].append(seconds)
+    return {name: spread(values) for name, values in taken.items()}

@@ -1,0 +1,76 @@
+"""What was measured, as lines for a terminal and as docs/performance.md."""
+
+import os
+import platform
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.measure import Figure, Spread
+from docs import markdown
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+HEAD = ("", "ours", "usual", "floor", "ours of usual", "aim")
+INTRODUCTION = """
+Each line is measured in one run in three ways, in turns: **ours**; the **usual** way, written by us as AWS's samples
+and the published single-table designs have it, doing the same work (bench/usual: boto3's resource, TypeDeserializer,
+Powertools' resolver, batch processor and idempotency, an item for each order line, batch_writer); and the **floor**,
+which nobody can go below. Times are medians with the quartiles around them; units, requests and bytes are the same
+every time. What is aimed at is a part of the usual way's: a ratio holds on another machine, a time does not.
+
+`make bench` measures all of it anew and prints it, `make bench ARGS="--only decode"` a section, `make bench
+ARGS=--write` writes this page.
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a module measured: its title, the module's own words, and the figures."""
+
+    title: str
+    words: str
+    figures: Sequence[Figure]
+
+
+def plain(section: Section, seconds: float) -> str:
+    """A section for the terminal."""
+    rows = [HEAD, *map(_cells, section.figures)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([f"\n{section.title} ({seconds:.0f} s)", *(f"  {line}" for line in lines)])
+
+
+def page(sections: Sequence[Section]) -> str:
+    """docs/performance.md."""
+    parts = [f"# Performance\n\n<!-- Written by `make bench ARGS=--write`. -->\n{INTRODUCTION}\n{_where()}"]
+    for section in sections:
+        words = section.words.strip().partition("\n\n")[2].strip() or section.words.strip()
+        table = markdown.table(HEAD, [list(_cells(figure)) for figure in section.figures])
+        parts.append(f"## {section.title[0].upper()}{section.title[1:]}\n\n{words}\n\n{table}")
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _where() -> str:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    machine = f"{os.cpu_count()} processors ({platform.machine()}), Python {platform.python_version()}"
+    return textwrap.fill(f"Measured {datetime.now(UTC):%Y-%m-%d} at commit {commit.strip()} on {machine}.", 120)
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.0%}" if figure.ratio >= 0.01 else f"{figure.ratio:.1%}"
+    aim = "" if figure.most is None else f"≤ {figure.most:.0%}{'' if figure.reached else ' missed'}"
+    ways = (_told(way, figure.unit) for way in (figure.ours, figure.usual, figure.floor))
+    return (figure.what, *ways, ratio, aim)
+
+
+def _told(way: Spread | None, unit: str) -> str:
+    if way is None:
+        return ""
+    if way.low == way.high:
+        return f"{way.median:g} {unit}".strip()
+    digits = 0 if way.median >= 100 else 1 if way.median >= 10 else 2
+    return f"{way.median:.{digits}f} {unit} ({way.low:.{digits}f} to {way.high:.{digits}f})"

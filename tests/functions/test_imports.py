@@ -1,0 +1,103 @@
+"""What each function imports when it starts, by name: a cold start is mostly this, and grows unseen.
+
+Who adds an import that belongs there adds its name here; who did not mean to finds out.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from stacks import PROJECT
+
+FUNCTIONS = PROJECT / "functions"
+SDK = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
+"""boto3, and what that imports itself."""
+VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"} | {
+    "typing_inspection"
+}
+TEMPLATES = {"jinja2", "markupsafe"}
+MORE_PACKAGES = {"api.handler": VALIDATION, "notifications.handler": TEMPLATES, "notices.handler": TEMPLATES}
+
+NOT_IN_THE_API = {"archive", "names", "notices"}
+EVERYWHERE = """
+    dynamodb dynamodb.images dynamodb.keys dynamodb.patience dynamodb.patterns dynamodb.store dynamodb.streams
+    dynamodb.units dynamodb.writes environment log model model.changes model.entities model.errors model.events
+    model.metrics model.money model.states model.table shop shop.shop tally wiring
+"""
+MODULES = {
+    "copies": "model.amounts model.counters model.derived model.lives model.patterns shop.names",
+    "relay": "",
+    "fulfilment": """model.amounts model.lives model.patterns queues shop.accounts shop.discounts shop.ending
+        shop.invoices shop.keyed shop.orders shop.refunds shop.shipments shop.stock""",
+    "notifications.handler": """mails model.amounts model.lives model.patterns notifications notifications.mails queues
+        shop.customers shop.notifications shop.orders""",
+    "notices.handler": """mails model.lives model.patterns notices notices.mails queues shop.customers shop.notices
+        shop.notifications shop.orders shop.stock""",
+    "refunds": """model.lives model.patterns queues shop.accounts shop.keyed shop.orders shop.refunds shop.settling""",
+    "names": "model.amounts model.counters model.derived model.lives model.patterns queues shop.names",
+    "archive": """model.amounts model.counters model.derived model.lives model.patterns objects queues shop.accounts
+        shop.archive shop.discounts shop.ending shop.keyed shop.orders shop.refunds shop.stock""",
+    "bulk": """model.lives model.patterns model.reactions queues shop.imports shop.keyed shop.products shop.stock""",
+    "lapse": """model.amounts model.lives model.patterns schedules shop.accounts shop.discounts shop.ending shop.keyed
+        shop.orders shop.refunds shop.shipments shop.stock""",
+    "erasure": "model.patterns objects schedules shop.erasure",
+    "watch": """model.amounts model.lives model.patterns objects shop.accounts shop.discounts shop.ending shop.keyed
+        shop.orders shop.payments shop.refunds shop.settling shop.shipments shop.stock""",
+    "api.handler": " ".join(
+        [
+            "api",
+            "dynamodb.cursors",
+            "model.amounts",
+            "model.counters",
+            "model.entrance",
+            "model.lives",
+            "model.patterns",
+        ]
+        + [f"api.{file.stem}" for file in (FUNCTIONS / "api").glob("[a-z]*.py")]
+        + [f"shop.{file.stem}" for file in (FUNCTIONS / "shop").glob("[a-z]*.py") if file.stem not in NOT_IN_THE_API]
+    ),
+}
+
+
+START = """
+import importlib, json, os, sys
+for module in sys.argv[1:]:
+    reads, writes = os.pipe()
+    if not os.fork():
+        importlib.import_module(f"functions.{module}")
+        os.write(writes, json.dumps([module, sorted(sys.modules)]).encode() + b"\\n")
+        os._exit(0)
+    os.close(writes)
+    sys.stdout.write(os.fdopen(reads).read())
+"""
+"""Imports each module in a process of its own, forked from one that has imported nothing."""
+
+
+@pytest.fixture(scope="module")
+def imported() -> dict[str, set[str]]:
+    """The names of what each function imports."""
+    command = [sys.executable, "-c", START, *MODULES]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return {module: set(names) for module, names in map(json.loads, ran.stdout.splitlines())}
+
+
+def test_every_function_has_a_budget() -> None:
+    deployed = {"functions." + module for module in MODULES}
+    handlers = {
+        f"functions.{file.relative_to(FUNCTIONS).with_suffix('').as_posix().replace('/', '.')}"
+        for file in FUNCTIONS.rglob("*.py")
+        if "\ndef handler(event" in file.read_text() or "\ndef handler(_event" in file.read_text()
+    }
+    assert deployed == handlers
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_imports_what_its_budget_names_and_nothing_else(imported: dict[str, set[str]], module: str) -> None:
+    top = {name.partition(".")[0] for name in imported[module]}
+    installed = {name for name in top if importlib.util.find_spec(name) and not name.startswith("_")}
+    assert installed - sys.stdlib_module_names - {"functions"} == SDK | MORE_PACKAGES.get(module, set())
+    ours = {name.removeprefix("functions.") for name in imported[module] if name.startswith("functions.")}
+    assert ours == {module, *EVERYWHERE.split(), *MODULES[module].split()}
