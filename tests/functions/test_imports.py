@@ -56,6 +56,7 @@ MODULES = {
             "model.lives",
             "model.patterns",
         ]
+        + ["model.patterns"]
         + [f"api.{file.stem}" for file in (FUNCTIONS / "api").glob("[a-z]*.py")]
         + [f"shop.{file.stem}" for file in (FUNCTIONS / "shop").glob("[a-z]*.py") if file.stem not in NOT_IN_THE_API]
     ),
