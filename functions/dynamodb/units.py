@@ -18,12 +18,6 @@ THROTTLED = {
 """Codes of a refused request, or of what made a transaction be refused."""
 
 
-class _Request(local):
-    """The request that a thread is waiting for. `counted`: its last answer on the wire was counted as throttled."""
-
-    counted = False
-
-
 class Units:
     """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time, though it
     may ask several questions at once."""
@@ -32,7 +26,7 @@ class Units:
         self._counting = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._request = _Request()
+        self._attempt = local()  # each thread is at a request of its own
         self._taken = (0.0, 0.0)
 
     @property
@@ -55,22 +49,23 @@ class Units:
     def _count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        left = bool(parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys"))
+        left = parsed.get("UnprocessedItems") or parsed.get("UnprocessedKeys")
+        throttled = bool(left) or (_is_throttled(parsed) and not self._attempt.counted)
         with self._counting:
             if model.name in READS:
                 self._read += units
             else:
                 self._write += units
-            self._throttled += left or (_is_throttled(parsed) and not self._request.counted)
+            self._throttled += throttled
 
     def _count_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
         """Each answer on the wire, before the client decides whether to ask again; None: there was none."""
-        self._request.counted = response is not None and _is_throttled(response[1])
+        self._attempt.counted = response is not None and _is_throttled(response[1])
         with self._counting:
-            self._throttled += self._request.counted
+            self._throttled += self._attempt.counted
 
     def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self._request.counted = False
+        self._attempt.counted = False
         return {"ReturnConsumedCapacity": "TOTAL"} | params
 
 

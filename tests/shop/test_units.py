@@ -73,9 +73,8 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MORE)
-def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: Wire, name: str) -> None:
-    order, requests, more = MORE[name]
+def furnish(shop: Shop) -> None:
+    """What these orders are about, in a shop that is open."""
     sell(shop, "vase", 10, parts=2)
     sell(shop, "jug", 5, backorder=True)
     discounts.create_discount(shop, STAFF, "SPRING", 10)
@@ -84,6 +83,12 @@ def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire:
     part = spread(order_id_of(shop, ANN.id, "k"), 2)
     theirs = next(f"k{n}" for n in range(99) if spread(order_id_of(shop, BOB.id, f"k{n}"), 2) == part)
     place_order(shop, BOB, theirs, {"pot": Wanted(1)}, HOME, {}, "LAST")
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: Wire, name: str) -> None:
+    order, requests, more = MORE[name]
+    furnish(shop)
     plain = {READ: 3, WRITE: 5}
     expected = {kind: plain.get(kind, 0) + more.get(kind, 0) for kind in plain | more}
     assert spent(wire, lambda: order(shop)) == (requests, expected)

@@ -17,12 +17,13 @@ from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
 from tests.simulation.lambdas import Lambdas
 from tests.simulation.poison import Poison
 from tests.simulation.streams import Reader, Stream
-from tests.simulation.table import Image, SimulatedTable
+from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.tasks import Tasks
 from tests.simulation.template import Template
 
 EXPIRY_TAKES_SECONDS = 48 * HOUR
 """How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
+GOES_ROUND_SECONDS = 12 * HOUR
 REPLACING_TAKES_SECONDS = 10 * MINUTE
 LASTS_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),
@@ -50,6 +51,7 @@ class Nature:
     _lapses_due: set[int] = field(default_factory=set)
     _erasures_due: set[int] = field(default_factory=set)
     _erasing: set[str] = field(default_factory=set)
+    _ending: dict[int, list[tuple[Key, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lapse = self.template.functions["lapse"].environment
@@ -67,17 +69,27 @@ class Nature:
         if "ttl" in image:
             key = image["PK"]["S"], image["SK"]["S"]
             late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
-            self.tasks.at(int(image["ttl"]["N"]) + late, lambda: self._expire(key, image["ttl"]["N"]))
+            self._ends_at(int(image["ttl"]["N"]) + late, key, image["ttl"]["N"])
         self._look_ahead_to_erasure(image)
         if image["type"]["S"] == "Order":
             seconds = self._waits.get(image["status"]["S"])
             if seconds is not None:
                 self._lapse_at(self.tasks.now + seconds + 5)
 
-    def _expire(self, key: tuple[str, str], ttl: str) -> None:
-        image = self.table.image(key)
-        if image is not None and image.get("ttl", {}).get("N") == ttl:
-            self.table.expire(key)
+    def _ends_at(self, moment: float, key: Key, ttl: str) -> None:
+        """DynamoDB goes round, and deletes what has ended since it was there last."""
+        round_ = (int(moment // GOES_ROUND_SECONDS) + 1) * GOES_ROUND_SECONDS
+        if round_ not in self._ending:
+            self._ending[round_] = []
+            self.tasks.at(round_, partial(self._expire, round_))
+        self._ending[round_].append((key, ttl))
+
+    def _expire(self, round_: int) -> None:
+        ended = dict(self._ending.pop(round_))
+        images = {key: self.table.image(key) for key in ended}
+        self.table.expire(
+            [key for key, image in images.items() if image and image.get("ttl", {}).get("N") == ended[key]]
+        )
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _lapse_at(self, moment: float) -> None:

@@ -9,10 +9,11 @@ import re
 import socket
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.store import BATCH_WRITE_LIMIT
 from functions.model.table import PROJECTED, create_table_request
 from local.engine import REGION, Engine
 from local.mappings.records import TIME_TO_LIVE
@@ -117,12 +118,15 @@ class SimulatedTable:
         answer: dict[str, Any] = json.loads(body)
         return answer
 
-    def expire(self, key: Key) -> None:
-        """Delete an item as DynamoDB does after its ttl."""
-        body = json.dumps({"TableName": self.name, "Key": {"PK": {"S": key[0]}, "SK": {"S": key[1]}}})
-        status, answer = self._line.ask("DynamoDB_20120810.DeleteItem", body.encode())
-        assert status == 200, answer
-        self._observe(expired=True)
+    def expire(self, keys: Sequence[Key]) -> None:
+        """Delete items as DynamoDB does after their ttl."""
+        for start in range(0, len(keys), BATCH_WRITE_LIMIT):
+            some = keys[start : start + BATCH_WRITE_LIMIT]
+            deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
+            body = json.dumps({"RequestItems": {self.name: deletions}}).encode()
+            status, answer = self._line.ask("DynamoDB_20120810.BatchWriteItem", body)
+            assert status == 200, answer
+            self._observe(expired=True)
 
     def _observe(self, *, expired: bool) -> None:
         """Take note of what was just written, under virtual time and a count of our own instead of the engine's."""

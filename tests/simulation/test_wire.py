@@ -43,7 +43,7 @@ def test_the_records_read_from_the_engines_file_are_those_its_stream_gives(engin
     table.do("PutItem", Item=keys[0])
     assert table.send("TransactWriteItems", json.dumps({"TransactItems": puts}).encode())[0] == 200
     table.do("DeleteItem", Key=keys[1])
-    table.expire(("ä", "2"))
+    table.expire([("ä", "2")])
 
     stream = engine.streams()
     (arn,) = [one["StreamArn"] for one in stream.list_streams(TableName=table.name)["Streams"]]

@@ -1,0 +1,228 @@
+"""What has become of an order and of all that was made of it, read from the tables and the archive by meaning: the same
+for whoever does the work, in whatever way it lies there."""
+
+import base64
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from bench.pair import PLENTY, Shop, Usual
+from functions.model.entities import shard_of
+
+
+@dataclass
+class State:
+    """All of it. `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
+
+    listed: Any = None
+    timeline: list[str] = field(default_factory=list)
+    activity: list[str] = field(default_factory=list)
+    notifications: list[tuple[str, str]] = field(default_factory=list)
+    sales: dict[str, int] = field(default_factory=dict)
+    best_sellers: dict[str, int] = field(default_factory=dict)
+    metric: Counter[str] = field(default_factory=Counter)
+    taken: dict[str, int] = field(default_factory=dict)
+    mails: int = 0
+    left: list[str] = field(default_factory=list)
+    archived: dict[str, Any] = field(default_factory=dict)
+    archived_activity: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class View:
+    """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind."""
+
+    type: str
+    order: str
+    customer: str
+    product: str
+    sales: tuple[str, str]
+    kinds: Mapping[str, str]
+
+
+OURS = View(
+    "type",
+    "ORDER#{}",
+    "CUSTOMER#{}",
+    "PRODUCT#{}",
+    ("GSI3", "SALE#"),
+    {
+        "OrderSummary": "summary",
+        "Order": "order",
+        "ArchivedOrder": "stub",
+        "TimelineEvent": "timeline",
+        "Activity": "activity",
+        "Notification": "notification",
+        "BestSeller": "best seller",
+        "Metric": "metric",
+        "Stock": "stock",
+        "OrderLine": "sale",
+        "Payment": "payment",
+        "Shipment": "shipment",
+        "Invoice": "invoice",
+    },
+)
+USUAL = View(
+    "entity",
+    "o#{}",
+    "c#{}",
+    "p#{}",
+    ("GSI1", ""),
+    {
+        "order": "order",
+        "stub": "stub",
+        "timeline": "timeline",
+        "activity": "activity",
+        "notification": "notification",
+        "bestSeller": "best seller",
+        "metric": "metric",
+        "stock": "stock",
+        "orderItem": "sale",
+        "payment": "payment",
+        "shipment": "shipment",
+        "invoice": "invoice",
+    },
+)
+_deserializer = TypeDeserializer()
+
+
+def plain(image: Mapping[str, Any]) -> dict[str, Any]:
+    """An image in Python's types; whole numbers as int."""
+    return {name: _whole(_deserializer.deserialize(value)) for name, value in image.items()}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _whole(one) for name, one in value.items()}
+    return [_whole(one) for one in value] if isinstance(value, list) else value
+
+
+def view_of(shop: Shop) -> View:
+    return USUAL if isinstance(shop, Usual) else OURS
+
+
+def order_of(shop: Shop, order_id: str) -> dict[str, Any]:
+    """An order as it lies there."""
+    view = view_of(shop)
+    (order,) = kinds(view, shop.floor.partition(view.order.format(order_id)))["order"]
+    return order
+
+
+def kinds(view: View, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Items by what they are."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for item in map(plain, images):
+        found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
+    return found
+
+
+def counted(shop: Shop, order_id: str) -> Counter[str]:
+    """What is counted in all minutes where this order is."""
+    if isinstance(shop, Usual):
+        key, pieces = shop.modules["table"].queue("metric", order_id), "pieces"
+    else:
+        key, pieces = f"METRIC#{shard_of(order_id)}", "units"
+    sums: Counter[str] = Counter()
+    for item in map(plain, shop.floor.partition(key)):
+        sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
+    return sums
+
+
+def as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]) -> State:
+    """What there is before the archive comes: later all of that has ended."""
+    view, floor = view_of(shop), shop.floor
+    owned = kinds(view, floor.partition(view.order.format(order_id)))
+    theirs = kinds(view, floor.partition(view.customer.format(customer_id)))
+    goods = {id: kinds(view, floor.partition(view.product.format(id))) for id in ids}
+    index, prefix = view.sales
+    sales: dict[str, int] = {}
+    for id in ids:
+        found = floor.shop.table.client.query(
+            TableName=floor.shop.table.name,
+            IndexName=index,
+            KeyConditionExpression=f"{index}PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": view.product.format(id)}},
+        )["Items"]
+        for line in kinds(view, [image for image in found if image[f"{index}SK"]["S"].startswith(prefix)])["sale"]:
+            sales[line["product_id"]] = line["quantity"]
+    return State(
+        timeline=[event["event"] for event in owned["timeline"]],
+        activity=[entry["event"] for entry in theirs["activity"]],
+        notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
+        sales=sales,
+        best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
+        metric=counted(shop, order_id),
+        mails=len(floor.mails()),
+    )
+
+
+def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: Sequence[str]) -> None:
+    """What is left, and what the archive has."""
+    view, floor = view_of(shop), shop.floor
+    (listed,) = _listed(shop, view, customer_id)
+    state.listed = (listed["status"], listed["total"])
+    state.left = sorted(kinds(view, floor.partition(view.order.format(order_id))))
+    state.taken = {
+        id: PLENTY - kinds(view, floor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
+    }
+    objects = floor.objects("archive")
+    (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
+    state.archived = _archived(kinds(view, [_untagged(image) for image in json.loads(body)["items"]]))
+    entries = [
+        plain(_untagged(image))
+        for name, content in objects.items()
+        if name.startswith("activity/")
+        for image in _lines(name, content)
+    ]
+    state.archived_activity = [entry["event"] for entry in sorted(entries, key=lambda entry: str(entry["at"]))]
+
+
+def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
+    """The customer's orders, as they see them."""
+    key = view.customer.format(customer_id)
+    if isinstance(shop, Usual):
+        found = shop.modules["table"].table.query(
+            IndexName="GSI1",
+            KeyConditionExpression="GSI1PK = :customer",
+            ExpressionAttributeValues={":customer": key},
+        )["Items"]
+        return [item for item in map(_whole, found) if item["entity"] == "stub"]
+    summaries = kinds(view, shop.floor.partition(key))["summary"]
+    return [summary for summary in summaries if summary["archived"]]
+
+
+def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    (order,), (payment,), (shipment,), (invoice,) = (
+        found[kind] for kind in ("order", "payment", "shipment", "invoice")
+    )
+    of_order = {name: order[name] for name in ("status", "total", "currency", "address")}
+    return {
+        "order": of_order,
+        "lines": {line["product_id"]: (line["name"], line["price"], line["quantity"]) for line in found["sale"]},
+        "timeline": [event["event"] for event in found["timeline"]],
+        "payment": (payment["status"], payment["amount"], payment["currency"]),
+        "shipment": [shipment[name] for name in ("status", "carrier", "tracking_number", "quantities")],
+        "invoice": [invoice[name] for name in ("total", "currency", "name", "address")]
+        + [invoice["payments"][0]["amount"], {id: line["quantity"] for id, line in invoice["lines"].items()}],
+    }
+
+
+def _lines(name: str, content: bytes) -> Iterator[Any]:
+    """The images of an object of activity."""
+    if name.endswith(".gz"):
+        yield from map(json.loads, gzip.decompress(content).splitlines())
+    else:
+        yield from json.loads(content)["items"]
+
+
+def _untagged(image: Mapping[str, Any]) -> dict[str, Any]:
+    """An image as it lay in the table: binary values are base64 in JSON."""
+    return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}

@@ -1,0 +1,410 @@
+"""Two shops beside each other on one engine, ours and the usual one, each with its real handlers and its real stream.
+
+Both are told the same by the same people. Around both are the same bus, queues, buckets and mails, in this process.
+Nothing is delivered by itself: `settle` does that, as Lambda would: only what a reader's filters let pass.
+"""
+
+import contextlib
+import gc
+import io
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from types import ModuleType
+from typing import Any, Protocol
+
+import boto3
+import pytest
+from moto.core.models import botocore_stubber
+
+from functions import environment, wiring
+from functions.api import context
+from functions.api.handler import handler as api_handler
+from functions.dynamodb.units import READS
+from functions.model.entities import Address
+from functions.model.table import create_table_request
+from functions.shop import customers, ending, invoices, payments, placing, products, shipments
+from functions.shop.shop import Caller
+from local.engine import REGION, Engine
+from local.mappings.filters import Filters
+from stacks import filters
+from tests.api.asking import JSON, Token, event, payment_event
+from tests.api.conftest import VARIABLES as API_VARIABLES
+from tests.shopfloor import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor, running, surroundings
+
+HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+PRICE = 1250
+PLENTY = 1_000_000
+SURROUNDED_BY = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_DEFAULT_REGION": REGION,
+    "METRICS_NAMESPACE": "bench",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
+LOGGERS = ("orderstream", "orderstream.counts", "usual")
+numbers = count(1)
+Handler = Callable[[dict[str, Any], Any], Any]
+Quantities = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What Lambda hands a function beside the event."""
+
+    function_name: str = "bench"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = f"arn:aws:lambda:{REGION}:123456789012:function:bench"
+    aws_request_id: str = "invocation-1"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 30_000
+
+
+CALL = Call()
+
+
+# measuring ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Sent:
+    """One request, and what it consumed."""
+
+    function: str
+    operation: str
+    body: dict[str, Any]
+    units: float
+
+
+@dataclass
+class Meter:
+    """What was asked of DynamoDB, by what happened and which function asked: {"requests", "read", "written"}."""
+
+    used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    sent: list[Sent] = field(default_factory=list)
+    step: str = ""
+    function: str = ""
+    _going_out: dict[str, Any] = field(default_factory=dict)
+
+    def count(self, parsed: Mapping[str, Any], model: Any, **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
+        used = self.used.setdefault((self.step, self.function), Counter())
+        used["requests"] += 1
+        used["read" if model.name in READS else "written"] += units
+        self.sent.append(Sent(self.function, model.name, self._going_out, units))
+
+    def note(self, params: dict[str, Any], **_: Any) -> None:
+        self._going_out = json.loads(params["body"])
+
+    @contextmanager
+    def on(self, clients: Sequence[Any]) -> Iterator["Meter"]:
+        """Count what these clients send meanwhile."""
+        for client in clients:
+            client.meta.events.register("before-parameter-build.dynamodb", _measured)
+            client.meta.events.register("before-call.dynamodb", self.note)
+            client.meta.events.register("after-call.dynamodb", self.count)
+        try:
+            yield self
+        finally:
+            for client in clients:
+                client.meta.events.unregister("before-parameter-build.dynamodb", _measured)
+                client.meta.events.unregister("before-call.dynamodb", self.note)
+                client.meta.events.unregister("after-call.dynamodb", self.count)
+
+
+def _measured(params: dict[str, Any], model: Any, **_: Any) -> None:
+    if "ReturnConsumedCapacity" in model.input_shape.members:
+        params["ReturnConsumedCapacity"] = "TOTAL"
+
+
+class Nowhere(io.TextIOBase):
+    """Takes all that is written, and is never closed: a logger that was made meanwhile keeps it."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Logs and metrics are written, as in Lambda, but to nowhere."""
+    nowhere = Nowhere()
+    with contextlib.redirect_stdout(nowhere):
+        handlers = [
+            each for name in LOGGERS for each in logging.getLogger(name).handlers if type(each) is logging.StreamHandler
+        ]
+        streams = [each.setStream(nowhere) for each in handlers]
+        try:
+            yield
+        finally:
+            for each, stream in zip(handlers, streams, strict=True):
+                each.setStream(stream)
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
+    request whether it is one for the buckets and queues in this process. No other service can be asked meanwhile."""
+    gc.collect()
+    gc.freeze()
+    botocore_stubber.enabled = False
+    try:
+        yield
+    finally:
+        botocore_stubber.enabled = True
+        gc.unfreeze()
+
+
+# the shops ------------------------------------------------------------------------------------------------------------
+class Shop(Protocol):
+    """What both can do. `meter`: what it asked for since it was opened."""
+
+    floor: Shopfloor
+    meter: Meter
+
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, Filters]]: ...
+
+    @property
+    def workers(self) -> Mapping[str, Handler]: ...
+
+    @property
+    def clients(self) -> Sequence[Any]: ...
+
+    def open(self, customer_id: str, product_ids: Sequence[str]) -> None: ...
+
+    def place(self, customer_id: str, key: str, quantities: Quantities) -> str: ...
+
+    def pay(self, order_id: str, amount: int) -> None: ...
+
+    def fulfil(self, order_id: str) -> None: ...
+
+    def ship(self, order_id: str) -> None: ...
+
+    def deliver(self, order_id: str) -> None: ...
+
+    def cancel(self, order_id: str) -> None: ...
+
+
+@dataclass
+class Ours:
+    """Ours: its commands as the API calls them, its readers and workers."""
+
+    floor: Shopfloor
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
+        patterns = {"copies": filters.of_copies(), "relay": filters.of_relay()}
+        return {name: (READERS[name].handler, Filters(tuple(each))) for name, each in patterns.items()}
+
+    @property
+    def workers(self) -> Mapping[str, Handler]:
+        return {name: module.handler for name, module in WORKERS.items()}
+
+    @property
+    def clients(self) -> Sequence[Any]:
+        return [wiring.client("dynamodb")]
+
+    def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
+        shop = self.floor.shop
+        customers.register(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
+        for id in product_ids:
+            products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
+            products.receive_stock(shop, STAFF, f"first {id}", id, PLENTY)
+
+    def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
+        wanted = {id: placing.Wanted(quantity) for id, quantity in quantities.items()}
+        caller, body = Caller(customer_id), {"lines": dict(quantities)}
+        return placing.place_order(self.floor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+
+    def pay(self, order_id: str, amount: int) -> None:
+        told = payments.Told(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
+        assert payments.record_payment(self.floor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+
+    def fulfil(self, order_id: str) -> None:
+        invoices.issue_invoice(self.floor.shop, order_id)
+        shipments.request_shipment(self.floor.shop, order_id)
+
+    def ship(self, order_id: str) -> None:
+        self.floor.ship(order_id)
+
+    def deliver(self, order_id: str) -> None:
+        shipments.deliver(self.floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+
+    def cancel(self, order_id: str) -> None:
+        ending.cancel_order(self.floor.shop, STAFF, order_id)
+
+
+@dataclass
+class Usual:
+    """The usual one: everything through its API's handler. `modules`: api, reactions and table of bench.usual."""
+
+    floor: Shopfloor
+    modules: Mapping[str, ModuleType]
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
+        reactions = self.modules["reactions"]
+        patterns = {name: tuple(map(json.dumps, each)) for name, each in reactions.FILTERS.items()}
+        return {name: (getattr(reactions, name), Filters(each)) for name, each in patterns.items()}
+
+    @property
+    def workers(self) -> Mapping[str, Handler]:
+        reactions = self.modules["reactions"]
+        return {"fulfilment": reactions.fulfil, "notifications": reactions.notify, "archive": reactions.archive}
+
+    @property
+    def clients(self) -> Sequence[Any]:
+        table = self.modules["table"]
+        return [table.client, table.idempotency]
+
+    def ask(self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None) -> Any:
+        return asked(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
+
+    def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
+        customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
+        table = self.modules["table"]
+        with table.table.batch_writer() as batch:
+            batch.put_item(Item={**table.key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
+            for id in product_ids:
+                product = {"entity": "product", "product_id": id, "name": f"Blue {id}", "price": PRICE}
+                batch.put_item(Item={**table.key(f"p#{id}"), **product, "currency": "EUR"})
+                batch.put_item(Item={**table.key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
+
+    def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
+        return str(self.ask("/orders", new_order(quantities), token=Token(customer_id), key=key)["order_id"])
+
+    def pay(self, order_id: str, amount: int) -> None:
+        body = payment_event(order_id, amount, id=f"evt_{order_id}", payment_id=f"pi_{order_id}")
+        assert self.ask("/payments/events", body)["status"] == "CAPTURED"
+
+    def fulfil(self, order_id: str) -> None:
+        body = json.dumps({"detail": {"id": order_id, "type": "OrderPaid", "data": {"order_id": order_id}}})
+        self.workers["fulfilment"]({"Records": [as_sent({"messageId": order_id, "body": body})]}, CALL)
+
+    def ship(self, order_id: str) -> None:
+        parcel = {"carrier": "dhl", "tracking_number": "42"}
+        self.ask(f"/orders/{order_id}/shipments/{order_id}-1/dispatch", parcel)
+
+    def deliver(self, order_id: str) -> None:
+        self.ask(f"/orders/{order_id}/shipments/{order_id}-1/deliver")
+
+    def cancel(self, order_id: str) -> None:
+        self.ask(f"/orders/{order_id}/cancel")
+
+
+def new_order(quantities: Quantities) -> dict[str, Any]:
+    """The body of an order, as both take it."""
+    return {"lines": [{"product_id": id, "quantity": many} for id, many in quantities.items()], "address": HOME}
+
+
+def request(
+    method: str, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None
+) -> dict[str, Any]:
+    """The event of a request of an HTTP API."""
+    text = None if body is None else json.dumps(body)
+    headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
+    return event(method, path, token=token, body=text, headers=headers)
+
+
+def asked(handler: Handler, of: dict[str, Any]) -> Any:
+    """What an API's handler answers to a request that it takes."""
+    answer = handler(of, CALL)
+    assert answer["statusCode"] in (200, 201), answer
+    return json.loads(answer["body"])
+
+
+def settle(shop: Shop, batches: Callable[[str, list[Any]], None] | None = None) -> None:
+    """Deliver every record and message until nothing is left. `batches`: is told of what each reader is called with."""
+    floor, meter = shop.floor, shop.meter
+    while True:
+        records = floor.records()
+        for name, (reader, passing) in shop.readers.items():
+            if let := [record for record in records if passing.accept(record)]:
+                meter.function = name
+                if batches:
+                    batches(name, let)
+                assert reader({"Records": let}, CALL) == {"batchItemFailures": []}
+        messages = {name: list(map(as_sent, floor.waiting(name))) for name in shop.workers}
+        for name, batch in messages.items():
+            if batch:
+                meter.function = name
+                assert shop.workers[name]({"Records": batch}, CALL) == {"batchItemFailures": []}
+        if not records and not any(messages.values()):
+            return
+
+
+def as_sent(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A queue's message with all that Lambda hands over with it."""
+    return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
+
+
+# opening them ---------------------------------------------------------------------------------------------------------
+@contextmanager
+def opened(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
+    """What both find around them: nothing of this machine's accounts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SURROUNDED_BY.items():
+            patch.setenv(name, value)
+        patch.delenv("AWS_PROFILE", raising=False)
+        with surroundings(engine) as queues, quiet():
+            yield patch, queues
+
+
+@contextmanager
+def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
+    """Ours, empty, on a table of its own."""
+    name = f"bench-{os.getpid()}-{next(numbers)}"
+    engine.create_table(name, create_table_request(name))
+    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as floor:
+        yield Ours(floor)
+
+
+@contextmanager
+def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
+    """The usual one, empty. Its modules know one table for good: it is made anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
+        with running(engine, queues, USUAL, patch) as floor:
+            shop = Usual(floor, modules())
+            assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
+            for name, asked_for in (
+                (USUAL, shop.modules["table"].create_table_request(USUAL)),
+                (IDEMPOTENCY, shop.modules["table"].idempotency_table_request(IDEMPOTENCY)),
+            ):
+                with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
+                    engine.dynamodb().delete_table(TableName=name)
+                engine.create_table(name, asked_for)
+            floor.records()
+            with quiet():  # its modules may have just been imported
+                yield shop
+
+
+def modules() -> dict[str, ModuleType]:
+    """The usual way's: imported where its environment is there, as Lambda does it."""
+    from bench.usual import api, reactions, table  # noqa: PLC0415  they make their clients as they are imported
+
+    return {"api": api, "reactions": reactions, "table": table}
+
+
+@contextmanager
+def our_api() -> Iterator[Handler]:
+    """Our API's handler, on the table of our shop that is open by then."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in API_VARIABLES.items():
+            patch.setenv(name, value)
+        secrets = boto3.client("secretsmanager", region_name=REGION)
+        secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
+        for cache in (environment.current, context.shop, wiring.secret):
+            cache.cache_clear()
+        context.shop()  # reads its secret
+        yield api_handler
+        for cache in (environment.current, context.shop, wiring.secret):
+            cache.cache_clear()

@@ -1,0 +1,129 @@
+"""POST /orders for 1, 5 and 50 lines: what a call takes of the processor, and its requests.
+
+Ours and the usual way: a real event of an HTTP API through the API's real handler, to the answer. The floor: the body
+read as JSON, one BatchGetItem and one TransactWriteItems with a bare boto3 client, the order one item, nothing checked.
+The engine is another process, so what it does is not counted.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+
+from bench import pair
+from bench.measure import Figure, exact, side_by_side
+from bench.pair import PRICE, Handler, Ours, Shop, Usual
+from functions.api.handler import handler as api_handler
+from local.engine import REGION, Engine
+from tests.api.asking import Token
+
+LINES = (1, 5, 50)
+ROUNDS = 15
+CALLS = {1: 8, 5: 8, 50: 2}
+"""Calls of each way in a round: a long one needs no more."""
+
+
+def figures(engine: Engine) -> list[Figure]:
+    with ExitStack() as stack:
+        _, queues = stack.enter_context(pair.opened(engine))
+        usual = stack.enter_context(pair.usual(engine, queues))
+        ours = stack.enter_context(pair.ours(engine, queues))
+        stack.enter_context(pair.our_api())
+        stack.enter_context(pair.settled())
+        return [figure for lines in LINES for figure in _of(lines, ours, usual)]
+
+
+def _of(lines: int, ours: Ours, usual: Usual) -> list[Figure]:
+    customer_id = f"ann-{next(pair.numbers)}"
+    ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
+    for shop in (ours, usual):
+        shop.open(customer_id, ids)
+    bare = Bare(boto3.client("dynamodb", region_name=REGION), ours.floor.shop.table.name)
+    handlers = {"ours": api_handler, "usual": usual.modules["api"].handler, "floor": bare}
+    calls = 1 + (1 + ROUNDS) * CALLS[lines]
+    ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}
+    requests = {name: _requests(shop, ways[name]) for name, shop in (("ours", ours), ("usual", usual))}
+    took = side_by_side(ways, rounds=ROUNDS, times=CALLS[lines], clock=time.process_time)
+    called = f"POST /orders, {lines} line{'s' * (lines > 1)}"
+    return [
+        Figure(f"{called}: processor", "s", took["ours"], took["usual"], took["floor"]),
+        Figure(f"{called}: requests", "requests", exact(requests["ours"]), exact(requests["usual"]), exact(2)),
+    ]
+
+
+def _requests(shop: Shop, place: Callable[[], object]) -> int:
+    shop.meter.sent.clear()
+    with shop.meter.on(shop.clients):
+        place()
+    return len(shop.meter.sent)
+
+
+class Placing:
+    """Places another order of the same products at each call, of which there are so many at most."""
+
+    def __init__(self, handler: Handler, customer_id: str, ids: Sequence[str], calls: int) -> None:
+        token, body = Token(customer_id), pair.new_order(dict.fromkeys(ids, 2))
+        self._handler = handler
+        self._events = [pair.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)]
+
+    def __call__(self) -> None:
+        answer = self._handler(self._events.pop(), pair.CALL)
+        assert answer["statusCode"] == 201, answer
+
+
+@dataclass(frozen=True)
+class Bare:
+    """The floor: what a handler does who trusts everybody."""
+
+    client: Any
+    table_name: str
+
+    def __call__(self, event: dict[str, Any], _context: Any) -> dict[str, Any]:
+        wanted = {line["product_id"]: line["quantity"] for line in json.loads(event["body"])["lines"]}
+        customer_id = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
+        order_id = hashlib.sha256(f"bare {customer_id} {event['headers']['idempotency-key']}".encode()).hexdigest()[:26]
+        keys = [_key(f"CUSTOMER#{customer_id}", "PROFILE"), *(_key(f"PRODUCT#{id}", "PRODUCT") for id in wanted)]
+        found = self.client.batch_get_item(RequestItems={self.table_name: {"Keys": keys}})
+        products = {
+            item["product_id"]["S"]: item
+            for item in found["Responses"][self.table_name]
+            if item["type"]["S"] == "Product"
+        }
+        lines = {
+            id: {"M": {"name": products[id]["name"], "price": products[id]["price"], "quantity": {"N": str(quantity)}}}
+            for id, quantity in wanted.items()
+        }
+        order = {
+            **_key(f"ORDER#{order_id}", "ORDER"),
+            "GSI2PK": {"S": "STATUS#PENDING#0"},
+            "GSI2SK": {"S": order_id},
+            "type": {"S": "Bare"},
+            "order_id": {"S": order_id},
+            "customer_id": {"S": customer_id},
+            "lines": {"M": lines},
+        }
+        put = {"TableName": self.table_name, "Item": order, "ConditionExpression": "attribute_not_exists(PK)"}
+        stock = [
+            {
+                "Update": {
+                    "TableName": self.table_name,
+                    "Key": _key(f"PRODUCT#{id}", "STOCK#000"),
+                    "UpdateExpression": "ADD available :less",
+                    "ConditionExpression": "available >= :wanted",
+                    "ExpressionAttributeValues": {":less": {"N": str(-many)}, ":wanted": {"N": str(many)}},
+                }
+            }
+            for id, many in wanted.items()
+        ]
+        self.client.transact_write_items(TransactItems=[{"Put": put}, *stock])
+        total = sum(PRICE * quantity for quantity in wanted.values())
+        return {"statusCode": 201, "body": json.dumps({"order_id": order_id, "total": total})}
+
+
+def _key(partition: str, sort: str) -> dict[str, Any]:
+    return {"PK": {"S": partition}, "SK": {"S": sort}}

@@ -1,0 +1,231 @@
+"""1,000 mixed records of a real stream through `copies` and `relay`, in batches of 100: what a record takes of the
+processor and of time, and its requests.
+
+The orders are the same in ours and in the usual way (bench.usual), and so is what happens to them: most are paid,
+fulfilled, sent and delivered, some are cancelled, twenty-three at a time. Their changes are made by the real commands,
+with nobody reading the stream; then each reader is given, batch by batch and in turns, what its filters let pass of its
+own stream, all of it for the first time. Each batch is a round, the first does not count.
+
+- `copies`: an order's timeline, its customer's activity, summary and sales, totals. The floor sends what ours wrote,
+  request by request, with a bare boto3 client to an empty table: nothing is decoded, read or decided.
+- `relay`: the events of it all. The bus is a real client whose requests are answered before they are sent.
+"""
+
+import gc
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+from bench import pair
+from bench.measure import Figure, exact, spread
+from bench.pair import PRICE, Handler, Ours, Shop, Usual
+from functions import wiring
+from functions.model.table import create_table_request
+from local.engine import REGION, Engine
+from tests.dynamodb.wire import answered
+
+RECORDS, BATCH = 1000, 100
+WHOLE, CANCELLED = 18, 5
+"""Orders of a group that go all the way, of five changes each, and that are cancelled, of two: a batch together."""
+PRODUCTS = 6
+WRITES = {
+    "PutItem": "put_item",
+    "UpdateItem": "update_item",
+    "DeleteItem": "delete_item",
+    "TransactWriteItems": "transact_write_items",
+}
+
+
+def figures(engine: Engine) -> list[Figure]:
+    with ExitStack() as stack:
+        _, queues = stack.enter_context(pair.opened(engine))
+        usual = stack.enter_context(pair.usual(engine, queues))
+        ours = stack.enter_context(pair.ours(engine, queues))
+        stack.enter_context(pair.settled())
+        happened = {"ours": _happened(ours), "usual": _happened(usual)}
+        return [*_copying(engine, ours, usual, happened), *_telling(ours, usual, happened)]
+
+
+def _happened(shop: Shop) -> list[dict[str, Any]]:
+    """The records of all groups' orders: what a stream has of what people and the warehouse do, before any reader."""
+    customer_id = f"ann-{next(pair.numbers)}"
+    ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
+    shop.open(customer_id, ids)
+    shop.floor.records()
+    for group in range(RECORDS // BATCH):
+        quantities = {
+            n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
+        }
+        placed = {n: shop.place(customer_id, f"key-{group}-{n}", wanted) for n, wanted in quantities.items()}
+        for n, order_id in placed.items():
+            if n < WHOLE:
+                shop.pay(order_id, PRICE * sum(quantities[n].values()))
+            else:
+                shop.cancel(order_id)
+        for act in (shop.fulfil, shop.ship, shop.deliver):
+            for order_id in [*placed.values()][:WHOLE]:
+                act(order_id)
+    return shop.floor.records()
+
+
+# in turns -------------------------------------------------------------------------------------------------------------
+class Way:
+    """Somebody's work for one batch after the other. `ready`: makes all that is not to be measured."""
+
+    def ready(self, number: int) -> Callable[[], object]:
+        raise NotImplementedError
+
+
+@dataclass
+class Reading(Way):
+    """A reader of the stream, given what its filters let pass."""
+
+    handler: Handler
+    batches: Sequence[list[dict[str, Any]]]
+
+    @classmethod
+    def of(cls, shop: Shop, name: str, records: Sequence[dict[str, Any]]) -> "Reading":
+        handler, passing = shop.readers[name]
+        let = [record for record in records if passing.accept(record)][:RECORDS]
+        assert len(let) == RECORDS, len(let)
+        return cls(handler, [let[start : start + BATCH] for start in range(0, RECORDS, BATCH)])
+
+    def ready(self, number: int) -> Callable[[], object]:
+        batch = {"Records": self.batches[number]}
+
+        def read() -> None:
+            assert self.handler(batch, pair.CALL) == {"batchItemFailures": []}
+
+        return read
+
+
+@dataclass
+class Repeating(Way):
+    """What another has just written, again, in another table."""
+
+    client: Any
+    table_name: str
+    written: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        if model.name in WRITES:
+            self.written.append((WRITES[model.name], params))
+
+    def ready(self, number: int) -> Callable[[], object]:  # noqa: ARG002  it has no batches of its own
+        calls = [(getattr(self.client, operation), self._here(params)) for operation, params in self.written]
+        self.written.clear()
+
+        def send() -> None:
+            for call, params in calls:
+                call(**params)
+
+        return send
+
+    def _here(self, params: dict[str, Any]) -> dict[str, Any]:
+        if "TransactItems" not in params:
+            return {**params, "TableName": self.table_name}
+        items = [
+            {kind: {**one, "TableName": self.table_name} for kind, one in each.items()}
+            for each in params["TransactItems"]
+        ]
+        return {"TransactItems": items}
+
+
+Taken = dict[str, list[float]]
+
+
+def _in_turns(ways: Mapping[str, Way]) -> tuple[Taken, Taken]:
+    """Seconds of the processor and of the clock that a record took of each way, by batch."""
+    processor: Taken = defaultdict(list)
+    clock: Taken = defaultdict(list)
+    for number in range(RECORDS // BATCH):
+        for name, way in ways.items():
+            work = way.ready(number)
+            gc.collect()
+            gc.disable()
+            began, ran = time.perf_counter(), time.process_time()
+            work()
+            ran, took = time.process_time() - ran, time.perf_counter() - began
+            gc.enable()
+            if number:
+                processor[name].append(ran / BATCH)
+                clock[name].append(took / BATCH)
+    return processor, clock
+
+
+@contextmanager
+def _counted(clients: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
+    """The requests that each one's clients send meanwhile."""
+    sent = dict.fromkeys(clients, 0)
+
+    def counting(name: str) -> Callable[..., None]:
+        def count(**_: Any) -> None:
+            sent[name] += 1
+
+        return count
+
+    hooks = [(client, counting(name)) for name, each in clients.items() for client in each]
+    for client, hook in hooks:
+        client.meta.events.register(f"before-call.{service}", hook)
+    try:
+        yield sent
+    finally:
+        for client, hook in hooks:
+            client.meta.events.unregister(f"before-call.{service}", hook)
+
+
+def _figures(reader: str, processor: Taken, clock: Taken, sent: Mapping[str, int], asked: str) -> Iterator[Figure]:
+    for what, taken in (("processor", processor), ("time", clock)):
+        spreads = {name: spread(seconds) for name, seconds in taken.items()}
+        yield Figure(f"{reader}, a record: {what}", "s", spreads["ours"], spreads["usual"], spreads.get("floor"))
+    counted = {name: exact(many / RECORDS) for name, many in sent.items()}
+    what = f"{reader}, a record: {asked}"
+    yield Figure(what, "requests", counted["ours"], counted["usual"], counted.get("floor"))
+
+
+# both readers ---------------------------------------------------------------------------------------------------------
+def _copying(
+    engine: Engine, ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]
+) -> Iterator[Figure]:
+    bare = boto3.client("dynamodb", region_name=REGION)
+    empty = f"{ours.floor.shop.table.name}-bare"
+    engine.create_table(empty, create_table_request(empty))
+    floor = Repeating(bare, empty)
+    ways = {
+        "ours": Reading.of(ours, "copies", happened["ours"]),
+        "usual": Reading.of(usual, "copies", happened["usual"]),
+        "floor": floor,
+    }
+    (client,) = ours.clients
+    client.meta.events.register("before-parameter-build.dynamodb", floor.note)
+    with _counted({"ours": [client], "usual": usual.clients, "floor": [bare]}, "dynamodb") as sent:
+        processor, clock = _in_turns(ways)
+    client.meta.events.unregister("before-parameter-build.dynamodb", floor.note)
+    yield from _figures("copies", processor, clock, sent, "requests")
+
+
+def _telling(ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["reactions"].events]}
+    ways = {
+        "ours": Reading.of(ours, "relay", happened["ours"]),
+        "usual": Reading.of(usual, "publish", happened["usual"]),
+    }
+    for each in clients.values():
+        each[0].meta.events.register("before-send.eventbridge.PutEvents", _taken)
+    with _counted(clients, "eventbridge") as sent:
+        processor, clock = _in_turns(ways)
+    for each in clients.values():
+        each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _taken)
+    yield from _figures("relay", processor, clock, sent, "calls of the bus")
+
+
+def _taken(request: Any, **_: Any) -> Any:
+    """The bus takes all entries of a request, which is not sent."""
+    entries = json.loads(request.body)["Entries"]
+    return answered({"FailedEntryCount": 0, "Entries": [{"EventId": str(n)} for n, _ in enumerate(entries)]})(request)

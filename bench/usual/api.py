@@ -1,0 +1,269 @@
+"""The API of the usual way: a Powertools resolver that validates, one function for each route.
+
+An order and its payment are made once by Powertools' idempotency, as its documentation does it with a payment. What
+changes an order's state does so under a condition, in one transaction with what belongs to it.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response, content_types
+from aws_lambda_powertools.event_handler.exceptions import BadRequestError, ServiceError
+from aws_lambda_powertools.event_handler.openapi.params import Header, Path
+from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from pydantic import BaseModel, Field
+
+from bench.usual.table import client, dynamodb, key, logger, metrics, now, persistence, put, queue, table, update
+
+RETENTION = timedelta(days=395)
+MOST_WRITES = 100
+"""TransactWriteItems takes no more; an order of 50 products would have 101."""
+
+app = APIGatewayHttpResolver(enable_validation=True)
+placing = IdempotencyConfig(event_key_jmespath="[customer_id, key]", payload_validation_jmespath="body")
+paying = IdempotencyConfig(event_key_jmespath="id")
+
+
+class Line(BaseModel):
+    product_id: str = Field(min_length=1, max_length=64)
+    quantity: int = Field(ge=1, le=10_000)
+
+
+class Address(BaseModel):
+    name: str = Field(min_length=1, max_length=200)
+    street: str = Field(min_length=1, max_length=200)
+    postcode: str = Field(min_length=1, max_length=20)
+    city: str = Field(min_length=1, max_length=100)
+    country: str = Field(pattern="^[A-Z]{2}$")
+
+
+class NewOrder(BaseModel):
+    lines: list[Line] = Field(min_length=1, max_length=90)
+    address: Address
+
+
+class Intent(BaseModel):
+    id: str
+    amount: int
+    currency: str
+    metadata: dict[str, str]
+
+
+class Data(BaseModel):
+    object: Intent
+
+
+class PaymentEvent(BaseModel):
+    """What the provider tells. Its signature is left out: nothing that is measured here would look at it."""
+
+    id: str
+    type: str
+    data: Data
+
+
+class Parcel(BaseModel):
+    carrier: str = Field(min_length=1, max_length=50)
+    tracking_number: str = Field(min_length=1, max_length=50)
+
+
+@app.post("/orders")
+def post_order(
+    order: NewOrder, idempotency_key: Annotated[str, Header(min_length=1, max_length=200)]
+) -> Response[dict[str, Any]]:
+    customer_id = app.current_event.request_context.authorizer.jwt_claim["sub"]
+    body = order.model_dump()
+    placed = place(request={"customer_id": customer_id, "key": idempotency_key, "body": body})
+    metrics.add_metric(name="OrdersPlaced", unit=MetricUnit.Count, value=1)
+    return Response(status_code=201, content_type=content_types.APPLICATION_JSON, body=placed)
+
+
+@idempotent_function(data_keyword_argument="request", config=placing, persistence_store=persistence())
+def place(request: dict[str, Any]) -> dict[str, Any]:
+    """Read the customer and the products, write header, lines and stock. The answer is what is answered ever after."""
+    wanted = {line["product_id"]: line["quantity"] for line in request["body"]["lines"]}
+    customer_id = request["customer_id"]
+    keys = [key(f"c#{customer_id}"), *(key(f"p#{id}") for id in wanted)]
+    found = dynamodb.batch_get_item(RequestItems={table.name: {"Keys": keys}})["Responses"][table.name]
+    products = {item["product_id"]: item for item in found if item["entity"] == "product"}
+    if len(products) < len(wanted) or len(found) == len(products):
+        raise BadRequestError("there is no such product, or nobody has registered")
+    order_id, at = uuid.uuid4().hex, now()
+    priced = {id: {"name": products[id]["name"], "price": int(products[id]["price"])} for id in wanted}
+    header = {
+        **key(f"o#{order_id}"),
+        "entity": "order",
+        "GSI1PK": f"c#{customer_id}",
+        "GSI1SK": f"o#{at}#{order_id}",
+        "GSI2PK": queue("PENDING", order_id),
+        "GSI2SK": f"{at}#{order_id}",
+        "order_id": order_id,
+        "customer_id": customer_id,
+        "status": "PENDING",
+        "placed_at": at,
+        "updated_at": at,
+        "currency": next(iter(products.values()))["currency"],
+        "total": sum(priced[id]["price"] * quantity for id, quantity in wanted.items()),
+        "items": sum(wanted.values()),
+        "address": request["body"]["address"],
+    }
+    lines = [
+        {
+            **key(f"o#{order_id}", f"p#{id}"),
+            "entity": "orderItem",
+            "order_id": order_id,
+            "customer_id": customer_id,
+            "product_id": id,
+            "placed_at": at,
+            "quantity": quantity,
+            **priced[id],
+        }
+        for id, quantity in wanted.items()
+    ]
+    _write(header, lines)
+    shown = {name: value for name, value in header.items() if name not in ("PK", "SK", "entity")}
+    answer = {name: value for name, value in shown.items() if not name.startswith("GSI")}
+    return {**answer, "lines": [{"product_id": id, "quantity": wanted[id], **line} for id, line in priced.items()]}
+
+
+def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
+    """One transaction. Lines that it has no room for are written before: nobody sees them without their header."""
+    stock = [
+        update(
+            key(f"p#{line['product_id']}", "w#1"),
+            "SET available = available - :quantity",
+            "available >= :quantity",
+            quantity=line["quantity"],
+        )
+        for line in lines
+    ]
+    room = MOST_WRITES - 1 - len(stock)
+    if lines[room:]:
+        with table.batch_writer() as batch:
+            for line in lines[room:]:
+                batch.put_item(Item=line)
+    _transact([put(dict(header)), *map(put, lines[:room]), *stock])
+
+
+@app.post("/payments/events")
+def post_payment(event: PaymentEvent) -> dict[str, Any]:
+    paid = event.data.object
+    metrics.add_metric(name="PaymentsTaken", unit=MetricUnit.Count, value=1)
+    return dict(take_payment(event={"id": event.id, "paid": paid.model_dump()}))
+
+
+@idempotent_function(data_keyword_argument="event", config=paying, persistence_store=persistence())
+def take_payment(event: dict[str, Any]) -> dict[str, Any]:
+    """The payment and the order's state in one transaction, if it is what the order waits for."""
+    paid = event["paid"]
+    order_id, at = paid["metadata"]["order_id"], now()
+    payment = {
+        **key(f"o#{order_id}", f"pay#{paid['id']}"),
+        "entity": "payment",
+        "order_id": order_id,
+        "payment_id": paid["id"],
+        "status": "CAPTURED",
+        "amount": paid["amount"],
+        "currency": paid["currency"].upper(),
+        "created_at": at,
+    }
+    expected = "#status = :before AND #total = :amount AND currency = :currency"
+    more = {"paid_at": at, "amount": paid["amount"], "currency": payment["currency"]}
+    moved = _moved(order_id, "PENDING", "PAID", at, also=", paid_at = :paid_at", expected=expected, **more)
+    _transact([put(payment), moved])
+    return {"payment_id": paid["id"], "status": "CAPTURED"}
+
+
+@app.post("/orders/<order_id>/shipments/<shipment_id>/dispatch")
+def post_dispatch(
+    order_id: Annotated[str, Path(max_length=64)], shipment_id: Annotated[str, Path(max_length=80)], parcel: Parcel
+) -> dict[str, Any]:
+    at = now()
+    sent = update(
+        key(f"o#{order_id}", f"sh#{shipment_id}"),
+        "SET #status = :after, updated_at = :at, carrier = :carrier, tracking_number = :number, GSI1PK = :track,"
+        " GSI1SK = :shipment",
+        "#status = :before",
+        before="REQUESTED",
+        after="DISPATCHED",
+        at=at,
+        carrier=parcel.carrier,
+        number=parcel.tracking_number,
+        track=f"track#{parcel.carrier}#{parcel.tracking_number}",
+        shipment=f"sh#{shipment_id}",
+    )
+    _transact([sent, _moved(order_id, "FULFILLING", "SHIPPED", at)])
+    metrics.add_metric(name="OrdersShipped", unit=MetricUnit.Count, value=1)
+    return {"shipment_id": shipment_id, "status": "DISPATCHED"}
+
+
+@app.post("/orders/<order_id>/shipments/<shipment_id>/deliver")
+def post_delivery(
+    order_id: Annotated[str, Path(max_length=64)], shipment_id: Annotated[str, Path(max_length=80)]
+) -> dict[str, Any]:
+    """With it the order leaves the queue, and its end is set."""
+    at = now()
+    there = update(
+        key(f"o#{order_id}", f"sh#{shipment_id}"),
+        "SET #status = :after, updated_at = :at",
+        "#status = :before",
+        before="DISPATCHED",
+        after="DELIVERED",
+        at=at,
+    )
+    _transact([there, _closed(order_id, "SHIPPED", "DELIVERED", at)])
+    metrics.add_metric(name="OrdersDelivered", unit=MetricUnit.Count, value=1)
+    return {"shipment_id": shipment_id, "status": "DELIVERED"}
+
+
+@app.post("/orders/<order_id>/cancel")
+def post_cancel(order_id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
+    """Of an order that is not paid: its goods are free again."""
+    lines = table.query(
+        KeyConditionExpression="PK = :order AND begins_with(SK, :lines)",
+        ExpressionAttributeValues={":order": f"o#{order_id}", ":lines": "p#"},
+    )["Items"]
+    back = [
+        update(key(f"p#{line['product_id']}", "w#1"), "SET available = available + :back", None, back=line["quantity"])
+        for line in lines
+    ]
+    _transact([_closed(order_id, "PENDING", "CANCELLED", now()), *back])
+    metrics.add_metric(name="OrdersCancelled", unit=MetricUnit.Count, value=1)
+    return {"order_id": order_id, "status": "CANCELLED"}
+
+
+def _moved(
+    order_id: str, before: str, after: str, at: str, also: str = "", expected: str = "#status = :before", **more: Any
+) -> dict[str, Any]:
+    """Of a transaction: the order comes to another state, and into its queue."""
+    there = queue(after, order_id)
+    expression = f"SET #status = :after, updated_at = :at, GSI2PK = :queue{also}"
+    return update(key(f"o#{order_id}"), expression, expected, before=before, after=after, at=at, queue=there, **more)
+
+
+def _closed(order_id: str, before: str, after: str, at: str) -> dict[str, Any]:
+    ends = int((datetime.now(UTC) + RETENTION).timestamp())
+    expression = "SET #status = :after, updated_at = :at, #ttl = :ends REMOVE GSI2PK, GSI2SK"
+    return update(key(f"o#{order_id}"), expression, "#status = :before", before=before, after=after, at=at, ends=ends)
+
+
+def _transact(writes: list[dict[str, Any]]) -> None:
+    try:
+        client.transact_write_items(TransactItems=writes)
+    except client.exceptions.TransactionCanceledException as error:
+        codes = [reason["Code"] for reason in error.response["CancellationReasons"]]
+        raise ServiceError(409, f"not as it is now: {json.dumps(codes)}") from error
+
+
+@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Lambda entry point: one request of an HTTP API (payload format 2.0)."""
+    placing.register_lambda_context(context)
+    paying.register_lambda_context(context)
+    return app.resolve(event, context)
