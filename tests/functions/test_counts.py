@@ -17,8 +17,9 @@ from botocore.exceptions import ConnectionClosedError
 from functions import lapse, relay, watch, wiring
 from functions.dynamodb.patience import Busy
 from functions.model import metrics as m
+from functions.model.entities import SHARDS
 from functions.model.metrics import METRICS
-from functions.model.patterns import A16b
+from functions.model.patterns import A12
 from functions.schedules import NotAll
 from functions.shop import accounts, follows, products, refunds
 from functions.tally import Tally
@@ -186,7 +187,7 @@ def test_what_dynamodb_throws_back_is_counted(floor: Shopfloor, told: Told) -> N
     due = (floor.now() + timedelta(minutes=31)).isoformat()
     with refusing("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(NotAll):
         lapse.handler({"time": due}, None)
-    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2], "a query of each queue"
+    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARDS], "of each queue"
     told.forget()
     lapse.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []
@@ -209,7 +210,7 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
         body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{found}", "message": "no"}).encode()
         return AWSResponse("https://aws", 500 if "Internal" in found else 400, HTTPHeaders(), Wired(body))
 
-    client.meta.events.register("before-send.dynamodb.Query", answer)
+    client.meta.events.register("before-send.dynamodb.GetItem", answer)
     throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
     try:
         for attempts, counted_ in (
@@ -219,11 +220,11 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
             answers[:] = attempts
             before = wiring.units.total[2]
             with suppress(Busy):
-                floor.shop.table.query(A16b, queue="PENDING")
+                floor.shop.table.get(A12, order_id="none")
             assert not answers
             assert wiring.units.total[2] - before == counted_, attempts
     finally:
-        client.meta.events.unregister("before-send.dynamodb.Query", answer)
+        client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
 
 
 @pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])

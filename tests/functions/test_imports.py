@@ -47,7 +47,16 @@ MODULES = {
     "watch": """model.amounts model.lives model.patterns objects shop.accounts shop.discounts shop.ending shop.keyed
         shop.orders shop.payments shop.refunds shop.settling shop.shipments shop.stock""",
     "api.handler": " ".join(
-        ["api", "dynamodb.cursors", "model.amounts", "model.counters", "model.lives", "model.patterns"]
+        [
+            "api",
+            "dynamodb.cursors",
+            "model.amounts",
+            "model.counters",
+            "model.entrance",
+            "model.lives",
+            "model.patterns",
+        ]
+        + ["model.patterns"]
         + [f"api.{file.stem}" for file in (FUNCTIONS / "api").glob("[a-z]*.py")]
         + [f"shop.{file.stem}" for file in (FUNCTIONS / "shop").glob("[a-z]*.py") if file.stem not in NOT_IN_THE_API]
     ),
