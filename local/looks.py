@@ -15,7 +15,8 @@ from local.aws import Mail
 from local.running import Running
 from local.server import Gone, Wrong
 from ops import order, place
-from ops.failures import Failures, Missing, redrive
+from ops.ends import Missing
+from ops.failures import Failures, redrive
 from ops.recover import publisher
 from ops.restore import HERE_SETTLES, Back, StaysArchived, archive_of, restore
 
@@ -70,7 +71,7 @@ class Looks:
             return tell()
         except Unreadable as error:
             raise Gone(f"it cannot be read: {error}") from None
-        except order.Missing as error:
+        except Missing as error:
             raise Gone(str(error)) from None
 
     # what was put aside -----------------------------------------------------------------------------------------------

@@ -15,14 +15,13 @@ import argparse
 import json
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, TextIO
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -34,9 +33,10 @@ from functions.objects import REDRIVEN
 from functions.queues import event_in
 from functions.shop.shop import Shop
 from ops import place, recover
+from ops.ends import Missing, Misused
 from ops.place import Place
 from ops.recover import Publish, publisher
-from ops.sweep import who
+from ops.sweep import Bar, who
 
 PARKED, DEAD = "parked/", "dead/"
 HELD_SECONDS = 120
@@ -49,10 +49,6 @@ WITHIN = re.compile(r"(\d+)([dhm])")
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 Shown = dict[str, Any]
-
-
-class Missing(Exception):
-    """Nothing lies there (any more)."""
 
 
 class TooOld(Permanent):
@@ -560,7 +556,11 @@ def redrive_failures(given: argparse.Namespace) -> None:
     chosen = choice(given, shop.now())
     publish = publisher(shop, there.client("events"), there.bus)
     bar = Bar("redrive")
-    found = redrive(failures, shop, publish, chosen, dry=given.dry_run, per_second=given.per_second, tell=bar.tell)
+
+    def tell(done: int, of: int) -> None:
+        bar.tell(done / of, f"{done:,} of {of:,}", done=done == of)
+
+    found = redrive(failures, shop, publish, chosen, dry=given.dry_run, per_second=given.per_second, tell=tell)
     for key in given.keys:
         if key not in {*found.done, *found.refused, *found.stumbled}:
             found.refused[key] = "nothing lies there"
@@ -576,7 +576,7 @@ def redrive_failures(given: argparse.Namespace) -> None:
 
 
 def choice(given: argparse.Namespace, now: datetime) -> Callable[[Entry], bool]:
-    """Which are meant. Exits with 2 where --since is no time."""
+    """Which are meant. Raises Misused where --since is no time."""
     if given.keys:
         return lambda entry: entry.key in given.keys
     since = "" if given.all else instant(since_when(given.since, now))
@@ -584,33 +584,15 @@ def choice(given: argparse.Namespace, now: datetime) -> Callable[[Entry], bool]:
 
 
 def since_when(text: str, now: datetime) -> datetime:
-    """A moment, or how long ago it was. Exits with 2 where it is neither."""
+    """A moment, or how long ago it was. Raises Misused where it is neither."""
     if ago := WITHIN.fullmatch(text):
         return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        place.misused(ValueError(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z"))
+        raise Misused(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _failures(given: argparse.Namespace, there: Place | None = None) -> Failures:
     return Failures.of(there or place.place_of(given), wait_seconds=1 if given.stack else 0)
-
-
-class Bar:
-    """Tells how many of how many are done: on a terminal in one line, elsewhere every ten seconds."""
-
-    WIDTH, EVERY_SECONDS = 24, 10
-
-    def __init__(self, what: str, out: TextIO | None = None) -> None:
-        self._what, self._out, self._told = what, out or sys.stderr, time.monotonic()
-
-    def tell(self, done: int, of: int) -> None:
-        if self._out.isatty():
-            bar = ("#" * (self.WIDTH * done // of)).ljust(self.WIDTH, ".")
-            self._out.write(f"\r{self._what} [{bar}] {done:,} of {of:,}" + ("\n" if done == of else ""))
-        elif done == of or time.monotonic() - self._told >= self.EVERY_SECONDS:
-            self._told = time.monotonic()
-            self._out.write(f"{self._what}: {done:,} of {of:,}\n")
-        self._out.flush()

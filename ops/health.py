@@ -6,10 +6,8 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -21,7 +19,7 @@ from functions.model.table import PROJECTED
 from ops import place
 from ops.drift import Drift
 from ops.failures import PARKED, Failures
-from ops.sweep import Found, sweep
+from ops.sweep import sweep
 
 LAG_SECONDS = 60
 """A reader that is further behind is not just busy: each batch takes a second at most."""
@@ -139,10 +137,6 @@ def _name(attributes: Mapping[str, str]) -> str:
 
 
 # the table ------------------------------------------------------------------------------------------------------------
-class Enough(Exception):
-    """The sample is large enough."""
-
-
 def sample(where: place.Place, now: datetime) -> Iterator[Line]:
     """What some items of the table say of all: who is large, who ends, who should have ended."""
     items = sampled(where.table)
@@ -163,15 +157,9 @@ def sample(where: place.Place, now: datetime) -> Iterator[Line]:
 
 
 def sampled(table: Table) -> list[Image]:
-    """So many items or few more, from wherever the table begins: keys are hashed, so any are as good as others."""
+    """So many items, from wherever the table begins: keys are hashed, so any are as good as others."""
     items: list[Image] = []
-
-    def enough(found: Found, _: Any) -> None:
-        if found.read >= SAMPLE_ITEMS:
-            raise Enough
-
-    with suppress(Enough):
-        sweep(table, items.append, after_page=(enough,))
+    sweep(table, items.append, most=SAMPLE_ITEMS)
     return items
 
 

@@ -13,12 +13,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.keys import BadKey, instant, instant_of
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.keys import instant, instant_of
 from functions.dynamodb.store import Table
 from functions.model import derived
 from functions.model.entities import ArchivedOrder, Notification, Order
@@ -26,15 +23,12 @@ from functions.model.patterns import A12, A12b, A25b
 from functions.model.table import BY_TYPE, EFFECT, TIMELINE
 from functions.shop.invoices import REACTION as INVOICING
 from ops import place
+from ops.ends import Missing
 
 SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
 MOST_MAILS = 100
 
 Shown = dict[str, Any]
-
-
-class Missing(Exception):
-    """There is no such order, or it is not archived."""
 
 
 def order_at(table: Table, order_id: str) -> Order | ArchivedOrder:
@@ -222,7 +216,5 @@ def tell(given: argparse.Namespace) -> None:
     try:
         for line in story(where.table, where.client("s3"), where.outputs["ArchiveBucket"], given.order_id):
             print(line)
-    except BadKey as error:
-        place.misused(error)
-    except (BotoCoreError, Busy, ClientError, Missing, Unreadable) as error:
+    except (Missing, Unreadable) as error:
         sys.exit(f"order {given.order_id}: {error}")

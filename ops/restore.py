@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from functions import objects
 from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row, instant, instant_of
-from functions.dynamodb.patience import Busy
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed, Write, unchanged
 from functions.model.changes import RESTORED
@@ -35,7 +34,8 @@ from functions.shop.archive import STAYS
 from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 from ops import place
-from ops.sweep import AfterPage, Found, Pace, Progress, of_type, sweep
+from ops.ends import Misused
+from ops.sweep import AfterPage, Bar, Found, Kept, Pace, Progress, of_type, sweep
 
 Fetch = Callable[[str], bytes]
 """An object of the archive, by its key. Raises StaysArchived where it is not to be had."""
@@ -44,6 +44,7 @@ MOST_ITEMS, MOST_BYTES = 98, 3_500_000
 """What is restored with one transaction, beside the order, or its stub, and the marker of its end: DynamoDB takes 100
 items and 4 MB."""
 MONEY = (REFUND.type, PAYMENT.type)
+TOOL = "restore"
 SETTLES = timedelta(minutes=15)
 """For so long a function may run that began to archive an order while another was faster, and delete what it owns."""
 HERE_SETTLES = timedelta(0)
@@ -212,6 +213,7 @@ def restore_placed(
     settles: timedelta = SETTLES,
     dry: bool = False,
     after_page: Sequence[AfterPage] = (),
+    kept: Kept | None = None,
 ) -> Found:
     """Bring back every archived order that was placed in [since, until). One that cannot be is passed over."""
 
@@ -224,7 +226,7 @@ def restore_placed(
     stubs = of_type(ARCHIVED_ORDER.type)
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
     stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
-    return sweep(shop.table, act, scan=stubs, after_page=after_page)
+    return sweep(shop.table, act, scan=stubs, after_page=after_page, kept=kept)
 
 
 def archive_of(client: Any, bucket: str) -> Fetch:
@@ -245,7 +247,7 @@ def archive_of(client: Any, bucket: str) -> Fetch:
 def command(commands: place.Commands) -> None:
     restoring = commands.add_parser(
         "restore",
-        parents=[place.where(whole=True)],
+        parents=[place.where(whole=True), place.pace(), place.remembered()],
         help="bring archived orders back, as they were, without any effect",
         description="Of the shop on this machine, or of the stack that is named. Safe to repeat, also after a kill.",
     )
@@ -256,19 +258,12 @@ def command(commands: place.Commands) -> None:
         "--keep-days", type=place.count, default=KEEP_DAYS, help="then they are archived again (default: %(default)s)"
     )
     restoring.add_argument("--dry-run", action="store_true", help="say what would be restored, write nothing")
-    restoring.add_argument(
-        "--units-per-second", type=place.positive, default=100, help="what it may read and write (default: %(default)s)"
-    )
     restoring.set_defaults(run=run)
 
 
 def _moment(text: str) -> Instant:
     moment = datetime.fromisoformat(text)
     return instant(moment if moment.tzinfo else datetime.fromisoformat(f"{moment.isoformat()}+00:00"))
-
-
-class Misused(Exception):
-    """What cannot be meant, in one sentence."""
 
 
 def _understood(given: argparse.Namespace) -> None:
@@ -280,16 +275,11 @@ def _understood(given: argparse.Namespace) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Restore what is named, and say what came of it. Exits with 1 where something stays archived or is not there."""
-    try:
-        _understood(given)
-        where = place.place_of(given)
-        fetch = archive_of(where.client("s3"), where.outputs["ArchiveBucket"])
-        with Pace(where.shop.table, given.units_per_second):
-            told = _restore_all(where.shop, fetch, given)
-    except Misused as error:
-        place.misused(error)
-    except (BotoCoreError, Busy, ClientError) as error:
-        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+    _understood(given)
+    where = place.place_of(given)
+    fetch = archive_of(where.client("s3"), where.outputs["ArchiveBucket"])
+    with Pace(where.shop.table, given.units_per_second):
+        told = _restore_all(where.shop, fetch, given)
     print(f"{told.back} {'would be restored' if given.dry_run else 'restored'}, {told.there} there already.")
     if told.left:
         sys.exit(f"{told.left} not restored: see above. What they have in the archive stays as it is.")
@@ -299,6 +289,7 @@ def run(given: argparse.Namespace) -> None:
 
 @dataclass
 class _Told:
+    bar: Bar
     back: int = 0
     there: int = 0
     left: int = 0
@@ -311,34 +302,35 @@ class _Told:
         else:
             self.left += 1
         says = f"stays archived: {outcome}" if isinstance(outcome, Exception) else str(outcome)
-        print(f"{order_id}: {says}", flush=True)
+        self.bar.aside(f"{order_id}: {says}")
 
 
 def _restore_all(shop: Shop, fetch: Fetch, given: argparse.Namespace) -> _Told:
-    told = _Told()
     how: Any = {"keep_days": given.keep_days, "dry": given.dry_run, "settles": SETTLES if given.stack else HERE_SETTLES}
     if given.orders:
-        for order_id in dict.fromkeys(given.orders):
+        told, ids = _Told(Bar(TOOL)), list(dict.fromkeys(given.orders))
+        for number, order_id in enumerate(ids, 1):
             try:
                 outcome: Outcome | Exception = restore(shop, fetch, order_id, **how)
             except (Unreadable, ValueError, Permanent) as error:
                 outcome = error
             told.tell(order_id, outcome)
+            told.bar.tell(number / len(ids), f"{number:,} of {len(ids):,}", done=number == len(ids))
         return told
+    progress = Progress(shop.table, TOOL, dry=given.dry_run)
+    told = _Told(progress)
 
     def tell(outcome: Outcome) -> None:
         if isinstance(outcome, Back):
             told.tell(outcome.order_id, outcome)
 
-    found = restore_placed(
-        shop,
-        fetch,
-        given.since,
-        given.until,
-        tell,
-        **how,
-        after_page=(Progress(shop.table, "restore", dry=given.dry_run).after_page,),
-    )
+    how["after_page"] = (progress.after_page,)
+    if given.dry_run:
+        found = restore_placed(shop, fetch, given.since, given.until, tell, **how)
+    else:
+        name, task = f"{given.since} to {given.until}", f"for {given.keep_days} days"
+        with place.kept(given, shop.table, TOOL, name, task) as kept:
+            found = restore_placed(shop, fetch, given.since, given.until, tell, **how, kept=kept)
     for key, why in found.unreadable.items():
         told.tell(key.partition(" / ")[0].removeprefix("ORDER#"), StaysArchived(why))
-    return told
+    return replace(told, back=found.changed, left=found.passed_over)

@@ -9,7 +9,8 @@ from functions.model.entities import ArchivedOrder
 from functions.shop import orders
 from local import running
 from ops.__main__ import main
-from ops.order import Missing, archived, copies
+from ops.ends import Missing
+from ops.order import archived, copies
 from ops.restore import HERE_SETTLES, archive_of, restore
 from tests.functions.archiving import deliver, partition
 from tests.ops.running import whole_shop
