@@ -59,7 +59,8 @@ def test_copies_are_made_anew_and_nobody_is_told(here: Shopfloor, capsys: pytest
     assert derived(here) == []
     main(["replay", "--from-table", "--copies", "--units-per-second", "100000"])
     read = int(would.split()[0])
-    assert capsys.readouterr().out == would.replace("would be ", "").replace(f"{read}", f"{read + 1}"), "and its own row"
+    and_its_own_row = would.replace("would be ", "").replace(f"{read} items", f"{read + 1} items")
+    assert capsys.readouterr().out == and_its_own_row
     recovered = derived(here)
     assert all(told(here, name) == set() for name in here.queues)
     for image in recovered:
