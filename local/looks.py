@@ -16,7 +16,7 @@ from local.running import Running
 from local.server import Gone, Wrong
 from ops import order, place
 from ops.ends import Missing
-from ops.failures import Failures, redrive
+from ops.failures import DEAD, Failures, redrive
 from ops.recover import publisher
 from ops.restore import HERE_SETTLES, Back, StaysArchived, archive_of, restore
 
@@ -93,6 +93,8 @@ class Looks:
         found = redrive(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.refused, **found.stumbled}
         if key not in {*found.done, *left}:
+            if key.startswith(DEAD) and found.elsewhere:
+                return {"redriven": False, "why": "somebody else may have it in hand: try again in a few minutes"}
             raise Gone("it is not there any more")
         return {"redriven": key in found.done, "why": left.get(key)}
 

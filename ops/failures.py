@@ -15,7 +15,6 @@ import argparse
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,7 +39,9 @@ from ops.sweep import Bar, who
 
 PARKED, DEAD = "parked/", "dead/"
 HELD_SECONDS = 120
-"""How long dead letters are in hand. Who is killed leaves them to the next one after that."""
+"""How long a queue's dead letters are in hand, beside the time to work them. Who is killed leaves them to the next one
+after that."""
+LONGEST_HELD_SECONDS = 12 * 3600
 MOST_LETTERS = 2000
 """How many dead letters of a queue are taken in hand at a time: as many as are sent back while they are."""
 A_BATCH = 10
@@ -102,6 +103,10 @@ class Letter:
         return {"queue": self.queue.name, "message": self.message, "event": detail_in(self.message["Body"])}
 
 
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
+
+
 class Failures:
     """The failure store and the dead-letter queues of a shop. `wait_seconds`: how long to wait for messages of which a
     queue does not say at once that it has them, as SQS may. Thread-safe, as clients of boto3 are."""
@@ -146,22 +151,32 @@ class Failures:
         return {url: asked(url) for url in self._urls}
 
     @contextmanager
-    def letters(self) -> Iterator[list[Letter]]:
-        """The dead letters there are, in hand; those that are not deleted meanwhile are there again afterwards."""
-        taken = [letter for queue in self.dead for letter in self._taken(queue)]
+    def letters(
+        self, queues: Sequence[DeadLetters] | None = None, working_seconds: float = 0
+    ) -> Iterator[list[Letter]]:
+        """The dead letters there are (of these queues), in hand for as long as it takes to work them; those that are
+        not deleted meanwhile are there again afterwards."""
+        queues = self.dead if queues is None else queues
+        taken = [letter for queue in queues for letter in self._taken(queue, int(HELD_SECONDS + working_seconds))]
         try:
             yield taken
         finally:
-            for queue in self.dead:
+            for queue in queues:
                 self._give_back(queue, [letter for letter in taken if letter.queue is queue])
 
-    def _taken(self, queue: DeadLetters) -> Iterable[Letter]:
+    def elsewhere(self) -> int:
+        """How many dead letters are in somebody else's hands, about: another redrive's, or one's that was killed."""
+        name = "ApproximateNumberOfMessagesNotVisible"
+        asked = (self.sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[name]) for queue in self.dead)
+        return sum(int(found.get("Attributes", {}).get(name, 0)) for found in asked)
+
+    def _taken(self, queue: DeadLetters, held_seconds: int) -> Iterable[Letter]:
         taken: dict[str, Letter] = {}
         while len(taken) < MOST_LETTERS:
             found = self.sqs.receive_message(
                 QueueUrl=queue.url,
                 MaxNumberOfMessages=A_BATCH,
-                VisibilityTimeout=HELD_SECONDS,
+                VisibilityTimeout=min(held_seconds, LONGEST_HELD_SECONDS),
                 WaitTimeSeconds=self._wait_seconds,
                 MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
                 MessageAttributeNames=["All"],
@@ -176,7 +191,7 @@ class Failures:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # then they are there again after HELD_SECONDS
+        with suppress(ClientError, BotoCoreError):  # then they are there again when they are held no more
             for start in range(0, len(entries), A_BATCH):  # it does not matter which of them are gone
                 self.sqs.change_message_visibility_batch(QueueUrl=queue.url, Entries=entries[start : start + A_BATCH])
 
@@ -191,8 +206,7 @@ class Failures:
             for one in objects
             if not one["Key"].startswith(REDRIVEN)
         ]
-        found += [letter.entry for letter in letters]
-        return sorted(found, key=lambda entry: (entry.at, entry.key), reverse=True)
+        return newest_first([*found, *(letter.entry for letter in letters)])
 
     def told(self, key: str) -> Shown:
         """What a list says of a document: its kind, whose it was, and why; whatever somebody has put there."""
@@ -282,12 +296,14 @@ class Step:
 @dataclass
 class Redriven:
     """`done`: the keys of what is redriven; `refused`: by key, why this code cannot do it; `stumbled`: why it could not
-    be done just now. `more`: there may be more dead letters than were taken in hand."""
+    be done just now. `more`: there may be more dead letters than were taken in hand; `elsewhere`: how many somebody
+    else had in theirs."""
 
     done: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     stumbled: dict[str, str] = field(default_factory=dict)
     more: bool = False
+    elsewhere: int = 0
 
     def told(self, *, dry: bool = False) -> str:
         parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
@@ -306,21 +322,26 @@ def redrive(
     per_second: float | None = None,
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> Redriven:
-    """Work again what is chosen: of each item the earlier record first, over all documents together.
+    """Work again what is chosen: of each item the earlier record first, over all documents together; then the dead
+    letters, queue by queue.
 
     What cannot be read stays, and the later records of its item go on, as at the readers; where something fails that
     may heal, they wait. `tell` hears how many records of how many are worked. Safe to repeat, wherever it was killed.
     """
-    found = Redriven()
-    with failures.letters() as letters:
-        by_key = {letter.key: letter for letter in letters}
-        keys = [entry.key for entry in failures.entries(letters) if chosen(entry)]
-        work = _Work(failures, shop, publish, by_key, found)
-        for key in reversed(keys):
-            work.add(key)
-        work.run(dry=dry, per_second=per_second, tell=tell)
-        taken = Counter(letter.queue.url for letter in letters)
-        found.more = any(number >= MOST_LETTERS for number in taken.values())
+    found = Redriven(elsewhere=failures.elsewhere())
+
+    def work(entries: Sequence[Entry], letters: Sequence[Letter] = ()) -> None:
+        one = _Work(failures, shop, publish, {letter.key: letter for letter in letters}, found)
+        for entry in reversed(entries):
+            if chosen(entry):
+                one.add(entry.key)
+        one.run(dry=dry, per_second=per_second, tell=tell)
+
+    work(failures.entries())
+    for queue in failures.dead:
+        with failures.letters([queue], MOST_LETTERS / per_second if per_second else 0) as letters:
+            work(newest_first(letter.entry for letter in letters), letters)
+            found.more |= len(letters) >= MOST_LETTERS
     return found
 
 
@@ -489,6 +510,11 @@ def _utc(at: datetime) -> str:
 
 
 # the command ----------------------------------------------------------------------------------------------------------
+ELSEWHERE = (
+    "{:,} dead letters are in somebody else's hands, or in those of a run that was killed: look again in a few minutes."
+)
+
+
 def command(commands: place.Commands) -> None:
     told = commands.add_parser(
         "failures", help="what could not be worked: what there is of it, and have it worked again"
@@ -530,22 +556,27 @@ def command(commands: place.Commands) -> None:
 
 def list_failures(given: argparse.Namespace) -> None:
     """A line for each: when, which kind, whose, why; and its key."""
-    shown, more = _failures(given).listed(given.limit, redriven=given.redriven)
+    failures = _failures(given)
+    elsewhere = failures.elsewhere()
+    shown, more = failures.listed(given.limit, redriven=given.redriven)
     for one in shown:
         kind = f"{one['kind']}, redriven" if one["redriven"] else one["kind"]
         print(f"{one['at']}  {kind}  {one['reader']}: {one['reason']}\n  {one['key']}")
     if more:
         print(f"There are older ones: --limit {2 * given.limit}")
-    elif not shown:
+    elif not shown and not elsewhere:
         print("Nothing was put aside.")
+    if elsewhere:
+        sys.exit(ELSEWHERE.format(elsewhere))
 
 
 def show_failure(given: argparse.Namespace) -> None:
+    failures = _failures(given)
     try:
-        print(json.dumps(_failures(given).show(given.key), indent=2, ensure_ascii=False))
+        print(json.dumps(failures.show(given.key), indent=2, ensure_ascii=False))
     except Missing as error:
         sys.exit(f"{given.key}: {error}")
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         sys.exit(f"{given.key} is no JSON: {error}")
 
 
@@ -571,7 +602,9 @@ def redrive_failures(given: argparse.Namespace) -> None:
         print("Run it again for those that may heal: what is done is not done again.")
     if found.more:
         print(f"There may be more than {MOST_LETTERS:,} dead letters in a queue: run it again for the rest.")
-    if found.refused or found.stumbled or found.more:
+    if found.elsewhere:
+        print(ELSEWHERE.format(found.elsewhere))
+    if found.refused or found.stumbled or found.more or found.elsewhere:
         sys.exit(1)
 
 

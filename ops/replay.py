@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +34,8 @@ from ops.sweep import Found, Progress
 
 READ = {"source", "detail-type"}
 """What of a rule's pattern is understood here."""
-ENDED = {"COMPLETED", "CANCELLED", "FAILED"}
+BROKEN_OFF = {"CANCELLED", "FAILED"}
+ENDED = {"COMPLETED", *BROKEN_OFF}
 LOOKS_EVERY_SECONDS = 5.0
 
 
@@ -122,12 +125,21 @@ class Archive:
         found = client.describe_archive(ArchiveName=archives[0]["ArchiveName"])
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
-    def play(self, span: Span, rule: Rule | None) -> str:
-        """Have it played; the replay's name. The same again, while that goes on or later, is that same replay."""
+    def play(self, span: Span, rule: Rule | None) -> tuple[str, str]:
+        """Have it played: the replay's name, and its state. The same again, while that goes on or when it is completed,
+        is that same replay; one that was broken off is played anew, under the next name."""
         told = f"{instant(span.since)} {instant(span.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
+        for attempt in itertools.count(2):
+            state = self._started(name, span, rule)
+            if state not in BROKEN_OFF:
+                break
+            name = f"{name.partition('.')[0]}.{attempt}"
+        return name, state
+
+    def _started(self, name: str, span: Span, rule: Rule | None) -> str:
         try:
-            self.client.start_replay(
+            found = self.client.start_replay(
                 ReplayName=name,
                 EventSourceArn=self.arn,
                 EventStartTime=span.since,
@@ -137,7 +149,8 @@ class Archive:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
                 raise
-        return name
+            return str(self.client.describe_replay(ReplayName=name)["State"])
+        return "STARTING" if found["State"] in ENDED else str(found["State"])
 
     def follow(self, name: str, tell: Callable[[str], None]) -> str:
         """Wait until a replay has ended; how."""
@@ -202,12 +215,25 @@ def _from_archive(given: argparse.Namespace, there: Place) -> None:
     if given.dry_run:
         print(f"Would be played: {told} (the archive has {archive.events:,} events in all).")
         return
-    name = archive.play(span, rule)
-    print(f"Plays {told}. It goes on if this is stopped: {name}", flush=True)
+    name, state = archive.play(span, rule)
+    if state == "COMPLETED":
+        print(f"Was played before, to its end: {told} ({name}). Nothing is played again.")
+        return
+    print(f"Plays {told} ({name}). It goes on if this is stopped; to follow it then:", flush=True)
+    print(f"  {_again(given, span)}", flush=True)
     state = archive.follow(name, lambda line: print(line, file=sys.stderr, flush=True))
     print(f"{state.capitalize()}.")
     if state != "COMPLETED":
         sys.exit(1)
+
+
+def _again(given: argparse.Namespace, span: Span) -> str:
+    """The command with its times as they are, and not as seen from now."""
+    words = ["--from-archive", "--since", instant(span.since), "--until", instant(span.until)]
+    words += ["--to", given.to] if given.to else ["--to-all"]
+    for name in ("stack", "region"):
+        words += [f"--{name}", getattr(given, name)] if getattr(given, name) else []
+    return f"python -m ops replay {shlex.join(words)}"
 
 
 def _from_table(given: argparse.Namespace, there: Place) -> None:

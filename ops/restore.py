@@ -24,12 +24,12 @@ from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row, instant, instant_of
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed, Write, unchanged
+from functions.dynamodb.writes import Changed, Write, absent, unchanged
 from functions.model.changes import RESTORED
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
 from functions.model.events import PERSONAL
 from functions.model.patterns import A12, C6, A12b
-from functions.model.table import ARCHIVED_ORDER, BY_TYPE, EXPIRY, ORDER, PAYMENT, REFUND
+from functions.model.table import ARCHIVED_ORDER, BY_TYPE, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND
 from functions.shop.archive import STAYS
 from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
@@ -40,16 +40,17 @@ from ops.sweep import AfterPage, Bar, Found, Kept, Pace, Progress, of_type, swee
 Fetch = Callable[[str], bytes]
 """An object of the archive, by its key. Raises StaysArchived where it is not to be had."""
 KEEP_DAYS = 30
-MOST_ITEMS, MOST_BYTES = 98, 3_500_000
-"""What is restored with one transaction, beside the order, or its stub, and the marker of its end: DynamoDB takes 100
-items and 4 MB."""
+MOST_ITEMS, MOST_BYTES = 97, 3_500_000
+"""What is restored with one transaction, beside the order, or its stub, its customer and the marker of its end:
+DynamoDB takes 100 items and 4 MB."""
 MONEY = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLES = timedelta(minutes=15)
 """For so long a function may run that began to archive an order while another was faster, and delete what it owns."""
 HERE_SETTLES = timedelta(0)
 """On this machine, where years pass at a button's press, nobody would wait for that."""
-NOT_THERE = {"NoSuchKey", "InvalidObjectState", "NoSuchBucket", "AccessDenied"}
+NOT_THERE = {"NoSuchKey", "InvalidObjectState"}
+"""What S3 says of an object that is gone, or frozen. What it says of who may not ask is none of these."""
 
 
 class StaysArchived(Permanent):
@@ -99,7 +100,7 @@ def restore(
             raise StaysArchived(
                 f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
             )
-        images = _held(stub, fetch(stub.object_key))
+        images = _fetched(shop, fetch, stub)
         closed = next((image for image in images if image["type"]["S"] == ORDER.type), None)
         if closed is None:
             raise StaysArchived(f"its object {stub.object_key} does not hold it")
@@ -114,11 +115,30 @@ def restore(
         if not dry:
             for part in parts[:-1]:
                 shop.table.write(unchanged(ARCHIVED_ORDER, stub), *map(_put, part))
-            shop.table.write(_in_the_place_of(stub, header), end, *map(_put, parts[-1]))
+            as_read = _as_read(customer, stub.customer_id)
+            shop.table.write(_in_the_place_of(stub, header), as_read, end, *map(_put, parts[-1]))
         ends_at = instant_of(int(end.request["Item"]["ttl"]["N"]))
         return Back(order_id, 1 + sum(map(len, parts)), ends_at, nameless)
 
     return decided_again(shop, attempt)
+
+
+def _fetched(shop: Shop, fetch: Fetch, stub: ArchivedOrder) -> list[Image]:
+    """The images in an order's object. Raises Changed where the stub names another one by now: that of an erasure."""
+    try:
+        return _held(stub, fetch(stub.object_key))
+    except StaysArchived:
+        if shop.table.get(A12, order_id=stub.order_id) != stub:
+            raise Changed(ARCHIVED_ORDER, ARCHIVED_ORDER.key_of(stub)) from None
+        raise
+
+
+def _as_read(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
+    """The check that an order's customer is who they were: an erasure that begins just now has it decided anew."""
+    if customer is None:
+        key = CUSTOMER.key(customer_id=customer_id)
+        return absent(CUSTOMER, key, refused=lambda _: Changed(CUSTOMER, key))
+    return unchanged(BY_TYPE[type(customer).__name__], customer)
 
 
 def _held(stub: ArchivedOrder, body: bytes) -> list[Image]:
