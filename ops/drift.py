@@ -290,8 +290,9 @@ def run(given: argparse.Namespace) -> None:
         with place.kept(given, shop.table, "drift", "all", "repair" if given.repair else "look") as drift.kept:
             drift.whole(after_page=pages, units_per_second=given.units_per_second)
     else:
-        pages = (Progress(shop.table, "drift", dry=True, of=given.sample).after_page,)
-        drift.some(given.sample, after_page=pages, units_per_second=given.units_per_second)
+        progress = Progress(shop.table, "drift", dry=True, of=given.sample)
+        drift.some(given.sample, after_page=(progress.after_page,), units_per_second=given.units_per_second)
+        progress.end()
     print("\n".join(report(drift, whole=given.all)))
     if drift.left or drift.moving or drift.found.unreadable or (drift.told and not given.repair):
         sys.exit(1)

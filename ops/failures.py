@@ -45,6 +45,7 @@ LONGEST_HELD_SECONDS = 12 * 3600
 MOST_LETTERS = 2000
 """How many dead letters of a queue are taken in hand at a time: as many as are sent back while they are."""
 A_BATCH = 10
+COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 OURS = re.compile(r"([A-Z][a-z]+)ReactionQueue")
 WITHIN = re.compile(r"(\d+)([dhm])")
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
@@ -166,9 +167,13 @@ class Failures:
 
     def elsewhere(self) -> int:
         """How many dead letters are in somebody else's hands, about: another redrive's, or one's that was killed."""
-        name = "ApproximateNumberOfMessagesNotVisible"
-        asked = (self.sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=[name]) for queue in self.dead)
-        return sum(int(found.get("Attributes", {}).get(name, 0)) for found in asked)
+        return sum(self.counted(queue.url)[1] for queue in self.dead)
+
+    def counted(self, url: str) -> tuple[int, int]:
+        """How many messages wait in a queue, and how many somebody has in hand, about."""
+        found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNTS]).get("Attributes", {})
+        waiting, in_hand = (int(found.get(name, 0)) for name in COUNTS)
+        return waiting, in_hand
 
     def _taken(self, queue: DeadLetters, held_seconds: int) -> Iterable[Letter]:
         taken: dict[str, Letter] = {}

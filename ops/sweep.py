@@ -451,6 +451,12 @@ class Bar:
             self._told = now
         self._out.flush()
 
+    def end(self) -> None:
+        """There was less than was expected: what is printed next begins a line."""
+        if self._shown:
+            self._out.write("\n")
+            self._shown = 0
+
     def aside(self, text: str) -> None:
         """Print something that stays, on stdout."""
         if self._shown:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.events.models import ReplayState, events_backends
 
 from functions import copies, wiring
@@ -187,7 +187,7 @@ def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
     here: Shopfloor, archive: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.instant(), "--until", "2099-01-01"]
-    names = []
+    names: list[str] = []
     for _ in range(3):
         main(arguments)
         assert capsys.readouterr().out.endswith("Completed.\n")
