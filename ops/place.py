@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Place:
     """A whole shop, deployed by a stack. `outputs`: what the stack tells of itself; `client`: a client of a service,
-    there; `resources`: the names of its resources of a CloudFormation type, as that service calls them."""
+    there; `resources`: the names of its resources of a CloudFormation type, as that service calls them; `seen`: all
+    that a journal has of an order, where one is kept."""
 
     outputs: Mapping[str, str]
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
+    seen: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
 
     @cached_property
     def table(self) -> Table:
@@ -118,7 +120,8 @@ def here(running: Running) -> Place:
             return running.engine.dynamodb()
         return boto3.client(service, **running.aws.access)  # type: ignore[call-overload]
 
-    return Place({**running.stack.outputs, "TableName": running.table_name}, cache(client), running.stack.names)
+    outputs = {**running.stack.outputs, "TableName": running.table_name}
+    return Place(outputs, cache(client), running.stack.names, running.journal_of)
 
 
 # what is said on the command line -------------------------------------------------------------------------------------
