@@ -152,7 +152,7 @@ def is_right(floor: Shopfloor) -> None:
 
 @pytest.mark.parametrize(
     ("name", "dies_at"),
-    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 40), ("restore", 10), ("restore", 25)],
+    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 40), ("restore", 10), ("restore", 18)],
 )
 def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
     here: Shopfloor, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
