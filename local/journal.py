@@ -11,12 +11,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 KEPT = 50_000
+FILE = "journal.sqlite"
 TABLE = """
     CREATE TABLE IF NOT EXISTS entries (
         id INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT, once TEXT UNIQUE, entry TEXT
@@ -75,15 +76,8 @@ class Journal:
 
     def after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[Entry]:
         """The entries behind that one, of all orders or of one, oldest first."""
-        of_order = "order_id = ? AND" if order_id else ""
         with self._new:
-            if self._closed:
-                return []
-            rows = self._database.execute(
-                f"SELECT id, entry FROM entries WHERE {of_order} id > ? ORDER BY id LIMIT ?",
-                (*([order_id] if order_id else []), id, limit),
-            ).fetchall()
-        return [{"id": number, **json.loads(text)} for number, text in rows]
+            return [] if self._closed else _after(self._database, id, order_id, limit)
 
     def last(self) -> int:
         """The newest entry's id; 0 where there is none."""
@@ -105,3 +99,18 @@ class Journal:
             self._closed = True
             self._database.close()
             self._new.notify_all()
+
+
+def of_order(file: Path, order_id: str) -> list[Entry]:
+    """All entries of an order, oldest first, for another process than that which keeps the journal."""
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        return _after(database, 0, order_id, -1)
+
+
+def _after(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[Entry]:
+    of_order = "order_id = ? AND" if order_id else ""
+    rows = database.execute(
+        f"SELECT id, entry FROM entries WHERE {of_order} id > ? ORDER BY id LIMIT ?",
+        (*([order_id] if order_id else []), id, limit),
+    ).fetchall()
+    return [{"id": number, **json.loads(text)} for number, text in rows]

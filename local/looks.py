@@ -6,16 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import boto3
-
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.store import Table
-from functions.model.table import BY_TYPE
+from functions.dynamodb.keys import instant
+from functions.dynamodb.streams import Permanent
 from local.aws import Mail
 from local.running import Running
 from local.server import Gone, Wrong
 from ops import order, place
-from ops.failures import Failures, Missing, redrive
+from ops.ends import Missing
+from ops.failures import DEAD, Failures, redrive
 from ops.recover import publisher
 from ops.restore import HERE_SETTLES, Back, StaysArchived, archive_of, restore
 
@@ -27,24 +26,24 @@ class Looks:
 
     def __init__(self, running: Running) -> None:
         self._running, self._place = running, place.here(running)
-        self._table = Table(running.engine.dynamodb(), running.table_name, BY_TYPE)
-        self._s3 = boto3.client("s3", **running.aws.access)
         self._failures = Failures.of(self._place)
         self._archive = running.stack.outputs["ArchiveBucket"]
 
     # an order ---------------------------------------------------------------------------------------------------------
     def copies(self, order_id: str) -> Shown:
         """Whether each copy of an order is as it must be by now. Raises Gone."""
-        return self._told(lambda: order.copies(self._table, order_id))
+        return self._told(lambda: order.copies(self._place.shop, order_id))
 
     def archived(self, order_id: str) -> Shown:
         """Where an order lies in the archive, and what is in there. Raises Gone."""
-        return self._told(lambda: order.archived(self._table, self._s3, self._archive, order_id))
+        return self._told(lambda: order.archived(self._place.table, self._place.client("s3"), self._archive, order_id))
 
     def restore(self, order_id: str) -> Shown:
         """Bring an archived order back, as an operator does. Raises Gone where there is none, Wrong where it stays."""
         try:
-            outcome = restore(self._place.shop, archive_of(self._s3, self._archive), order_id, settles=HERE_SETTLES)
+            outcome = restore(
+                self._place.shop, archive_of(self._place.client("s3"), self._archive), order_id, settles=HERE_SETTLES
+            )
         except StaysArchived as error:
             raise Wrong("order", f"stays archived: {error}") from None
         if outcome == "no such order":
@@ -54,7 +53,7 @@ class Looks:
     def mails(self, order_id: str) -> Shown:
         """The mails that were sent for an order, newest first."""
         self._running.aws.collect_mails()
-        told = order.notifications(self._table, order_id)
+        told = order.notifications(self._place.table, order_id)
         found = [self._running.aws.mail(one.message_id) for one in told if one.message_id]
         return {"items": [_mail(mail) for mail in found if mail]}
 
@@ -68,9 +67,9 @@ class Looks:
     def _told(self, tell: Callable[[], Shown]) -> Shown:
         try:
             return tell()
-        except Unreadable as error:
+        except (Permanent, Unreadable) as error:
             raise Gone(f"it cannot be read: {error}") from None
-        except order.Missing as error:
+        except Missing as error:
             raise Gone(str(error)) from None
 
     # what was put aside -----------------------------------------------------------------------------------------------
@@ -92,15 +91,13 @@ class Looks:
         found = redrive(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.refused, **found.stumbled}
         if key not in {*found.done, *left}:
+            if key.startswith(DEAD) and found.elsewhere:
+                return {"redriven": False, "why": "somebody else may have it in hand: try again in a few minutes"}
             raise Gone("it is not there any more")
         return {"redriven": key in found.done, "why": left.get(key)}
 
 
 def _mail(mail: Mail) -> Shown:
-    at = _utc(datetime.fromtimestamp(mail["Timestamp"], UTC))
+    at = instant(datetime.fromtimestamp(mail["Timestamp"], UTC))
     to = ", ".join(mail["To"])
     return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"], "text": mail["BodyText"]}
-
-
-def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

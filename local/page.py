@@ -19,6 +19,7 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.images import Unreadable
+from functions.dynamodb.keys import BadKey
 from local import provider, users
 from local.api import Api
 from local.chaos import Chaos
@@ -103,7 +104,7 @@ class Page:
             return file_at(path) if method == "GET" else problem(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
         try:
             return self._routed(method, path, Asked({}, dict(urllib.parse.parse_qsl(query)), headers, body))
-        except Gone as error:
+        except (Gone, BadKey) as error:  # what no key can hold is not there
             return problem(HTTPStatus.NOT_FOUND, str(error))
         except Wrong as error:
             return as_problem(error)

@@ -12,7 +12,7 @@ from typing import Any
 from local import aws as local_aws
 from local import deploy as local_deploy
 from local import engine as local_engine
-from local import users
+from local import journal, users
 from local.api import Api
 from local.aws import LocalAws
 from local.deploy import Stack
@@ -42,6 +42,10 @@ class Running:
     @property
     def table_name(self) -> str:
         return self.stack.name("AWS::DynamoDB::GlobalTable")
+
+    def journal_of(self, order_id: str) -> list[journal.Entry]:
+        """All that was seen of an order."""
+        return journal.of_order(self.engine.directory.parent / journal.FILE, order_id)
 
     @property
     def warehouse_queue(self) -> str:

@@ -25,6 +25,7 @@ from local import process, users
 from local.aws import LocalAws
 from local.clock import keep_expiring
 from local.deploy import Stack
+from local.journal import FILE as JOURNAL
 from local.journal import Journal
 from local.keeper import Keeper
 from local.narrator import Narrator, Terminal
@@ -60,7 +61,7 @@ def up(
         _check_ports(state, api_port, provider_port, page_port)
         (state / READY).unlink(missing_ok=True)
         terminal = Terminal()
-        journal = Journal(state / "journal.sqlite", terminal.show)
+        journal = Journal(state / JOURNAL, terminal.show)
         ending.callback(journal.close)
         running, keeper = _start(state, api_port, provider_port, journal, ending)
         if with_warehouse:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ops import (
     capacity,
     drift,
+    ends,
     failures,
     health,
     hot_keys,
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tool.command(commands)
     given = parser.parse_args(arguments)
     try:
-        given.run(given)
+        with ends.said():
+            given.run(given)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough: `python -m ops query | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,11 +7,10 @@ and must be as it was, primary and copy. So the shop stays open. What is mended 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,8 +26,8 @@ from functions.shop.shop import Shop
 from ops import place
 from ops.estates import Fault, faults_of, faults_of_activity, faults_of_summary, read
 from ops.items import Place, fields_of, place_of, there
-from ops.sweep import AfterPage, Found, Lost, Pace, Progress, sweep
-from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon
+from ops.sweep import AfterPage, Found, Kept, Lost, Pace, Progress, anywhere, sweep
+from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon, seen_again
 
 PAUSE_SECONDS = 30
 """Longer than the readers usually take: what is wrong for so long, and unchanged, is not on its way."""
@@ -37,8 +36,8 @@ LOOKS = 4
 AT_ONCE = 500
 """How many suspicions are looked at again together."""
 SAMPLE = 1_000
-PARTS = 10
-"""From how many places of the table a sample is taken, at least."""
+MOST_UNSETTLED = 200
+"""Of so many things that seem wrong the table remembers that they do; with more, it is gone on where these began."""
 RECENT = 1_000
 """Of how many orders it is remembered that they were looked at: what belongs to one lies together."""
 
@@ -50,12 +49,15 @@ class Drift:
     """One look through the table. `told`: what is wrong, by place; `left`: what of that could not be mended.
 
     `moving`: how much changed each time it was looked at, and so was not judged; `final`: how many totals are final.
+    `kept`: the look at everything is remembered there. What seems wrong and is not mended yet is looked at once more by
+    whoever goes on with it. Only who keeps it may put a total right that others write at the same time.
     """
 
     shop: Shop
     repair: bool = False
     pause_seconds: float = PAUSE_SECONDS
     tell: Tell = lambda fault: None
+    kept: Kept | None = None
     found: Found = field(default_factory=Found)
     told: dict[Place, Fault] = field(default_factory=dict)
     mended: int = 0
@@ -66,14 +68,20 @@ class Drift:
     _marks: list[Fault] = field(default_factory=list)
     _waiting: list[_Suspicion] = field(default_factory=list)
     _orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _unsettled: dict[Place, None] = field(default_factory=dict)
 
     def whole(self, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
-        """Look at everything, totals too."""
+        """Look at everything, totals too. Raises InHand where somebody else has taken it over."""
         with self._paced(units_per_second):
-            sweep(self.shop.table, self._act, found=self.found, after_page=after_page)
+            if self.kept is None:
+                sweep(self.shop.table, self._act, found=self.found, after_page=after_page)
+            else:
+                self._go_on(self.kept, after_page)
             self._finish()
+            seen = self._seen if self._has_seen_all else seen_again(self.shop, self._living)
             marks = {mark.place: mark for mark in self._marks}
-            reckoning = reckon(self.shop, self._seen, list(marks.values()))
+            guard = (lambda: [kept.guard()]) if (kept := self.kept) else tuple
+            reckoning = reckon(self.shop, seen, list(marks.values()), after_page=self._living, guard=guard)
             self.moving += reckoning.moving
             self.final = reckoning.final
             for fault in reckoning.faults():
@@ -82,21 +90,40 @@ class Drift:
                 mended, left = reckoning.mend()
                 self.mended, self.left = self.mended + mended, self.left + left
 
-    def some(self, number: int, *, units_per_second: float | None = None) -> None:
+    def _go_on(self, kept: Kept, after_page: Sequence[AfterPage]) -> None:
+        """The sweep from where it was stopped, with what was waiting then."""
+        self.found = kept.found
+        for text in kept.sweep.waiting:
+            partition, _, sort = text.partition(" / ")
+            with suppress(Unreadable, BadKey, Permanent):  # the sweep has listed it
+                self._first(self._suspicion((partition, sort)))
+
+        def remember(found: Found, segments: tuple[Stretch, ...]) -> None:
+            if len(self._unsettled) <= MOST_UNSETTLED:
+                kept.after_page(found, segments, [" / ".join(at) for at in self._unsettled])
+
+        act, pages = kept.living(self._act), (remember, *after_page)
+        sweep(self.shop.table, act, found=self.found, segments=kept.segments, after_page=pages)
+
+    @property
+    def _has_seen_all(self) -> bool:
+        return self.kept is None or self.kept.since is None
+
+    @property
+    def _living(self) -> Sequence[AfterPage]:
+        kept = self.kept
+        return [lambda found, segments: kept.hold()] if kept else []
+
+    def some(self, number: int, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
         """Look at so many items and what belongs to them, from places of the table taken at random.
 
         No total can be judged by a part of what counts in it, and no mark be mended without its totals.
         """
-        client = self.shop.table.client
-        size = client.describe_table(TableName=self.shop.table.name)["Table"].get("ItemCount", 0)
-        parts = max(1, min(PARTS * size // number, 1_000_000))
         with self._paced(units_per_second):
-            for part in random.sample(range(parts), min(parts, 4 * PARTS)):
+            for segments, most in anywhere(self.shop.table, number):
                 if self.found.read >= number:
                     break
-                segments = [Stretch(done=True)] * parts
-                segments[part] = Stretch()
-                sweep(self.shop.table, self._act, found=self.found, segments=segments)
+                sweep(self.shop.table, self._act, found=self.found, segments=segments, after_page=after_page, most=most)
             self._finish()
         for mark in self._marks:
             self._say(mark)
@@ -109,33 +136,34 @@ class Drift:
     def _act(self, image: Image) -> bool | None:
         """Whether anything seems to be wrong with what lies here. Raises Unreadable, BadKey, Permanent."""
         self._seen.look(image)
-        at = place_of(image)
+        suspicion = self._suspicion(place_of(image))
+        return self._first(suspicion, image) if suspicion else None
+
+    def _suspicion(self, at: Place) -> _Suspicion | None:
+        """What is to be looked at for what lies at a place: an order with all that belongs to it once, by its first
+        item, or the item; None for what nothing is judged by."""
         if order := fields_of(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
-            return self._order(order["order_id"])
+            order_id = order["order_id"]
+            if order_id in self._orders:
+                return None
+            self._orders[order_id] = None
+            if len(self._orders) > RECENT:
+                self._orders.popitem(last=False)
+            return _Suspicion(at, lambda _: _look_at_order(self.shop, order_id))
         for row, find in FINDS.items():
             if fields_of(row, at):
-                return self._first(
-                    _Suspicion(partial(self._again, at, find), row in LAST), list(find(self.shop, image))
-                )
+                return _Suspicion(at, partial(self._look_at, at, find), row in LAST)
         return None
 
-    def _order(self, order_id: str) -> bool | None:
-        """An order with all that belongs to it, once."""
-        if order_id in self._orders:
-            return None
-        self._orders[order_id] = None
-        if len(self._orders) > RECENT:
-            self._orders.popitem(last=False)
-        look = partial(_look_at_order, self.shop, order_id)
-        return self._first(_Suspicion(look), look())
-
-    def _again(self, at: Place, find: Find) -> list[Fault]:
-        image = there(self.shop, [at]).get(at)
+    def _look_at(self, at: Place, find: Find, image: Image | None) -> list[Fault]:
+        image = image or there(self.shop, [at]).get(at)
         return list(find(self.shop, image)) if image else []
 
-    def _first(self, suspicion: _Suspicion, found: list[Fault]) -> bool:
-        if not found:
+    def _first(self, suspicion: _Suspicion | None, image: Image | None = None) -> bool:
+        found = suspicion.look(image) if suspicion else []
+        if suspicion is None or not found:
             return False
+        self._unsettled[suspicion.place] = None
         suspicion.found, suspicion.at = found, self.shop.now().timestamp()
         self._waiting.append(suspicion)
         if sum(not one.last for one in self._waiting) >= AT_ONCE:
@@ -155,24 +183,31 @@ class Drift:
                 return
             due = max(one.at for one in suspicions) + self.pause_seconds
             if (seconds := due - self.shop.now().timestamp()) > 0:
+                if self.kept:
+                    self.kept.hold(seconds)
                 self.shop.table.sleep(seconds)
             suspicions = [one for one in suspicions if self._moves(one)]
         self.moving += len(suspicions)
 
     def _moves(self, suspicion: _Suspicion) -> bool:
         """Tell what has stayed. Whether there is something else by now."""
+        if self.kept:
+            self.kept.hold()
         try:
-            found = suspicion.look()
+            found = suspicion.look(None)
         except (Unreadable, BadKey, Permanent):
             return False  # the sweep has listed it, or lists it next time
         same = [fault for fault in found if fault in suspicion.found]
+        settled = len(same) == len(found)
         for fault in same:
             if fault.place not in self.told and fault.kind.startswith("mark"):
                 self._marks.append(fault)
+                settled = False
             elif fault.place not in self.told:
                 self._say(fault)
-                if self.repair:
-                    self._mend(fault)
+                settled = self.repair and self._mend(fault) and settled
+        if settled:
+            self._unsettled.pop(suspicion.place, None)
         suspicion.found, suspicion.at = found, self.shop.now().timestamp()
         return len(same) < len(found)
 
@@ -180,21 +215,23 @@ class Drift:
         self.told[fault.place] = fault
         self.tell(fault)
 
-    def _mend(self, fault: Fault) -> None:
+    def _mend(self, fault: Fault) -> bool:
         try:
             fault.mend(self.shop)
         except (Changed, Lost, Permanent):
             self.left += 1
-        else:
-            self.mended += 1
+            return False
+        self.mended += 1
+        return True
 
 
 @dataclass
 class _Suspicion:
-    """Something that seems to be wrong. `last`: to be looked at when all else is known. `found`: what it was, `at`:
-    when that was."""
+    """Something that seems to be wrong. `look` finds out, of an item given its image, if that is known. `last`: to be
+    looked at when all else is known. `found`: what it was, `at`: when that was."""
 
-    look: Callable[[], list[Fault]]
+    place: Place
+    look: Callable[[Image | None], list[Fault]]
     last: bool = False
     found: list[Fault] = field(default_factory=list)
     at: float = 0.0
@@ -227,7 +264,9 @@ NAMED = 3
 
 def command(commands: place.Commands) -> None:
     drifting = commands.add_parser(
-        "drift", parents=[place.where()], help="is every copy, log and total as its primaries say?"
+        "drift",
+        parents=[place.where(), place.pace(), place.remembered(parts=False)],
+        help="is every copy, log and total as its primaries say?",
     )
     drifting.add_argument("--repair", action="store_true", help="make it so")
     some = drifting.add_mutually_exclusive_group()
@@ -239,9 +278,6 @@ def command(commands: place.Commands) -> None:
         "--pause", type=place.positive, default=PAUSE_SECONDS, metavar="SECONDS",
         help="what is wrong must stay so for this long: longer than the stream's readers take (default: %(default)s)",
     )  # fmt: skip
-    drifting.add_argument(
-        "--units-per-second", type=place.positive, default=100, help="what it may read and write (default: %(default)s)"
-    )
     drifting.set_defaults(run=run)
 
 
@@ -251,9 +287,12 @@ def run(given: argparse.Namespace) -> None:
     drift = Drift(shop, repair=given.repair, pause_seconds=given.pause)
     if given.all:
         pages = (Progress(shop.table, "drift", dry=True).after_page,)
-        drift.whole(after_page=pages, units_per_second=given.units_per_second)
+        with place.kept(given, shop.table, "drift", "all", "repair" if given.repair else "look") as drift.kept:
+            drift.whole(after_page=pages, units_per_second=given.units_per_second)
     else:
-        drift.some(given.sample, units_per_second=given.units_per_second)
+        progress = Progress(shop.table, "drift", dry=True, of=given.sample)
+        drift.some(given.sample, after_page=(progress.after_page,), units_per_second=given.units_per_second)
+        progress.end()
     print("\n".join(report(drift, whole=given.all)))
     if drift.left or drift.moving or drift.found.unreadable or (drift.told and not given.repair):
         sys.exit(1)

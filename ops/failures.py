@@ -15,14 +15,12 @@ import argparse
 import json
 import re
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, TextIO
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -34,25 +32,25 @@ from functions.objects import REDRIVEN
 from functions.queues import event_in
 from functions.shop.shop import Shop
 from ops import place, recover
+from ops.ends import Missing, Misused
 from ops.place import Place
 from ops.recover import Publish, publisher
-from ops.sweep import who
+from ops.sweep import Bar, who
 
 PARKED, DEAD = "parked/", "dead/"
 HELD_SECONDS = 120
-"""How long dead letters are in hand. Who is killed leaves them to the next one after that."""
+"""How long a queue's dead letters are in hand, beside the time to work them. Who is killed leaves them to the next one
+after that."""
+LONGEST_HELD_SECONDS = 12 * 3600
 MOST_LETTERS = 2000
 """How many dead letters of a queue are taken in hand at a time: as many as are sent back while they are."""
 A_BATCH = 10
+COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 OURS = re.compile(r"([A-Z][a-z]+)ReactionQueue")
 WITHIN = re.compile(r"(\d+)([dhm])")
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 Shown = dict[str, Any]
-
-
-class Missing(Exception):
-    """Nothing lies there (any more)."""
 
 
 class TooOld(Permanent):
@@ -106,6 +104,10 @@ class Letter:
         return {"queue": self.queue.name, "message": self.message, "event": detail_in(self.message["Body"])}
 
 
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
+
+
 class Failures:
     """The failure store and the dead-letter queues of a shop. `wait_seconds`: how long to wait for messages of which a
     queue does not say at once that it has them, as SQS may. Thread-safe, as clients of boto3 are."""
@@ -150,22 +152,36 @@ class Failures:
         return {url: asked(url) for url in self._urls}
 
     @contextmanager
-    def letters(self) -> Iterator[list[Letter]]:
-        """The dead letters there are, in hand; those that are not deleted meanwhile are there again afterwards."""
-        taken = [letter for queue in self.dead for letter in self._taken(queue)]
+    def letters(
+        self, queues: Sequence[DeadLetters] | None = None, working_seconds: float = 0
+    ) -> Iterator[list[Letter]]:
+        """The dead letters there are (of these queues), in hand for as long as it takes to work them; those that are
+        not deleted meanwhile are there again afterwards."""
+        queues = self.dead if queues is None else queues
+        taken = [letter for queue in queues for letter in self._taken(queue, int(HELD_SECONDS + working_seconds))]
         try:
             yield taken
         finally:
-            for queue in self.dead:
+            for queue in queues:
                 self._give_back(queue, [letter for letter in taken if letter.queue is queue])
 
-    def _taken(self, queue: DeadLetters) -> Iterable[Letter]:
+    def elsewhere(self) -> int:
+        """How many dead letters are in somebody else's hands, about: another redrive's, or one's that was killed."""
+        return sum(self.counted(queue.url)[1] for queue in self.dead)
+
+    def counted(self, url: str) -> tuple[int, int]:
+        """How many messages wait in a queue, and how many somebody has in hand, about."""
+        found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNTS]).get("Attributes", {})
+        waiting, in_hand = (int(found.get(name, 0)) for name in COUNTS)
+        return waiting, in_hand
+
+    def _taken(self, queue: DeadLetters, held_seconds: int) -> Iterable[Letter]:
         taken: dict[str, Letter] = {}
         while len(taken) < MOST_LETTERS:
             found = self.sqs.receive_message(
                 QueueUrl=queue.url,
                 MaxNumberOfMessages=A_BATCH,
-                VisibilityTimeout=HELD_SECONDS,
+                VisibilityTimeout=min(held_seconds, LONGEST_HELD_SECONDS),
                 WaitTimeSeconds=self._wait_seconds,
                 MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
                 MessageAttributeNames=["All"],
@@ -180,7 +196,7 @@ class Failures:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # then they are there again after HELD_SECONDS
+        with suppress(ClientError, BotoCoreError):  # then they are there again when they are held no more
             for start in range(0, len(entries), A_BATCH):  # it does not matter which of them are gone
                 self.sqs.change_message_visibility_batch(QueueUrl=queue.url, Entries=entries[start : start + A_BATCH])
 
@@ -195,8 +211,7 @@ class Failures:
             for one in objects
             if not one["Key"].startswith(REDRIVEN)
         ]
-        found += [letter.entry for letter in letters]
-        return sorted(found, key=lambda entry: (entry.at, entry.key), reverse=True)
+        return newest_first([*found, *(letter.entry for letter in letters)])
 
     def told(self, key: str) -> Shown:
         """What a list says of a document: its kind, whose it was, and why; whatever somebody has put there."""
@@ -286,12 +301,14 @@ class Step:
 @dataclass
 class Redriven:
     """`done`: the keys of what is redriven; `refused`: by key, why this code cannot do it; `stumbled`: why it could not
-    be done just now. `more`: there may be more dead letters than were taken in hand."""
+    be done just now. `more`: there may be more dead letters than were taken in hand; `elsewhere`: how many somebody
+    else had in theirs."""
 
     done: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     stumbled: dict[str, str] = field(default_factory=dict)
     more: bool = False
+    elsewhere: int = 0
 
     def told(self, *, dry: bool = False) -> str:
         parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
@@ -310,21 +327,26 @@ def redrive(
     per_second: float | None = None,
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> Redriven:
-    """Work again what is chosen: of each item the earlier record first, over all documents together.
+    """Work again what is chosen: of each item the earlier record first, over all documents together; then the dead
+    letters, queue by queue.
 
     What cannot be read stays, and the later records of its item go on, as at the readers; where something fails that
     may heal, they wait. `tell` hears how many records of how many are worked. Safe to repeat, wherever it was killed.
     """
-    found = Redriven()
-    with failures.letters() as letters:
-        by_key = {letter.key: letter for letter in letters}
-        keys = [entry.key for entry in failures.entries(letters) if chosen(entry)]
-        work = _Work(failures, shop, publish, by_key, found)
-        for key in reversed(keys):
-            work.add(key)
-        work.run(dry=dry, per_second=per_second, tell=tell)
-        taken = Counter(letter.queue.url for letter in letters)
-        found.more = any(number >= MOST_LETTERS for number in taken.values())
+    found = Redriven(elsewhere=failures.elsewhere())
+
+    def work(entries: Sequence[Entry], letters: Sequence[Letter] = ()) -> None:
+        one = _Work(failures, shop, publish, {letter.key: letter for letter in letters}, found)
+        for entry in reversed(entries):
+            if chosen(entry):
+                one.add(entry.key)
+        one.run(dry=dry, per_second=per_second, tell=tell)
+
+    work(failures.entries())
+    for queue in failures.dead:
+        with failures.letters([queue], MOST_LETTERS / per_second if per_second else 0) as letters:
+            work(newest_first(letter.entry for letter in letters), letters)
+            found.more |= len(letters) >= MOST_LETTERS
     return found
 
 
@@ -493,6 +515,11 @@ def _utc(at: datetime) -> str:
 
 
 # the command ----------------------------------------------------------------------------------------------------------
+ELSEWHERE = (
+    "{:,} dead letters are in somebody else's hands, or in those of a run that was killed: look again in a few minutes."
+)
+
+
 def command(commands: place.Commands) -> None:
     told = commands.add_parser(
         "failures", help="what could not be worked: what there is of it, and have it worked again"
@@ -534,22 +561,27 @@ def command(commands: place.Commands) -> None:
 
 def list_failures(given: argparse.Namespace) -> None:
     """A line for each: when, which kind, whose, why; and its key."""
-    shown, more = _failures(given).listed(given.limit, redriven=given.redriven)
+    failures = _failures(given)
+    elsewhere = failures.elsewhere()
+    shown, more = failures.listed(given.limit, redriven=given.redriven)
     for one in shown:
         kind = f"{one['kind']}, redriven" if one["redriven"] else one["kind"]
         print(f"{one['at']}  {kind}  {one['reader']}: {one['reason']}\n  {one['key']}")
     if more:
         print(f"There are older ones: --limit {2 * given.limit}")
-    elif not shown:
+    elif not shown and not elsewhere:
         print("Nothing was put aside.")
+    if elsewhere:
+        sys.exit(ELSEWHERE.format(elsewhere))
 
 
 def show_failure(given: argparse.Namespace) -> None:
+    failures = _failures(given)
     try:
-        print(json.dumps(_failures(given).show(given.key), indent=2, ensure_ascii=False))
+        print(json.dumps(failures.show(given.key), indent=2, ensure_ascii=False))
     except Missing as error:
         sys.exit(f"{given.key}: {error}")
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         sys.exit(f"{given.key} is no JSON: {error}")
 
 
@@ -560,7 +592,11 @@ def redrive_failures(given: argparse.Namespace) -> None:
     chosen = choice(given, shop.now())
     publish = publisher(shop, there.client("events"), there.bus)
     bar = Bar("redrive")
-    found = redrive(failures, shop, publish, chosen, dry=given.dry_run, per_second=given.per_second, tell=bar.tell)
+
+    def tell(done: int, of: int) -> None:
+        bar.tell(done / of, f"{done:,} of {of:,}", done=done == of)
+
+    found = redrive(failures, shop, publish, chosen, dry=given.dry_run, per_second=given.per_second, tell=tell)
     for key in given.keys:
         if key not in {*found.done, *found.refused, *found.stumbled}:
             found.refused[key] = "nothing lies there"
@@ -571,12 +607,14 @@ def redrive_failures(given: argparse.Namespace) -> None:
         print("Run it again for those that may heal: what is done is not done again.")
     if found.more:
         print(f"There may be more than {MOST_LETTERS:,} dead letters in a queue: run it again for the rest.")
-    if found.refused or found.stumbled or found.more:
+    if found.elsewhere:
+        print(ELSEWHERE.format(found.elsewhere))
+    if found.refused or found.stumbled or found.more or found.elsewhere:
         sys.exit(1)
 
 
 def choice(given: argparse.Namespace, now: datetime) -> Callable[[Entry], bool]:
-    """Which are meant. Exits with 2 where --since is no time."""
+    """Which are meant. Raises Misused where --since is no time."""
     if given.keys:
         return lambda entry: entry.key in given.keys
     since = "" if given.all else instant(since_when(given.since, now))
@@ -584,33 +622,15 @@ def choice(given: argparse.Namespace, now: datetime) -> Callable[[Entry], bool]:
 
 
 def since_when(text: str, now: datetime) -> datetime:
-    """A moment, or how long ago it was. Exits with 2 where it is neither."""
+    """A moment, or how long ago it was. Raises Misused where it is neither."""
     if ago := WITHIN.fullmatch(text):
         return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        place.misused(ValueError(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z"))
+        raise Misused(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _failures(given: argparse.Namespace, there: Place | None = None) -> Failures:
     return Failures.of(there or place.place_of(given), wait_seconds=1 if given.stack else 0)
-
-
-class Bar:
-    """Tells how many of how many are done: on a terminal in one line, elsewhere every ten seconds."""
-
-    WIDTH, EVERY_SECONDS = 24, 10
-
-    def __init__(self, what: str, out: TextIO | None = None) -> None:
-        self._what, self._out, self._told = what, out or sys.stderr, time.monotonic()
-
-    def tell(self, done: int, of: int) -> None:
-        if self._out.isatty():
-            bar = ("#" * (self.WIDTH * done // of)).ljust(self.WIDTH, ".")
-            self._out.write(f"\r{self._what} [{bar}] {done:,} of {of:,}" + ("\n" if done == of else ""))
-        elif done == of or time.monotonic() - self._told >= self.EVERY_SECONDS:
-            self._told = time.monotonic()
-            self._out.write(f"{self._what}: {done:,} of {of:,}\n")
-        self._out.flush()

@@ -6,10 +6,8 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -21,11 +19,16 @@ from functions.model.table import PROJECTED
 from ops import place
 from ops.drift import Drift
 from ops.failures import PARKED, Failures
-from ops.sweep import Found, sweep
+from ops.sweep import Pace, sweep
 
 LAG_SECONDS = 60
 """A reader that is further behind is not just busy: each batch takes a second at most."""
-LAG_MINUTES = 15
+LATELY, KNOWN = timedelta(minutes=15), timedelta(days=14)
+"""When a reader was called that is at work, and one that there is."""
+BUSY_MINUTES = 5
+"""In so many minutes of those there is something to read for every reader. In fewer it may be of no concern to one."""
+OFF = "though the table was written all the time"
+SWITCH = "is its mapping off? aws lambda list-event-source-mappings"
 WAITING = 1000
 """More than so many messages are not worked off within minutes."""
 SAMPLE_ITEMS = 2000
@@ -39,7 +42,6 @@ NO_EPOCH_SECOND = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 """No ttl of ours is later; in milliseconds all are."""
 UNUSED_DAYS = 14
 NAMED = 3
-QUEUE_COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,28 @@ Check = Callable[[place.Place, datetime], Iterator[Line]]
 
 # the stream -----------------------------------------------------------------------------------------------------------
 def lag(where: place.Place, now: datetime) -> Iterator[Line]:
-    """How far behind the stream's readers are: the functions of which CloudWatch has an IteratorAge."""
-    told = []
+    """How far behind the stream's readers are, and whether each is called at all: the functions of which CloudWatch has
+    had an IteratorAge lately."""
+    latest, minutes = {}, []
     for name in where.resources("AWS::Lambda::Function"):
         of = [{"Name": "FunctionName", "Value": name}]
-        ages = _figures(where, "AWS/Lambda", "IteratorAge", of, "Maximum", now, timedelta(minutes=LAG_MINUTES), 60)
-        if ages:
-            told.append(name)
-            seconds = ages[-1] / 1000
+        if _figures(where, "AWS/Lambda", "IteratorAge", of, "Maximum", now, KNOWN, 24 * 3600):
+            ages = _figures(where, "AWS/Lambda", "IteratorAge", of, "Maximum", now, LATELY, 60)
+            latest[name] = ages[-1] / 1000 if ages else None
+            minutes.append(len(ages))
+    writes = [{"Name": "TableName", "Value": where.outputs["TableName"]}]
+    written = _figures(where, "AWS/DynamoDB", "ConsumedWriteCapacityUnits", writes, "Sum", now, LATELY, 60)
+    is_busy = max([sum(units > 0 for units in written), *minutes]) >= BUSY_MINUTES
+    for name, seconds in latest.items():
+        if seconds is not None:
             behind = f"{name} is {seconds:,.0f} s behind the stream"
             yield Line("stream", behind, "its log says why; failures list" if seconds > LAG_SECONDS else "")
-    if not told:
-        yield Line(
-            "stream", f"no reader was called in {LAG_MINUTES} minutes: nothing was written, or its mapping is off"
-        )
+        else:
+            said = f"{name} was not called in {LATELY.seconds // 60} minutes"
+            yield Line("stream", f"{said}, {OFF if is_busy else 'in which little happened'}", SWITCH if is_busy else "")
+    if not latest:
+        said = f"no reader was called in {KNOWN.days} days"
+        yield Line("stream", f"{said}, {OFF if is_busy else 'and nothing written lately'}", SWITCH if is_busy else "")
 
 
 def _figures(
@@ -111,38 +121,27 @@ def put_aside(where: place.Place, _: datetime) -> Iterator[Line]:
 
 def queues(where: place.Place, _: datetime) -> Iterator[Line]:
     """How many messages each queue holds, dead-letter queues by whose they are."""
-    sqs = where.client("sqs")
-    found = {url: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"] for url in _urls(where)}
-    dead = [attributes for attributes in found.values() if "RedrivePolicy" not in attributes]
-    for attributes in (one for one in found.values() if "RedrivePolicy" in one):
-        waiting, in_hand = (int(attributes[name]) for name in QUEUE_COUNTS)
-        if waiting > WAITING:
-            says = f"{_name(attributes)}: {waiting} wait, {in_hand} in hand"
-            yield Line("queue", says, "its worker's log says why")
-    total = sum(int(one[QUEUE_COUNTS[0]]) for one in found.values() if one not in dead)
-    yield Line("queues", f"{total} messages wait in {len(found) - len(dead)} queues")
-    for attributes in dead:
-        if count := sum(int(attributes[name]) for name in QUEUE_COUNTS):
-            yield Line(
-                "dead letters", f"{count} in {_name(attributes)}", "failures list says whose; mended: failures redrive"
-            )
-    if not any(int(one[name]) for one in dead for name in QUEUE_COUNTS):
+    failures = Failures.of(where)
+    waiting = {url: failures.counted(url) for url in failures.queues.values()}
+    for url, (wait, in_hand) in waiting.items():
+        if wait > WAITING:
+            yield Line("queue", f"{_name(url)}: {wait} wait, {in_hand} in hand", "its worker's log says why")
+    total = sum(wait for wait, _ in waiting.values())
+    yield Line("queues", f"{total} messages wait in {len(waiting)} queues")
+    dead = {queue.url: sum(failures.counted(queue.url)) for queue in failures.dead}
+    for url, count in dead.items():
+        if count:
+            says = f"{count} in {_name(url)}"
+            yield Line("dead letters", says, "failures list says whose; mended: failures redrive")
+    if not any(dead.values()):
         yield Line("dead letters", f"none in {len(dead)} queues")
 
 
-def _urls(where: place.Place) -> Sequence[str]:
-    return where.resources("AWS::SQS::Queue")
-
-
-def _name(attributes: Mapping[str, str]) -> str:
-    return attributes["QueueArn"].rpartition(":")[2]
+def _name(url: str) -> str:
+    return url.rpartition("/")[2]
 
 
 # the table ------------------------------------------------------------------------------------------------------------
-class Enough(Exception):
-    """The sample is large enough."""
-
-
 def sample(where: place.Place, now: datetime) -> Iterator[Line]:
     """What some items of the table say of all: who is large, who ends, who should have ended."""
     items = sampled(where.table)
@@ -163,15 +162,9 @@ def sample(where: place.Place, now: datetime) -> Iterator[Line]:
 
 
 def sampled(table: Table) -> list[Image]:
-    """So many items or few more, from wherever the table begins: keys are hashed, so any are as good as others."""
+    """So many items, from wherever the table begins: keys are hashed, so any are as good as others."""
     items: list[Image] = []
-
-    def enough(found: Found, _: Any) -> None:
-        if found.read >= SAMPLE_ITEMS:
-            raise Enough
-
-    with suppress(Enough):
-        sweep(table, items.append, after_page=(enough,))
+    sweep(table, items.append, most=SAMPLE_ITEMS)
     return items
 
 
@@ -184,9 +177,11 @@ def drifted(where: place.Place, _: datetime) -> Iterator[Line]:
     """Whether copies and logs of a sample are as their primaries say, and stay so: that takes a while if not."""
     drift = Drift(where.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.some(DRIFT_ITEMS)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(f.kind for f in drift.told.values()).items())
+    counts = Counter(fault.kind for fault in drift.told.values())
+    counts |= {"unreadable": drift.found.passed_over, "changed whenever looked at": drift.moving}
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     says = f"{kinds or 'nothing'} in {drift.found.read} items, and what belongs to them"
-    yield Line("drift", says, "drift --all, then --repair" if drift.told else "")
+    yield Line("drift", says, "drift --all, then --repair" if kinds else "")
 
 
 def indexes(where: place.Place, now: datetime) -> Iterator[Line]:
@@ -220,7 +215,9 @@ def look(where: place.Place, checks: Sequence[Check], now: datetime) -> Iterator
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: place.Commands) -> None:
-    asking = commands.add_parser("health", parents=[place.where(whole=True)], help="how the shop is, on one screen")
+    asking = commands.add_parser(
+        "health", parents=[place.where(whole=True), place.pace()], help="how the shop is, on one screen"
+    )
     asking.set_defaults(run=tell)
 
 
@@ -228,9 +225,10 @@ def tell(given: argparse.Namespace) -> None:
     """Say how the shop is. Exits with 1 where something is to be done."""
     where = place.place_of(given)
     todo = 0
-    for line in look(where, ON_AWS if given.stack else HERE, datetime.now(UTC)):
-        print(line, flush=True)
-        todo += bool(line.todo)
+    with Pace(where.table, given.units_per_second):
+        for line in look(where, ON_AWS if given.stack else HERE, datetime.now(UTC)):
+            print(line, flush=True)
+            todo += bool(line.todo)
     if not given.stack:
         print("    the stream's readers and the indexes' use: on the page, at Stream and Insight")
     if todo:

@@ -19,19 +19,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES, INDEXES, BadKey, Row
-from functions.dynamodb.patience import Busy
 from functions.model.derived import SOURCES
 from functions.model.entities import Sweep
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from ops import migrations, place
+from ops.ends import Misused
 from ops.plain import image_of, item_of, untagged
 from ops.recover import bring_up
-from ops.sweep import Act, AfterPage, Found, InHand, Kept, Progress, of_type, remembered, rewrite, sweep, who
+from ops.sweep import Act, AfterPage, Found, Kept, Progress, of_type, remembered, rewrite, sweep, who
 
 Item = dict[str, Any]
 Step = Callable[[Item], Item | None]
@@ -67,10 +65,6 @@ class Migration:
 
 Migrations = Mapping[str, Migration]
 """All of them by version, in order."""
-
-
-class Misused(Exception):
-    """What cannot be done, in one sentence."""
 
 
 # to declare one -------------------------------------------------------------------------------------------------------
@@ -159,16 +153,15 @@ def run(
 ) -> Found:
     """Do it. Remembered in the table, and gone on with there after whatever stopped it; `dry`: look only, write
     nothing. Raises InHand where somebody else does it, Busy, Misused."""
-    migration, pages = ordered.migration, after_page
+    migration = ordered.migration
     act = acting(shop, migration, ordered.task, dry=dry)
     go: dict[str, Any] = {"scan": of_type(migration.of), "units_per_second": units_per_second}
     if migration.leaves(ordered.task):
         return Found() if dry else _mark(shop, ordered, by)
     if dry:
-        return sweep(shop.table, act, after_page=pages, **go)
+        return sweep(shop.table, act, after_page=after_page, **go)
     with Kept(shop.table, TOOL, ordered.version, ordered.task, by=by, segments=segments) as kept:
-        pages = (kept.after_page, *pages)
-        return sweep(shop.table, act, found=kept.found, segments=kept.segments, after_page=pages, **go)
+        return sweep(shop.table, act, kept=kept, after_page=after_page, **go)
 
 
 def _mark(shop: Shop, ordered: Ordered, by: str) -> Found:
@@ -310,40 +303,32 @@ def command(commands: place.Commands) -> None:
 
 def begin_migration(says: str) -> None:
     """Write a migration's module and say where. Exits with 2 where the words will not do."""
-    try:
-        print(f"{new(says)}: say which items it is about, and what becomes of one.")
-    except Misused as error:
-        place.misused(error)
+    print(f"{new(says)}: say which items it is about, and what becomes of one.")
 
 
 def run_migrations(given: argparse.Namespace) -> None:
     """Run what is due, one after the other. Exits with 2 where it cannot be meant so; with 1 where it is not done to
     the end, or items were passed over."""
     passed_over = 0
-    try:
-        shop, known = place.shop_of(given), found()
-        again = getattr(given, "again", None)
-        todo = due(known, state(shop, known), given.task, given.to, again)
-        if not todo:
-            print(f"Nothing to take {given.task}.")
-        for one in todo:
-            done = run(
-                shop,
-                one,
-                by=who(),
-                dry=given.dry_run,
-                segments=given.segments,
-                after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
-                units_per_second=given.units_per_second,
-            )
-            passed_over += done.passed_over
-            print(f"{one.title}: {done.told(dry=given.dry_run)} ({one.migration.says})", flush=True)
-            for key, why in done.unreadable.items():
-                print(f"  passed over: {key}: {why}")
-    except Misused as error:
-        place.misused(error)
-    except (BotoCoreError, Busy, ClientError, InHand) as error:
-        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+    shop, known = place.shop_of(given), found()
+    again = getattr(given, "again", None)
+    todo = due(known, state(shop, known), given.task, given.to, again)
+    if not todo:
+        print(f"Nothing to take {given.task}.")
+    for one in todo:
+        done = run(
+            shop,
+            one,
+            by=who(),
+            dry=given.dry_run,
+            segments=given.segments,
+            after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
+            units_per_second=given.units_per_second,
+        )
+        passed_over += done.passed_over
+        print(f"{one.title}: {done.told(dry=given.dry_run)} ({one.migration.says})", flush=True)
+        for key, why in done.unreadable.items():
+            print(f"  passed over: {key}: {why}")
     if passed_over:
         sys.exit(f"{passed_over} items were passed over: nobody can read them.")
 

@@ -8,33 +8,32 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.keys import BadKey, instant, instant_of
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.keys import instant, instant_of
 from functions.dynamodb.store import Table
+from functions.dynamodb.streams import Permanent
 from functions.model import derived
 from functions.model.entities import ArchivedOrder, Notification, Order
 from functions.model.patterns import A12, A12b, A25b
-from functions.model.table import BY_TYPE, EFFECT, TIMELINE
-from functions.shop.invoices import REACTION as INVOICING
+from functions.model.table import ACTIVITY, BY_TYPE, TIMELINE
+from functions.shop.shop import Shop
 from ops import place
+from ops.ends import Missing
+from ops.estates import faults_of, read
+from ops.items import Place, fields_of, place_of, there
+from ops.plain import item_of
+from ops.story import effects_of, known
+from ops.story import story as whole
 
-SNAPSHOTS_BESIDE = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
+LOGS = (TIMELINE, ACTIVITY)
 MOST_MAILS = 100
 
 Shown = dict[str, Any]
-
-
-class Missing(Exception):
-    """There is no such order, or it is not archived."""
 
 
 def order_at(table: Table, order_id: str) -> Order | ArchivedOrder:
@@ -46,54 +45,56 @@ def order_at(table: Table, order_id: str) -> Order | ArchivedOrder:
 
 
 # its copies -----------------------------------------------------------------------------------------------------------
-def copies(table: Table, order_id: str) -> Shown:
-    """Whether each copy of an order is as it must be by now. Raises Missing, Unreadable."""
-    order = order_at(table, order_id)
+STATES = {"missing": "missing", "wrong": "behind", "orphaned": "left over", "foreign": "left over", "name": "behind"}
+"""What is said of a copy, by the last word of what is wrong with it."""
+
+
+def copies(shop: Shop, order_id: str) -> Shown:
+    """Whether each copy of an order is as it must be by now, as a look for drift judges it. Raises Missing, Unreadable,
+    Permanent."""
+    order = order_at(shop.table, order_id)
+    images = shop.table.partition(A12b, order_id=order_id)
+    faults = {fault.place: fault for fault in faults_of(shop, order_id, images)}
     expected = derived.copies_of(BY_TYPE[type(order).__name__], order)
-    there = {_place(image): image for image in table.partition(A12b, order_id=order_id)}
-    keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in expected if (pk, sk) not in there]
-    there |= {_place(image): image for image in table.images(keys, consistent=True)}
-    found = [_compared(place, into, copy, there.get(place)) for place, (into, copy) in expected.items()]
-    found += [
-        {"type": image["type"]["S"], "PK": place[0], "SK": place[1], "state": "left over", "found": _plain(image)}
-        for place, image in there.items()
-        if image["type"]["S"] in SNAPSHOTS_BESIDE and place not in expected
-    ]
+    lie = {place_of(image): image for image in images}
+    lie |= there(shop, [at for at in expected if at not in lie])
+    states = {at: STATES[fault.kind.rpartition(" ")[2]] for at, fault in faults.items()}
+    found = [_copy(at, states.get(at, "in sync"), lie.get(at), copy) for at, (_, copy) in expected.items()]
+    beside = [at for at in states if at not in expected and not any(fields_of(log, at) for log in LOGS)]
+    found += [_copy(at, states[at], faults[at].found) for at in beside]
     if isinstance(order, Order):
-        found.append(_log(order, there.values()))
+        found.append(_log(order, images, {at for at in states if at not in expected and at not in beside}))
     return {
         "in_sync": all(copy["state"] == "in sync" for copy in found),
-        "checked_at": instant(datetime.now(UTC)),
+        "checked_at": shop.instant(),
         "copies": found,
     }
 
 
-def _compared(place: tuple[str, str], into: Any, copy: Any, image: Image | None) -> Shown:
-    found = into.read(image) if image else None
-    state = "missing" if found is None else "behind" if derived.differ(found, copy) else "in sync"
-    shown = {"type": into.type, "PK": place[0], "SK": place[1], "state": state}
-    return shown | {"expected": asdict(copy), "found": asdict(found) if found else None}
+def _copy(at: Place, state: str, image: Image | None, expected: Any = None) -> Shown:
+    kind = type(expected).__name__ if expected else str((image or {}).get("type", {}).get("S", ""))
+    shown: Shown = {"type": kind, "PK": at[0], "SK": at[1], "state": state}
+    return shown | {"expected": asdict(expected) if expected else None, "found": _read(image) if image else None}
 
 
-def _log(order: Order, images: Iterable[Image]) -> Shown:
-    """The order's log: one entry for each version that one tells of."""
+def _read(image: Image) -> Shown:
+    """An image as its class has it, or as it lies there where that cannot be."""
+    try:
+        return asdict(read(image)[1])
+    except Unreadable:
+        return item_of(image)
+
+
+def _log(order: Order, images: Iterable[Image], wrong: Collection[Place]) -> Shown:
+    """The order's logs: one entry for each version that one tells of."""
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
     missing = sorted(set(order.told) - versions)
     shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
     return shown | {
-        "state": "missing" if missing else "in sync",
+        "state": "missing" if missing else "behind" if wrong else "in sync",
         "expected": {"versions": len(order.told)},
         "found": {"versions": len(versions), "missing": missing},
     }
-
-
-def _place(image: Image) -> tuple[str, str]:
-    return image["PK"]["S"], image["SK"]["S"]
-
-
-def _plain(image: Mapping[str, Any]) -> Shown:
-    """An image for people: each attribute's value without its type, but in collections."""
-    return {name: next(iter(value.values())) for name, value in image.items()}
 
 
 # its archive, its mails -----------------------------------------------------------------------------------------------
@@ -136,20 +137,27 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
     "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
     "Invoice":       ("invoice_id", "total", "currency", "issued_at"),
+    "Effect":        ("created_at", "reaction", "result"),
+    "Notification":  ("at", "event", "status", "message_id"),
 }
 # fmt: on
 
 
-def story(table: Table, s3: Any, bucket: str, order_id: str) -> Iterator[str]:
-    """All of an order, line by line: of one that is archived what its object holds. Raises Missing, Unreadable."""
-    order = order_at(table, order_id)
+TOLD = ("at", "kind", "text")
+
+
+def story(where: place.Place, order_id: str) -> Iterator[str]:
+    """All of an order, line by line: of one that is archived what its object holds. Raises Missing, Unreadable,
+    Permanent."""
+    table = where.table
+    stub = order = order_at(table, order_id)
     images = {image["SK"]["S"]: image for image in table.partition(A12b, order_id=order_id)}
     state = "archived, was " if isinstance(order, ArchivedOrder) else ""
     yield f"order {order_id}: {state}{order.status}, version {order.version}, of customer {order.customer_id}"
     told: Shown = {}
     if isinstance(order, ArchivedOrder):
-        told, held = _object(s3, bucket, order)
-        yield f"  archive: {told['key']} in {bucket}, {told['bytes']:,} bytes, stored {told['stored_at']}"
+        told, held = _object(where.client("s3"), where.outputs["ArchiveBucket"], order)
+        yield f"  archive: {told['key']} in {told['bucket']}, {told['bytes']:,} bytes, stored {told['stored_at']}"
         yield f"  it holds {', '.join(f'{count} {kind}' for kind, count in told['items'].items())}"
         images = {image["SK"]["S"]: image for image in held} | images
         order = next((BY_TYPE["Order"].read(image) for image in held if image["type"]["S"] == "Order"), order)
@@ -159,12 +167,15 @@ def story(table: Table, s3: Any, bucket: str, order_id: str) -> Iterator[str]:
         if image["type"]["S"] in groups:
             groups[image["type"]["S"]].append(BY_TYPE[image["type"]["S"]].read(image))
     groups["TimelineEvent"].sort(key=lambda event: event.version)
+    mails = notifications(table, order_id)
+    effects = effects_of(table, order)
+    groups |= {"Effect": effects, "Notification": [*mails]}
     for kind, items in groups.items():
         yield from _group(kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items])
-    yield from _effects(table, order_id)
-    mails = [[one.at, one.event, one.status, one.message_id] for one in notifications(table, order_id)]
-    yield from _group("Notification", ("at", "event", "status", "message_id"), mails)
-    compared = copies(table, order_id)
+    items = [item for kind in groups if kind not in ("Effect", "Notification") for item in groups[kind]]
+    entries = whole(where.seen(order_id), known(stub, items, mails, effects))
+    yield from _group("story", TOLD, [[one[name] for name in TOLD] for one in entries])
+    compared = copies(where.shop, order_id)
     yield from _group("copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]])
     if not told:
         yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
@@ -182,14 +193,6 @@ def _standing(order: Any, images: Iterable[Image]) -> Iterator[str]:
     for image in images:
         if image["type"]["S"] == "Expiry":
             yield f"  ends {instant_of(int(image['ttl']['N']))}, then it is archived"
-
-
-def _effects(table: Table, order_id: str) -> Iterator[str]:
-    """What reactions remember to have done for it, as far as an Effect makes it happen once."""
-    found = table.batch_get([EFFECT.key(effect_id=order_id, reaction=INVOICING)])
-    yield from _group(
-        "Effect", ("created_at", "reaction", "result"), [[e.created_at, e.reaction, e.result] for e in found]
-    )
 
 
 def _group(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
@@ -220,9 +223,7 @@ def tell(given: argparse.Namespace) -> None:
     """Tell all of an order. Exits with 1 where there is none, or it cannot be read."""
     where = place.place_of(given)
     try:
-        for line in story(where.table, where.client("s3"), where.outputs["ArchiveBucket"], given.order_id):
+        for line in story(where, given.order_id):
             print(line)
-    except BadKey as error:
-        place.misused(error)
-    except (BotoCoreError, Busy, ClientError, Missing, Unreadable) as error:
+    except (Missing, Permanent, Unreadable) as error:
         sys.exit(f"order {given.order_id}: {error}")

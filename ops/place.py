@@ -7,8 +7,9 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import ClientError
@@ -16,6 +17,7 @@ from botocore.exceptions import ClientError
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
+from ops.sweep import STALE, Kept, who
 
 PATIENCE_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Place:
     """A whole shop, deployed by a stack. `outputs`: what the stack tells of itself; `client`: a client of a service,
-    there; `resources`: the names of its resources of a CloudFormation type, as that service calls them."""
+    there; `resources`: the names of its resources of a CloudFormation type, as that service calls them; `seen`: all
+    that a journal has of an order, where one is kept."""
 
     outputs: Mapping[str, str]
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
+    seen: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
 
     @cached_property
     def table(self) -> Table:
@@ -116,14 +120,48 @@ def here(running: Running) -> Place:
             return running.engine.dynamodb()
         return boto3.client(service, **running.aws.access)  # type: ignore[call-overload]
 
-    return Place({**running.stack.outputs, "TableName": running.table_name}, cache(client), running.stack.names)
+    outputs = {**running.stack.outputs, "TableName": running.table_name}
+    return Place(outputs, cache(client), running.stack.names, running.journal_of)
 
 
 # what is said on the command line -------------------------------------------------------------------------------------
-def misused(error: Exception) -> NoReturn:
-    """It cannot be meant so."""
-    print(error, file=sys.stderr)
-    sys.exit(2)
+def pace(units_per_second: float = 100) -> argparse.ArgumentParser:
+    """How fast a tool may be that goes through the table."""
+    asked = argparse.ArgumentParser(add_help=False)
+    asked.add_argument(
+        "--units-per-second",
+        type=positive,
+        default=units_per_second,
+        help="what it may read and write (default: %(default)s)",
+    )
+    return asked
+
+
+def remembered(*, parts: bool = True) -> argparse.ArgumentParser:
+    """How a tool goes on that the table remembers. `parts`: it can go through several at once."""
+    asked = argparse.ArgumentParser(add_help=False)
+    asked.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
+    if parts:
+        asked.add_argument(
+            "--segments", type=count, default=1, help="how many parts of the table at once (default: %(default)s)"
+        )
+    return asked
+
+
+def kept(given: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Kept:
+    """This tool's sweep, as the table remembers it: gone on with where it was stopped today. Raises InHand."""
+    found = Kept(
+        table,
+        tool,
+        name,
+        task,
+        by=who(),
+        segments=getattr(given, "segments", 1),
+        stale=timedelta(0) if given.anew else STALE,
+    )
+    if found.since is not None:
+        print(f"{found.told} (--anew begins at the beginning.)", flush=True)
+    return found
 
 
 def positive(text: str) -> float:

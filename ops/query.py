@@ -10,7 +10,6 @@ from shlex import quote
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey
 from functions.dynamodb.patience import Busy
 from ops import place
 from ops.answers import Answer, Group, Request, answer
@@ -137,7 +136,5 @@ def ask(given: argparse.Namespace) -> None:
         fields = [name for name in given.fields.split(",") if name]
         chosen = choice(pattern, pairs(given.where, "--where"), fields)
         print("\n".join(told(answer(place.table_of(given), asked, chosen), chosen)))
-    except (Misused, BadKey) as error:
-        place.misused(error)
     except (BotoCoreError, Busy, ClientError, Unreadable) as error:
         sys.exit(f"Not answered: {error}")

@@ -11,12 +11,13 @@ from functions.dynamodb.keys import Instant, Template, instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import just_below
 from functions.model.patterns import PATTERNS
+from ops import ends
 
 LIMIT = 50
 Pattern: TypeAlias = Get[Any] | Query[Any]
 
 
-class Misused(Exception):
+class Misused(ends.Misused):
     """What cannot be asked: which field of the question is wrong, why, and both in one sentence."""
 
     def __init__(self, field: str, why: str, said: str = "") -> None:

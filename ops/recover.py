@@ -27,7 +27,7 @@ from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 from ops.history import became, entries, history
 from ops.items import fields_of, place_of, there
-from ops.sweep import AfterPage, Found, sweep
+from ops.sweep import AfterPage, Found, Kept, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
@@ -79,6 +79,7 @@ def recover_copies(
     dry: bool = False,
     after_page: Sequence[AfterPage] = (),
     units_per_second: float | None = None,
+    kept: Kept | None = None,
 ) -> Found:
     """Bring every copy of every primary up to it, fill what is missing in the logs, and take off the totals what counts
     in them and is no more.
@@ -95,11 +96,16 @@ def recover_copies(
             return None
         return bring_up(shop, change.after, dry=dry)
 
-    return sweep(shop.table, act, after_page=after_page, units_per_second=units_per_second)
+    return sweep(shop.table, act, after_page=after_page, units_per_second=units_per_second, kept=kept)
 
 
 def recover_reactions(
-    shop: Shop, publish: Publish, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None
+    shop: Shop,
+    publish: Publish,
+    *,
+    after_page: Sequence[AfterPage] = (),
+    units_per_second: float | None = None,
+    kept: Kept | None = None,
 ) -> Found:
     """Publish again the event that each primary's present state stands for, under the id it had, and the end of each
     closed order whose marker has gone without its order being archived.
@@ -120,7 +126,7 @@ def recover_reactions(
         publish(details)
         return bool(details)
 
-    return sweep(shop.table, tell, after_page=after_page, units_per_second=units_per_second)
+    return sweep(shop.table, tell, after_page=after_page, units_per_second=units_per_second, kept=kept)
 
 
 # copies ---------------------------------------------------------------------------------------------------------------

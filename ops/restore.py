@@ -17,38 +17,40 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from functions import objects
 from functions.archive import restored
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row, instant, instant_of
-from functions.dynamodb.patience import Busy
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed, Write, unchanged
+from functions.dynamodb.writes import Changed, Write, absent, unchanged
 from functions.model.changes import RESTORED
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
 from functions.model.events import PERSONAL
 from functions.model.patterns import A12, C6, A12b
-from functions.model.table import ARCHIVED_ORDER, BY_TYPE, EXPIRY, ORDER, PAYMENT, REFUND
+from functions.model.table import ARCHIVED_ORDER, BY_TYPE, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND
 from functions.shop.archive import STAYS
 from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 from ops import place
-from ops.sweep import AfterPage, Found, Pace, Progress, of_type, sweep
+from ops.ends import Misused
+from ops.sweep import AfterPage, Bar, Found, Kept, Pace, Progress, of_type, sweep
 
 Fetch = Callable[[str], bytes]
 """An object of the archive, by its key. Raises StaysArchived where it is not to be had."""
 KEEP_DAYS = 30
-MOST_ITEMS, MOST_BYTES = 98, 3_500_000
-"""What is restored with one transaction, beside the order, or its stub, and the marker of its end: DynamoDB takes 100
-items and 4 MB."""
+MOST_ITEMS, MOST_BYTES = 97, 3_500_000
+"""What is restored with one transaction, beside the order, or its stub, its customer and the marker of its end:
+DynamoDB takes 100 items and 4 MB."""
 MONEY = (REFUND.type, PAYMENT.type)
+TOOL = "restore"
 SETTLES = timedelta(minutes=15)
 """For so long a function may run that began to archive an order while another was faster, and delete what it owns."""
 HERE_SETTLES = timedelta(0)
 """On this machine, where years pass at a button's press, nobody would wait for that."""
-NOT_THERE = {"NoSuchKey", "InvalidObjectState", "NoSuchBucket", "AccessDenied"}
+NOT_THERE = {"NoSuchKey", "InvalidObjectState"}
+"""What S3 says of an object that is gone, or frozen. What it says of who may not ask is none of these."""
 
 
 class StaysArchived(Permanent):
@@ -98,7 +100,7 @@ def restore(
             raise StaysArchived(
                 f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
             )
-        images = _held(stub, fetch(stub.object_key))
+        images = _fetched(shop, fetch, stub)
         closed = next((image for image in images if image["type"]["S"] == ORDER.type), None)
         if closed is None:
             raise StaysArchived(f"its object {stub.object_key} does not hold it")
@@ -113,11 +115,30 @@ def restore(
         if not dry:
             for part in parts[:-1]:
                 shop.table.write(unchanged(ARCHIVED_ORDER, stub), *map(_put, part))
-            shop.table.write(_in_the_place_of(stub, header), end, *map(_put, parts[-1]))
+            as_read = _as_read(customer, stub.customer_id)
+            shop.table.write(_in_the_place_of(stub, header), as_read, end, *map(_put, parts[-1]))
         ends_at = instant_of(int(end.request["Item"]["ttl"]["N"]))
         return Back(order_id, 1 + sum(map(len, parts)), ends_at, nameless)
 
     return decided_again(shop, attempt)
+
+
+def _fetched(shop: Shop, fetch: Fetch, stub: ArchivedOrder) -> list[Image]:
+    """The images in an order's object. Raises Changed where the stub names another one by now: that of an erasure."""
+    try:
+        return _held(stub, fetch(stub.object_key))
+    except StaysArchived:
+        if shop.table.get(A12, order_id=stub.order_id) != stub:
+            raise Changed(ARCHIVED_ORDER, ARCHIVED_ORDER.key_of(stub)) from None
+        raise
+
+
+def _as_read(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
+    """The check that an order's customer is who they were: an erasure that begins just now has it decided anew."""
+    if customer is None:
+        key = CUSTOMER.key(customer_id=customer_id)
+        return absent(CUSTOMER, key, refused=lambda _: Changed(CUSTOMER, key))
+    return unchanged(BY_TYPE[type(customer).__name__], customer)
 
 
 def _held(stub: ArchivedOrder, body: bytes) -> list[Image]:
@@ -212,6 +233,7 @@ def restore_placed(
     settles: timedelta = SETTLES,
     dry: bool = False,
     after_page: Sequence[AfterPage] = (),
+    kept: Kept | None = None,
 ) -> Found:
     """Bring back every archived order that was placed in [since, until). One that cannot be is passed over."""
 
@@ -224,7 +246,7 @@ def restore_placed(
     stubs = of_type(ARCHIVED_ORDER.type)
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
     stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
-    return sweep(shop.table, act, scan=stubs, after_page=after_page)
+    return sweep(shop.table, act, scan=stubs, after_page=after_page, kept=kept)
 
 
 def archive_of(client: Any, bucket: str) -> Fetch:
@@ -245,7 +267,7 @@ def archive_of(client: Any, bucket: str) -> Fetch:
 def command(commands: place.Commands) -> None:
     restoring = commands.add_parser(
         "restore",
-        parents=[place.where(whole=True)],
+        parents=[place.where(whole=True), place.pace(), place.remembered()],
         help="bring archived orders back, as they were, without any effect",
         description="Of the shop on this machine, or of the stack that is named. Safe to repeat, also after a kill.",
     )
@@ -256,19 +278,12 @@ def command(commands: place.Commands) -> None:
         "--keep-days", type=place.count, default=KEEP_DAYS, help="then they are archived again (default: %(default)s)"
     )
     restoring.add_argument("--dry-run", action="store_true", help="say what would be restored, write nothing")
-    restoring.add_argument(
-        "--units-per-second", type=place.positive, default=100, help="what it may read and write (default: %(default)s)"
-    )
     restoring.set_defaults(run=run)
 
 
 def _moment(text: str) -> Instant:
     moment = datetime.fromisoformat(text)
     return instant(moment if moment.tzinfo else datetime.fromisoformat(f"{moment.isoformat()}+00:00"))
-
-
-class Misused(Exception):
-    """What cannot be meant, in one sentence."""
 
 
 def _understood(given: argparse.Namespace) -> None:
@@ -280,16 +295,11 @@ def _understood(given: argparse.Namespace) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Restore what is named, and say what came of it. Exits with 1 where something stays archived or is not there."""
-    try:
-        _understood(given)
-        where = place.place_of(given)
-        fetch = archive_of(where.client("s3"), where.outputs["ArchiveBucket"])
-        with Pace(where.shop.table, given.units_per_second):
-            told = _restore_all(where.shop, fetch, given)
-    except Misused as error:
-        place.misused(error)
-    except (BotoCoreError, Busy, ClientError) as error:
-        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+    _understood(given)
+    where = place.place_of(given)
+    fetch = archive_of(where.client("s3"), where.outputs["ArchiveBucket"])
+    with Pace(where.shop.table, given.units_per_second):
+        told = _restore_all(where.shop, fetch, given)
     print(f"{told.back} {'would be restored' if given.dry_run else 'restored'}, {told.there} there already.")
     if told.left:
         sys.exit(f"{told.left} not restored: see above. What they have in the archive stays as it is.")
@@ -299,6 +309,7 @@ def run(given: argparse.Namespace) -> None:
 
 @dataclass
 class _Told:
+    bar: Bar
     back: int = 0
     there: int = 0
     left: int = 0
@@ -311,34 +322,35 @@ class _Told:
         else:
             self.left += 1
         says = f"stays archived: {outcome}" if isinstance(outcome, Exception) else str(outcome)
-        print(f"{order_id}: {says}", flush=True)
+        self.bar.aside(f"{order_id}: {says}")
 
 
 def _restore_all(shop: Shop, fetch: Fetch, given: argparse.Namespace) -> _Told:
-    told = _Told()
     how: Any = {"keep_days": given.keep_days, "dry": given.dry_run, "settles": SETTLES if given.stack else HERE_SETTLES}
     if given.orders:
-        for order_id in dict.fromkeys(given.orders):
+        told, ids = _Told(Bar(TOOL)), list(dict.fromkeys(given.orders))
+        for number, order_id in enumerate(ids, 1):
             try:
                 outcome: Outcome | Exception = restore(shop, fetch, order_id, **how)
             except (Unreadable, ValueError, Permanent) as error:
                 outcome = error
             told.tell(order_id, outcome)
+            told.bar.tell(number / len(ids), f"{number:,} of {len(ids):,}", done=number == len(ids))
         return told
+    progress = Progress(shop.table, TOOL, dry=given.dry_run)
+    told = _Told(progress)
 
     def tell(outcome: Outcome) -> None:
         if isinstance(outcome, Back):
             told.tell(outcome.order_id, outcome)
 
-    found = restore_placed(
-        shop,
-        fetch,
-        given.since,
-        given.until,
-        tell,
-        **how,
-        after_page=(Progress(shop.table, "restore", dry=given.dry_run).after_page,),
-    )
+    how["after_page"] = (progress.after_page,)
+    if given.dry_run:
+        found = restore_placed(shop, fetch, given.since, given.until, tell, **how)
+    else:
+        name, task = f"{given.since} to {given.until}", f"for {given.keep_days} days"
+        with place.kept(given, shop.table, TOOL, name, task) as kept:
+            found = restore_placed(shop, fetch, given.since, given.until, tell, **how, kept=kept)
     for key, why in found.unreadable.items():
         told.tell(key.partition(" / ")[0].removeprefix("ORDER#"), StaysArchived(why))
-    return told
+    return replace(told, back=found.changed, left=found.passed_over)

@@ -6,15 +6,16 @@ is done must be safe to repeat: the page at which a sweep was killed is gone thr
 """
 
 import getpass
+import random
 import shutil
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -25,14 +26,16 @@ from functions.dynamodb.keys import BadKey, instant
 from functions.dynamodb.patience import HEALS, NEVER, Impossible, asked
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed, put, turn
+from functions.dynamodb.writes import Changed, Write, put, turn, unchanged
 from functions.model.entities import Stretch, Sweep
 from functions.model.table import SWEEP
 
 PAGE = 500
 """Items a page: what is done again after a kill, and a short burst on the table however slowly it may be read."""
 HELD_SECONDS = 60
-"""How long a sweep is its runner's after each page. Who takes it over from a runner that lives on does no harm."""
+"""How long a sweep is its runner's after a sign of life. Who takes it over from one that lives on does no harm."""
+STALE = timedelta(days=1)
+"""What was stopped longer ago is begun anew where it is about what the table says today."""
 REMEMBERED = 20
 """How many of the items that were passed over the table remembers; all are counted."""
 TOLD_EVERY_SECONDS = 10
@@ -50,6 +53,9 @@ class Lost(Exception):
 
 class InHand(Exception):
     """Somebody else runs this sweep."""
+
+
+TAKEN_OVER = "somebody else has just taken it over"
 
 
 @dataclass
@@ -98,13 +104,22 @@ def sweep(
     segments: Sequence[Stretch] = (Stretch(),),
     after_page: Sequence[AfterPage] = (),
     units_per_second: float | None = None,
+    kept: "Kept | None" = None,
+    most: int | None = None,
 ) -> Found:
     """Do something at each item of the table, or at those that `scan` chooses (more arguments of the Scan's).
 
     `segments`: where each of them begins; several go on at once, each in a thread of its own. `found`: what was found
-    before. Raises Busy where the table is throttled, or an item disputed, for longer than it is waited for.
+    before. `kept`: the table remembers both, it goes on from there and says so after each page. `most`: it ends when
+    this many items were read. Raises Busy where the table is throttled, or an item disputed, for longer than it is
+    waited for; InHand where another has taken it over.
     """
-    walk = _Walk(table, act, scan or {}, found or Found(), list(segments), after_page)
+    if kept is not None:
+        found, segments, act = kept.found, kept.segments, kept.living(act)
+        after_page = (kept.after_page, *after_page)
+    found = found or Found()
+    end = None if most is None else found.read + most
+    walk = _Walk(table, act, scan or {}, found, list(segments), after_page, end)
     with Pace(table, units_per_second) if units_per_second else nullcontext():
         walk.run()
     return walk.found
@@ -127,6 +142,7 @@ class _Walk:
     found: Found
     segments: list[Stretch]
     after_page: Sequence[AfterPage]
+    end: int | None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
 
@@ -144,7 +160,7 @@ class _Walk:
                 self._stopped = True
 
     def _segment(self, number: int) -> None:
-        while not self.segments[number].done:
+        while not self.segments[number].done and (self.end is None or self.found.read < self.end):
             page = self._page(number)
             found = Found(read=page["ScannedCount"])
             for image in page["Items"]:
@@ -159,7 +175,8 @@ class _Walk:
                     tell(self.found, tuple(self.segments))
 
     def _page(self, number: int) -> Mapping[str, Any]:
-        request: dict[str, Any] = {"TableName": self.table.name, "Limit": PAGE, "ConsistentRead": True, **self.scan}
+        limit = PAGE if self.end is None else min(PAGE, self.end - self.found.read)
+        request: dict[str, Any] = {"TableName": self.table.name, "Limit": limit, "ConsistentRead": True, **self.scan}
         if len(self.segments) > 1:
             request |= {"Segment": number, "TotalSegments": len(self.segments)}
         start = self.segments[number]
@@ -288,17 +305,35 @@ def who() -> str:
 
 class Kept:
     """A sweep that the table remembers: one runner's at a time, and done once. `with` it: what is left by an exception
-    is somebody's to go on with at once; what is killed, after HELD_SECONDS. Raises InHand where it is another's."""
+    is somebody's to go on with at once; what is killed, after HELD_SECONDS. Raises InHand where it is another's.
 
-    def __init__(self, table: Table, tool: str, name: str, task: str, *, by: str, segments: int = 1) -> None:
+    `stale`: what was stopped longer ago than that is begun anew. `since`: when what this one goes on with was stopped;
+    None: it begins at the beginning. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        tool: str,
+        name: str,
+        task: str,
+        *,
+        by: str,
+        segments: int = 1,
+        stale: timedelta | None = None,
+    ) -> None:
         self._table = table
+        self._lock = threading.RLock()
         now = instant(table.clock())
         before = remembered(table, tool, [name]).get(name)
         if before is not None and before.status == "RUNNING" and before.held_until > now:
             raise InHand(f"{before.by} runs it until {before.held_until} at least ({before.task})")
-        if before is not None and before.status == "RUNNING" and before.task == task:
+        fresh = stale is None or (before is not None and before.updated_at > instant(table.clock() - stale))
+        if before is not None and before.status == "RUNNING" and before.task == task and fresh:
             self.sweep = replace(before, by=by)
+            self.since: str | None = before.updated_at
         else:
+            self.since = None
             self.sweep = Sweep(
                 tool=tool,
                 name=name,
@@ -324,11 +359,39 @@ class Kept:
     def segments(self) -> tuple[Stretch, ...]:
         return self.sweep.segments
 
-    def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
-        """Remember how far it has come. Raises InHand where another has taken it over."""
+    @property
+    def told(self) -> str:
+        """Where it goes on, in a sentence."""
+        return f"Goes on where it was stopped at {self.since}: {self.found.read:,} items were read by then."
+
+    def after_page(self, found: Found, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
+        """Remember how far it has come, and what is `waiting` behind that. Raises InHand where another has it."""
         named = dict(list(found.unreadable.items())[:REMEMBERED])
-        counts = {name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")}
-        self._write(held_seconds=HELD_SECONDS, segments=segments, unreadable=named, **counts)
+        counts: dict[str, Any] = {
+            name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")
+        }
+        where = {"segments": segments, "unreadable": named, "waiting": tuple(waiting)}
+        self._write(held_seconds=HELD_SECONDS, **counts, **where)
+
+    def living(self, act: Act) -> Act:
+        """The same, and a sign of life now and then: a page may take longer than it is held."""
+
+        def acting(image: Image) -> bool | None:
+            self.hold()
+            return act(image)
+
+        return acting
+
+    def hold(self, seconds: float = 0) -> None:
+        """It is held for so long, and HELD_SECONDS after that. Raises InHand where another has taken it over."""
+        with self._lock:
+            enough = instant(self._table.clock() + timedelta(seconds=seconds + HELD_SECONDS / 2))
+            if self.sweep.held_until < enough:
+                self._write(held_seconds=seconds + HELD_SECONDS)
+
+    def guard(self) -> Write[Any]:
+        """Lets a transaction hold only while it is still this runner's; else that raises InHand."""
+        return unchanged(SWEEP, self.sweep, refused=lambda _: InHand(TAKEN_OVER))
 
     def __enter__(self) -> Self:
         return self
@@ -337,24 +400,25 @@ class Kept:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._write(status="DONE", segments=())
+            self._write(status="DONE", segments=(), waiting=())
         elif not issubclass(kind, InHand):
             with suppress(Exception):  # what went wrong first is told
                 self._write()
 
     def _write(self, *, held_seconds: float = 0, **changed: Any) -> None:
         """Write the next version, whole: what another runner wrote is never taken for one's own."""
-        now = self._table.clock()
-        until = instant(now + timedelta(seconds=held_seconds))
-        after = replace(
-            self.sweep, updated_at=instant(now), held_until=until, version=self.sweep.version + 1, **changed
-        )
-        write = turn(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put(SWEEP, after)
-        try:
-            self._table.write(write)
-        except Changed:
-            raise InHand("somebody else has just taken it over") from None
-        self.sweep = after
+        with self._lock:
+            now = self._table.clock()
+            until = instant(now + timedelta(seconds=held_seconds))
+            after = replace(
+                self.sweep, updated_at=instant(now), held_until=until, version=self.sweep.version + 1, **changed
+            )
+            write = turn(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put(SWEEP, after)
+            try:
+                self._table.write(write)
+            except Changed:
+                raise InHand(TAKEN_OVER) from None
+            self.sweep = after
 
 
 def remembered(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
@@ -364,34 +428,76 @@ def remembered(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep
 
 
 # how far --------------------------------------------------------------------------------------------------------------
-class Progress:
-    """Tells on a terminal, in one line, how far a sweep has come; elsewhere in a line every TOLD_EVERY_SECONDS.
-
-    The table's size is what DescribeTable says, which may be six hours old: so is what is said to be left.
-    """
+class Bar:
+    """Tells how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
 
     WIDTH = 24
 
-    def __init__(self, table: Table, what: str, out: TextIO | None = None, *, dry: bool = False) -> None:
-        self._out = out or sys.stderr
-        self._what, self._clock, self._dry = what, table.clock, dry
-        self._size = table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0)
+    def __init__(self, what: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
+        self._what, self._out, self._clock = what, out or sys.stderr, clock or (lambda: datetime.now(UTC))
         self._told = self._clock()
         self._shown = 0
 
-    def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
-        now = self._clock()
-        done = all(segment.done for segment in segments)
-        line = self._line(found, 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0)
+    def tell(self, part: float, says: str, *, done: bool = False) -> None:
+        """`part`: from 0 to 1. `done`: that was the last of it."""
+        bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
+        line, now = f"{self._what} [{bar}] {part:4.0%}  {says}", self._clock()
         if self._out.isatty():
             line = line[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + line.ljust(self._shown) + ("\n" if done else ""))
-            self._shown = len(line)
+            self._shown = 0 if done else len(line)
         elif done or (now - self._told).total_seconds() >= TOLD_EVERY_SECONDS:
             self._out.write(line + "\n")
             self._told = now
         self._out.flush()
 
-    def _line(self, found: Found, part: float) -> str:
-        bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
-        return f"{self._what} [{bar}] {part:4.0%}  {found.told(dry=self._dry)}"
+    def end(self) -> None:
+        """There was less than was expected: what is printed next begins a line."""
+        if self._shown:
+            self._out.write("\n")
+            self._shown = 0
+
+    def aside(self, text: str) -> None:
+        """Print something that stays, on stdout."""
+        if self._shown:
+            self._out.write("\r" + " " * self._shown + "\r")
+            self._out.flush()
+            self._shown = 0
+        print(text, flush=True)
+
+
+class Progress(Bar):
+    """How far a sweep has come, or of so many items (`of`) a sample.
+
+    The table's size is what DescribeTable says, which may be six hours old: so is what is said to be left.
+    """
+
+    def __init__(
+        self, table: Table, what: str, out: TextIO | None = None, *, dry: bool = False, of: int | None = None
+    ) -> None:
+        super().__init__(what, out, table.clock)
+        self._dry, self._is_sample = dry, of is not None
+        self._size = of or size_of(table)
+
+    def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
+        done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
+        part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
+        self.tell(part, found.told(dry=self._dry), done=done)
+
+
+def size_of(table: Table) -> int:
+    """How many items a table has, as of a few hours ago; 0 where it is young."""
+    return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))
+
+
+PLACES = 10
+"""From how many places of a table a sample is taken, at least."""
+
+
+def anywhere(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
+    """Where to begin, and how many items to read from there at most, for a sample of so many."""
+    parts = max(PLACES, min(PLACES * size_of(table) // number, 1_000_000))
+    for part in random.sample(range(parts), min(parts, 4 * PLACES)):
+        segments = [Stretch(done=True)] * parts
+        segments[part] = Stretch()
+        yield segments, -(-number // PLACES)

@@ -9,23 +9,24 @@ written anew without its totals: what these are off by then is put right at the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row
-from functions.dynamodb.writes import Changed
+from functions.dynamodb.writes import Changed, Write
 from functions.model import counters
 from functions.model.entities import Counted
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, decided_again
 from ops.estates import Fault, Source, as_it_was, instead, order_in
 from ops.items import Place, fields_of, place_of, there
-from ops.sweep import sweep
+from ops.sweep import AfterPage, sweep
 
 CAME_BACK = ("PARTIALLY_RETURNED", "RETURNED")
 Amounts = Mapping[str, Mapping[str, int]]
+Guard = Callable[[], Sequence[Write[Any]]]
 
 
 # marks ----------------------------------------------------------------------------------------------------------------
@@ -167,12 +168,17 @@ class Off:
 
 @dataclass
 class Reckoning:
-    """Totals and marks, judged together. `final`: how many totals were passed over because they are."""
+    """Totals and marks, judged together. `final`: how many totals were passed over because they are.
+
+    `guard`: what each write holds on, so that nobody else takes off what a total is off by, too, nor this one what
+    somebody else has taken off since it was measured. Without one only what is as it was measured is put right.
+    """
 
     shop: Shop
     marks: list[Fault]
     offs: dict[str, Off]
     final: int = 0
+    guard: Guard = tuple
 
     @property
     def moving(self) -> int:
@@ -197,32 +203,46 @@ class Reckoning:
         for mark in self.marks:
             added = _added(mark)
             quiet = all(where not in self.offs or self.offs[where].by is not None for where in added)
-            if not _written(self.shop, mark, {} if quiet else added):
+            if not _written(self.shop, mark, {} if quiet else added, self.guard):
                 continue
             mended += 1
             for where, amounts in added.items() if quiet else ():
                 if where in self.offs and (by := self.offs[where].by) is not None:
                     _move(by, amounts, -1)
+        wrong = {fault.place for fault in faults if fault.kind.startswith("total")}
         for where, off in self.offs.items():
             if off.by is not None:
-                self._put_right(where, off)
-        mended += sum(fault.kind.startswith("total") for fault in faults)
+                mended += self._put_right(where, off) and _place(where) in wrong
         return mended, len(faults) - mended
 
-    def _put_right(self, where: str, off: Off) -> None:
-        def attempt() -> None:
+    def _put_right(self, where: str, off: Off) -> bool:
+        """Whether it is right now."""
+
+        def attempt() -> bool:
             found = there(self.shop, [_place(where)]).get(_place(where))
-            if not off.counts:
-                self.shop.table.write(instead(_row(where), _place(where), found, None))
-                return
-            wanted = total(where, _less(amounts_of(found), off.by or {}), _version(found) + 1)
-            if any((off.by or {}).values()) or (found and {**found, "version": wanted["version"]} != wanted):
-                self.shop.table.write(instead(_row(where), _place(where), found, wanted))
+            by: Mapping[str, int] = off.by or {}
+            wanted = total(where, _less(amounts_of(found), by), _version(found) + 1) if off.counts else None
+            if not any(by.values()) and (found is None or {**found, "version": {"N": f"{_version(wanted)}"}} == wanted):
+                return True
+            guarded = self.guard()
+            if not guarded and found != off.image:
+                return False
+            self.shop.table.write(*guarded, instead(_row(where), _place(where), found, wanted))
+            return True
 
-        decided_again(self.shop, attempt)
+        return decided_again(self.shop, attempt)
 
 
-def reckon(shop: Shop, seen: Seen, marks: Sequence[Fault], units_per_second: float | None = None) -> Reckoning:
+def seen_again(shop: Shop, after_page: Sequence[AfterPage] = ()) -> Seen:
+    """What counts, for a sweep that has not seen all of it."""
+    seen = Seen()
+    sweep(shop.table, seen.look, after_page=after_page)
+    return seen
+
+
+def reckon(
+    shop: Shop, seen: Seen, marks: Sequence[Fault], *, after_page: Sequence[AfterPage] = (), guard: Guard = tuple
+) -> Reckoning:
     """Judge all totals that seem to be wrong after a sweep, by another one over all marks."""
     candidates = [*marks, *(one for one in seen.orphans() if one.place not in {mark.place for mark in marks})]
     touched = {where for mark in candidates for where in _added(mark)}
@@ -230,10 +250,10 @@ def reckon(shop: Shop, seen: Seen, marks: Sequence[Fault], units_per_second: flo
     judged = sorted(where for where in suspects if row_of(_place(where)) and not is_final(shop, where))
     final = sum(is_final(shop, where) for where in {*seen.sums, *seen.totals} if row_of(_place(where)))
     if not judged and not candidates:
-        return Reckoning(shop, [], {}, final)
+        return Reckoning(shop, [], {}, final, guard)
     before = there(shop, [_place(where) for where in judged])
     again = Seen(came_back=seen.came_back)
-    sweep(shop.table, again.look, scan=COUNTING, units_per_second=units_per_second)
+    sweep(shop.table, again.look, scan=COUNTING, after_page=after_page)
     after = there(shop, [_place(where) for where in judged])
     lie = there(shop, [mark.place for mark in candidates])
     orphans = {one.place for one in again.orphans()}
@@ -249,7 +269,7 @@ def reckon(shop: Shop, seen: Seen, marks: Sequence[Fault], units_per_second: flo
         _move(by, again.sums.get(where, {}), -1)
         counts = where in again.sums or any(where in amounts_in(mark.wanted) for mark in kept)
         offs[where] = Off(image, by if image == was else None, counts)
-    return Reckoning(shop, kept, offs, final)
+    return Reckoning(shop, kept, offs, final, guard)
 
 
 COUNTING = {
@@ -274,12 +294,12 @@ def _seems_wrong(where: str, seen: Seen) -> bool:
     return any(there_are.get(name, 0) != counted[name] for name in {*there_are, *counted})
 
 
-def _written(shop: Shop, mark: Fault, added: Amounts) -> bool:
+def _written(shop: Shop, mark: Fault, added: Amounts, guard: Guard) -> bool:
     """Write a mark anew, and add to totals in the same transaction, while it and its primary are as they were read."""
     row, item = mark.source
     for _ in range(TRIES):
         totals = there(shop, [_place(where) for where in added])
-        writes = [] if item is None else [as_it_was(row, item)]
+        writes = [*guard(), *([] if item is None else [as_it_was(row, item)])]
         writes.append(instead(COUNTED, mark.place, mark.found, mark.wanted))
         for where, amounts in added.items():
             found = totals.get(_place(where))

@@ -62,6 +62,7 @@ class Operators(Construct):
         self._all_of_the_table(table)
         self._what_was_put_aside(failures, queues)
         self._may("s3:GetObject", on=archived.orders_arn, because="One for each order.")
+        self._may("s3:ListBucket", on=archived.arn)  # else S3 does not say of an object that it is not there
         self._what_was_said(bus)
         self._may(
             "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", on="*", because="They know no resources."

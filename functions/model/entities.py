@@ -880,7 +880,7 @@ class Sweep:
 
     `read`: items read; `changed`, `right`, `passed_over` (nobody can read them): what became of those that it is about;
     `lost`: how often it was overtaken by another writer and decided again. `unreadable`: some of those passed over, by
-    their key, and why.
+    their key, and why. `waiting`: the keys of what lies behind it and is to be looked at once more.
     """
 
     tool: str
@@ -898,4 +898,5 @@ class Sweep:
     lost: int = 0
     passed_over: int = 0
     unreadable: Mapping[str, str]
+    waiting: tuple[str, ...] = ()
     version: int = 1

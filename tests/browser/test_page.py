@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from functions.model.table import PRODUCT
 from local.demo import Shoppers
+from ops import place
+from ops.sweep import of_type
 from tests.browser.conftest import AXE, PATIENCE_MS, Tab
 from tests.laptop.conftest import Laptop
 
@@ -94,6 +97,13 @@ def test_an_order_goes_all_the_way_before_ones_eyes(tab: Tab, request: pytest.Fi
     expect(panel(page, "Archive")).to_contain_text("SHA-256")
     expect(story).to_contain_text(f"archived orders/{order_id}/")
     expect(page.locator(".story-head")).to_contain_text("Archived")
+
+    page.get_by_role("button", name=re.compile("^Restore order")).click()
+    expect(page.locator(".toast")).to_contain_text("The order is back. Nobody is told")
+    expect(page.locator(".story-head")).to_contain_text("Delivered")
+    expect(panel(page, "Copies")).to_contain_text("All in sync")
+    expect(story).to_contain_text("OrderRestored")
+    expect(page.get_by_role("button", name=re.compile("^Restore order"))).to_have_count(0)
 
 
 def _take(page: Page, picture: Path) -> None:
@@ -349,6 +359,28 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
         expect(page.get_by_role("dialog")).to_contain_text("It stays: ")
         page.keyboard.press("Escape")
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
+
+
+def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: Laptop) -> None:
+    stocked(tab)
+    where = place.here(shop.shop())
+    products = where.table.client.scan(TableName=where.table.name, **of_type(PRODUCT.type))["Items"]
+    image = products[0]
+    record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
+    document = {"reader": "relay", "reason": "Unreadable: by the code of then", "record": record}
+    bucket, key = where.outputs["FailuresBucket"], "parked/relay/by-hand.json"
+    where.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())
+    page = tab.page
+    tab.open("stream")
+    row = (
+        page.get_by_role("region", name="Put aside", exact=True)
+        .get_by_role("row")
+        .filter(has_text="by the code of then")
+    )
+    row.get_by_role("button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Redrive").click()
+    expect(page.locator(".toast")).to_contain_text("Redriven: what it tells of was done again")
+    expect(row).to_contain_text("parked, redriven")
 
 
 def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:

@@ -260,5 +260,6 @@ SAMPLES: dict[Row[Any], Any] = {
         changed=2,
         passed_over=1,
         unreadable={"PRODUCT#pot / PRODUCT": "Product: KeyError('name')"},
+        waiting=("ORDER#o1 / ORDER",),
     ),
 }

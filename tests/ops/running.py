@@ -17,7 +17,7 @@ def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNames
         return NAMES.get(resource_type, [])
 
     stack, aws = SimpleNamespace(outputs=outputs, names=names), SimpleNamespace(access={})
-    return SimpleNamespace(engine=engine, table_name=table_name, stack=stack, aws=aws)
+    return SimpleNamespace(engine=engine, table_name=table_name, stack=stack, aws=aws, journal_of=lambda order_id: [])
 
 
 def whole_shop(floor: Shopfloor) -> SimpleNamespace:

@@ -4,6 +4,7 @@ import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -24,6 +25,8 @@ from ops.__main__ import main
 from ops.drift import Drift
 from ops.estates import Fault
 from ops.items import Place, place_of
+from ops.sweep import Kept
+from tests.functions.faults import Killed
 from tests.ops.running import running_shop
 from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
 
@@ -272,6 +275,17 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
     table = floor.shop.table
     wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "OrderLine")
     table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
+    drift = Drift(floor.shop, pause_seconds=2)
+    with traffic(floor) as failed:
+        drift.whole()
+    assert failed == []
+    assert [(place, fault.kind) for place, fault in drift.told.items()] == [(wrong, "snapshot missing")]
+
+
+@contextmanager
+def traffic(floor: Shopfloor, pause_seconds: float = 0.02, *, renames: bool = True) -> Iterator[list[Exception]]:
+    """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
+    them."""
     floor.records()
 
     def order_and_pay(number: int) -> None:
@@ -279,10 +293,11 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
         floor.pay(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
         if number % 3 == 0:
             ending.cancel_order(floor.shop, ANN, order_id)
+        going.over.wait(pause_seconds)
 
     def rename(number: int) -> None:
         customers.rename(floor.shop, ANN, ANN.id, f"Ann {number}")
-        traffic.over.wait(0.2)
+        going.over.wait(10 * pause_seconds)
 
     def read(_: int) -> None:
         records = floor.records()
@@ -291,12 +306,45 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
             if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
                 names.spread(floor.shop, one["eventID"], ANN.id)
 
-    traffic = Traffic(order_and_pay, rename, read)
-    drift = Drift(floor.shop, pause_seconds=2)
-    with traffic:
-        drift.whole()
-    assert traffic.failed == []
-    assert [(place, fault.kind) for place, fault in drift.told.items()] == [(wrong, "snapshot missing")]
+    going = Traffic(order_and_pay, read, *([rename] if renames else []))
+    with going:
+        yield going.failed
+
+
+def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_and_nothing_else(
+    floor: Shopfloor,
+) -> None:
+    a_busy_shop(floor, 12)
+    table = floor.shop.table
+    images = {at: image for at, image in everything(table).items() if is_at_rest(image)}
+    spoiled = spoil(table, images, 25, random.Random(3))  # noqa: S311  no secret is made of it
+    told: dict[Place, str] = {}
+
+    def repair(tell: Callable[[Fault], None]) -> Drift:
+        drift = Drift(floor.shop, repair=True, pause_seconds=4, tell=tell)
+        with Kept(table, "drift", "all", "repair", by="ann@desk") as drift.kept:
+            drift.whole()
+        return drift
+
+    def until_it_dies(fault: Fault) -> None:
+        if len(told) == 5:
+            raise Killed
+        told[fault.place] = fault.kind
+
+    with traffic(floor, 0.3, renames=False) as failed:
+        with pytest.raises(Killed):
+            repair(until_it_dies)
+        drift = repair(lambda fault: told.update({fault.place: fault.kind}))
+    assert failed == []
+    assert told.keys() == spoiled
+    assert (drift.left, drift.found.unreadable) == (0, {})
+    floor.settle()
+    assert looked(floor).told == {}
+
+
+def is_at_rest(image: Image) -> bool:
+    """Whether nobody who orders now changes it: not a total of theirs."""
+    return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Counted")
 
 
 # what it cannot or must not do ----------------------------------------------------------------------------------------

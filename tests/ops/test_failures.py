@@ -23,7 +23,7 @@ from ops.__main__ import main
 from ops.failures import Entry, Failures, Redriven
 from ops.place import Place
 from ops.recover import publisher
-from tests.functions.faults import dying, refusing
+from tests.functions.faults import counted, dying, refusing
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
 from tests.shopfloor import READERS, Shopfloor
 
@@ -394,6 +394,31 @@ def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
     first, second = redrive(floor, store), redrive(floor, store)
     assert (len(first.done), first.more, len(second.done), second.more) == (10, True, 3, False)
     assert len(floor.waiting("notifications")) == 13
+
+
+def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
+    here: Shopfloor, store: Failures, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+    wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+    with store.letters() as letters:
+        assert len(letters) == 1
+        for command in ("list", "redrive --all"):
+            with pytest.raises(SystemExit) as ended:
+                main(["failures", *command.split()])
+            assert ended.value.code
+            assert "1 dead letters are in somebody else's hands" in f"{capsys.readouterr().out}{ended.value.code}"
+    assert len(redrive(here, store).done) == 1
+
+
+def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(floor: Shopfloor, store: Failures) -> None:
+    for name in WITH_DEAD_LETTERS:
+        dead = wiring.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
+        wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+    with counted("sqs", "ReceiveMessage") as taken, counted("sqs", "SendMessage") as sent:
+        redrive(floor, store, per_second=1000)
+        assert {call["VisibilityTimeout"] for call in taken} == {tool.HELD_SECONDS + tool.MOST_LETTERS // 1000}
+    assert len(sent) == 2
 
 
 # listed and shown -----------------------------------------------------------------------------------------------------

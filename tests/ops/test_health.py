@@ -10,8 +10,9 @@ from functions import objects, wiring
 from functions.model.table import PROJECTED
 from local import running
 from local.engine import REGION
-from ops import health
+from ops import health, sweep
 from ops.__main__ import main
+from ops.drift import Drift
 from ops.health import HERE, ON_AWS, Line, look
 from ops.place import Place
 from tests.functions.archiving import deliver
@@ -93,6 +94,35 @@ def test_a_reader_that_is_behind_is_told(where: Place) -> None:
     assert line.todo
 
 
+def readers(where: Place, *names: str) -> Place:
+    return Place(where.outputs, where.client, lambda kind: [*names] if "Lambda" in kind else where.resources(kind))
+
+
+def test_a_reader_that_is_not_called_while_another_is_is_told(where: Place) -> None:
+    now = datetime.now(UTC)
+    measured("IteratorAge", 100, "AWS/Lambda", now - timedelta(days=3), FunctionName="off")
+    for minute in range(1, 7):
+        measured("IteratorAge", 100, "AWS/Lambda", now - timedelta(minutes=minute), FunctionName="on")
+    silent, called = lines(readers(where, "off", "on"), "stream")
+    assert silent.says == "off was not called in 15 minutes, though the table was written all the time"
+    assert "is its mapping off?" in silent.todo
+    assert not called.todo
+
+
+def test_readers_none_of_which_is_called_though_the_table_is_written_are_told(where: Place) -> None:
+    now = datetime.now(UTC)
+    both = readers(where, "silent one", "silent two")
+    for name in both.resources("AWS::Lambda::Function"):
+        measured("IteratorAge", 100, "AWS/Lambda", now - timedelta(days=3), FunctionName=name)
+    assert [bool(line.todo) for line in lines(both, "stream")] == [False, False], "nothing was written either"
+    for minute in range(1, 7):
+        at = now - timedelta(minutes=minute)
+        measured("ConsumedWriteCapacityUnits", 5, "AWS/DynamoDB", at, TableName=where.outputs["TableName"])
+    assert [bool(line.todo) for line in lines(both, "stream")] == [True, True]
+    (nobody,) = lines(readers(where, "never called"), "stream")
+    assert (nobody.says.partition(",")[0], bool(nobody.todo)) == ("no reader was called in 14 days", True)
+
+
 def test_what_was_put_aside_and_what_is_dead_is_told(where: Place) -> None:
     objects.put("failures", "parked/copies/1.json", b"{}", "application/json")
     objects.put("failures", "aws/lambda/relay-1/2.json", b"{}", "application/json")
@@ -131,11 +161,9 @@ def test_an_item_that_is_not_as_it_should_be_is_named(where: Place, what: str, p
 
 
 def test_of_a_large_table_only_a_sample_is_read(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ops import sweep  # noqa: PLC0415
-
     monkeypatch.setattr(sweep, "PAGE", 4)
     monkeypatch.setattr(health, "SAMPLE_ITEMS", 6)
-    assert len(health.sampled(where.table)) == 8
+    assert len(health.sampled(where.table)) == 6
 
 
 def test_what_has_drifted_is_told(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +177,29 @@ def test_what_has_drifted_is_told(where: Place, monkeypatch: pytest.MonkeyPatch)
     (line,) = lines(where, "drift")
     assert line.says.startswith("1 snapshot missing in ")
     assert line.todo
+
+
+def test_what_nobody_can_read_and_what_changes_all_the_time_is_told(
+    where: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.01)
+
+    def some(drift: Drift, number: int) -> None:
+        drift.found.passed_over, drift.moving = 2, 1
+
+    monkeypatch.setattr(Drift, "some", some)
+    (line,) = lines(where, "drift")
+    assert line.says.startswith("2 unreadable, 1 changed whenever looked at in ")
+    assert line.todo
+
+
+def test_a_sample_of_a_table_whose_size_nobody_knows_is_no_more_than_asked_for(
+    where: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "size_of", lambda table: 0)
+    drift = Drift(where.shop, pause_seconds=0)
+    drift.some(10)
+    assert 1 <= drift.found.read <= 10 < len(health.sampled(where.table))
 
 
 def test_an_index_that_nobody_reads_is_told(where: Place) -> None:

@@ -27,7 +27,8 @@ from local.engine import REGION, Engine
 from ops import migrate
 from ops import sweep as sweeping
 from ops.__main__ import main
-from ops.migrate import Item, Migration, Misused, Ordered, due, found, new, rederived, rekeyed
+from ops.ends import Misused
+from ops.migrate import Item, Migration, Ordered, due, found, new, rederived, rekeyed
 from ops.plain import image_of, item_of
 from ops.sweep import HELD_SECONDS, Found, InHand
 from tests.dynamodb.fixtures import Clock, clock, tapped, wire

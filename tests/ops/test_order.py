@@ -1,25 +1,31 @@
 """`python -m ops order`: all there is of one order, wherever it lies."""
 
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions import wiring
 from functions.model.entities import ArchivedOrder
-from functions.shop import orders
+from functions.shop import orders, returns
 from local import running
+from local.journal import Journal, of_order
 from ops.__main__ import main
-from ops.order import Missing, archived, copies
+from ops.ends import Missing
+from ops.order import archived, copies
+from ops.place import Place
 from ops.restore import HERE_SETTLES, archive_of, restore
 from tests.functions.archiving import deliver, partition
 from tests.ops.running import whole_shop
-from tests.shopfloor import STAFF, Shopfloor
+from tests.shopfloor import STAFF, WAREHOUSE, Shopfloor
 
 
 @pytest.fixture(autouse=True)
 def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
     monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
+    monkeypatch.setattr(Place, "table", floor.shop.table)  # by whose clock years may have passed
 
 
 @pytest.fixture
@@ -50,12 +56,58 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
         "Invoice": 1,
         "Effect": 1,
         "Notification": 4,
+        "story": 14,
         "copy": 4,
     }
     parts = ("2 x mug at 1250", "paid 3750", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
     for part in parts:
         assert part in text
     assert text.endswith("its copies are in sync\n")
+
+
+def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
+    floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    back = {"mug": returns.Back(1, restock=True)}
+    returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, back, to="credit")
+    floor.settle()
+    lines = story_in(told(capsys, order_id))
+    assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
+    for part in (
+        "change  OrderPlaced, PENDING, version 1",
+        "write   Payment pi_1 ",
+        "effect  issue_invoice: 2026-00000001",
+        "effect  fulfilment: shipment ",
+        "effect  notifications: mail OrderDelivered SENT",
+        "write   Return ",
+        "effect  refunds: ",
+    ):
+        assert any(part in line for line in lines), (part, lines)
+
+
+def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_that(
+    floor: Shopfloor, order_id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "journal.sqlite"
+    (_, paid, *_) = [image for image in partition(floor, order_id) if image["type"]["S"] == "TimelineEvent"]
+    since = datetime.fromisoformat(paid["at"]["S"]).timestamp()
+    journal = Journal(file)
+    journal.note("delivery", "copies took 3 records", at=since, order_id=order_id)
+    journal.note("request", "of another", at=since, order_id="another")
+    here = whole_shop(floor)
+    here.journal_of = lambda id: of_order(file, id)
+    monkeypatch.setattr(running, "find", lambda: here)
+    lines = story_in(told(capsys, order_id))
+    journal.close()
+    assert "delivery  copies took 3 records" in lines[-1]
+    assert any("OrderPlaced" in line for line in lines)
+    assert not any("OrderDelivered" in line or "of another" in line for line in lines)
+
+
+def story_in(text: str) -> list[str]:
+    """The lines of the story, without its head."""
+    lines = text[text.index("\nstory (") :].splitlines()[3:]
+    return [line.strip() for line in lines[: lines.index("")]]
 
 
 def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_table(
@@ -70,7 +122,7 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it holds 1 Invoice, 1 Order, 2 OrderLine" in text
-    lost = ("Effect", "Notification", "copy")  # the mails and effects are forgotten by then
+    lost = ("Effect", "Notification", "story", "copy")  # the mails and effects are forgotten by then
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore(floor.shop, archive_of(wiring.client("s3"), "archive"), order_id, settles=HERE_SETTLES)
     floor.settle()
@@ -87,7 +139,7 @@ def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
 def test_a_copy_that_is_wrong_is_told(floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [image for image in partition(floor, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")]
     floor.shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in lines[:1]])
-    found = copies(floor.shop.table, order_id)
+    found = copies(floor.shop, order_id)
     assert (found["in_sync"], [one["state"] for one in found["copies"]].count("missing")) == (False, 1)
     assert "not in sync" in told(capsys, order_id)
 

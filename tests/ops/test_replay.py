@@ -1,15 +1,19 @@
 """`python -m ops replay`: history for a new or repaired consumer, from the archive of the bus or the table's state."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.events.models import ReplayState, events_backends
 
 from functions import copies, wiring
 from functions.model.events import SOURCE
 from functions.model.lives import BUS_ARCHIVE_DAYS, REPLAYED_DAYS
+from local.engine import REGION
 from ops import place, replay
 from ops.__main__ import main
 from ops.place import Place
@@ -42,6 +46,7 @@ def archive(here: Shopfloor) -> Iterator[str]:
     events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, EventPattern=pattern, RetentionDays=30)
     yield bus_arn
     events.delete_archive(ArchiveName="all")
+    events_backends[DEFAULT_ACCOUNT_ID][REGION].replays.clear()
 
 
 def told(floor: Shopfloor, queue: str) -> set[str]:
@@ -58,7 +63,9 @@ def test_copies_are_made_anew_and_nobody_is_told(here: Shopfloor, capsys: pytest
     assert "would be brought up to their primaries" in would
     assert derived(here) == []
     main(["replay", "--from-table", "--copies", "--units-per-second", "100000"])
-    assert capsys.readouterr().out == would.replace("would be ", "")
+    read = int(would.split()[0])
+    and_its_own_row = would.replace("would be ", "").replace(f"{read} items", f"{read + 1} items")
+    assert capsys.readouterr().out == and_its_own_row
     recovered = derived(here)
     assert all(told(here, name) == set() for name in here.queues)
     for image in recovered:
@@ -165,13 +172,40 @@ def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_repl
     main([*arguments, *span, "--dry-run"])
     assert capsys.readouterr().out.startswith("Would be played: ")
     assert wiring.client("events").list_replays()["Replays"] == []
-    for _ in range(2):
-        main([*arguments, *span])
-        assert capsys.readouterr().out.endswith("Completed.\n")
+    main([*arguments, *span])
+    assert capsys.readouterr().out.endswith("Completed.\n")
+    main([*arguments, *span])
+    assert capsys.readouterr().out.startswith("Was played before, to its end: ")
     (one,) = wiring.client("events").list_replays()["Replays"]
     found = wiring.client("events").describe_replay(ReplayName=one["ReplayName"])
     rule = wiring.client("events").describe_rule(Name="fulfilment", EventBusName="shop")["Arn"]
     assert found["Destination"] == {"Arn": archive, "FilterArns": [rule]}
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
+def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
+    here: Shopfloor, archive: str, state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.instant(), "--until", "2099-01-01"]
+    names: list[str] = []
+    for _ in range(3):
+        main(arguments)
+        assert capsys.readouterr().out.endswith("Completed.\n")
+        new = {one["ReplayName"] for one in wiring.client("events").list_replays()["Replays"]} - {*names}
+        names += new
+        events_backends[DEFAULT_ACCOUNT_ID][REGION].replays[names[-1]].state = ReplayState(state)
+    assert names[1:] == [f"{names[0]}.2", f"{names[0]}.3"]
+
+
+def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
+    here: Shopfloor, archive: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["replay", "--from-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])
+    again = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  python -m ops replay "))
+    here.ahead += timedelta(minutes=10)
+    main(shlex.split(again)[3:])
+    assert capsys.readouterr().out.startswith("Was played before, to its end: ")
+    assert len(wiring.client("events").list_replays()["Replays"]) == 1
 
 
 def test_what_the_archive_does_not_have_is_refused(here: Shopfloor, archive: str, capsys: Any) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from functions import copies, erasure, objects, relay, wiring
 from functions.archive import restored
@@ -23,7 +23,7 @@ from ops.recover import recover_copies, recover_reactions, redrive
 from ops.restore import HERE_SETTLES, SETTLES, Back, StaysArchived, archive_of, restore, restore_placed
 from tests.functions.archiving import Image, deliver, end, handle, of_order, owned, partition
 from tests.functions.archiving import objects as archive_objects
-from tests.functions.faults import dying, losing_the_answer, meanwhile
+from tests.functions.faults import dying, losing_the_answer, meanwhile, refusing
 from tests.ops.running import whole_shop
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
@@ -331,6 +331,44 @@ def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_cus
         back = bring_back(floor, order_id)
     assert back.nameless
     is_forgotten(floor, order_id)
+
+
+@pytest.mark.parametrize("parts", [3, 97])
+def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
+    floor: Shopfloor, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "MOST_ITEMS", parts)
+    archived(floor, order_id)
+
+    def forget() -> None:
+        forgetting.forget(floor.shop, ANN, "ann")
+
+    with meanwhile("dynamodb", "TransactWriteItems", forget, call=4 if parts == 3 else 1):
+        back = bring_back(floor, order_id)
+    assert back.nameless
+    erase(floor)
+    is_forgotten(floor, order_id)
+
+
+def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(floor: Shopfloor, order_id: str) -> None:
+    archived(floor, order_id)
+
+    def forget() -> None:
+        forgetting.forget(floor.shop, ANN, "ann")
+        erase(floor)
+
+    with meanwhile("s3", "GetObject", forget):
+        assert bring_back(floor, order_id).nameless
+    is_forgotten(floor, order_id)
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
+def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(
+    floor: Shopfloor, order_id: str, code: str
+) -> None:
+    archived(floor, order_id)
+    with refusing("s3", "GetObject", code), pytest.raises(ClientError, match=code):
+        bring_back(floor, order_id)
 
 
 def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(

@@ -355,6 +355,25 @@ def test_a_terminal_has_one_line_that_grows(shelf: Table) -> None:
     assert lines[-1].endswith("\n")
 
 
+def test_a_sample_is_told_by_how_many_it_is_to_be_and_what_stays_has_a_line_of_its_own(
+    shelf: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = Terminal()
+    progress = Progress(shelf, "sample", out, of=20)
+    for read, shown in ((10, " 50%"), (20, "100%")):
+        progress.after_page(Found(read=read), (Stretch(),))
+        assert shown in out.getvalue().split("\r")[-1]
+    assert out.getvalue().endswith("\n")
+    progress.after_page(Found(read=5), (Stretch(),))
+    progress.aside("o1: restored")
+    assert out.getvalue().endswith(" \r"), "the bar makes room"
+    assert capsys.readouterr().out == "o1: restored\n"
+    progress.after_page(Found(read=6), (Stretch(),))
+    progress.end()
+    progress.end()
+    assert out.getvalue().endswith("6 read\n")
+
+
 def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: Clock) -> None:
     out = io.StringIO()
 

@@ -30,7 +30,7 @@ from functions.shop import (
 )
 from functions.shop import erasure as forgetting
 from functions.shop import names as naming
-from ops import recover
+from ops import recover, restore
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, instead
 
@@ -137,6 +137,10 @@ MUTANTS = (
            s.in_two(t.COUNTED), 4, "totals_add_up"),
     Mutant("redrives as it was", "an old image is put into the copies again",
            instead(recover, "redrive", s.put_as_it_was)),
+    Mutant("replays anew", "what is replayed has another id each time",
+           instead(recover, "_reached", s.reached_anew), since=9),
+    Mutant("replays for ever", "what is replayed may be older than its effects are remembered",
+           instead(recover, "REPLAYED_DAYS", 100_000), since=4),
     # streams, queues, events
     Mutant("from the latest on", "a mapping begins with what is written after it", s.mappings_begin("LATEST")),
     Mutant("ids of deliveries", "a change's id is another each time it comes",
@@ -176,6 +180,8 @@ MUTANTS = (
     Mutant("restore that counts again", "what comes back from the archive counts as if it were new",
            s.together(instead(changes, "is_back", lambda _: False), instead(counters, "counting", s.counted_when_back)),
            3, "totals_add_up"),
+    Mutant("restores as if new", "what comes back from the archive does not say so",
+           instead(restore, "RESTORED", "restored_once")),
     Mutant("one line", "of some activity that ends together one entry is archived",
            instead(archive, "archive_activity", s.archive_one_line), 5, "activity_that_ended_is_archived"),
     # who was forgotten

@@ -1,18 +1,23 @@
 """Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from functions import objects, wiring
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.store import Table, in_turn
-from functions.model.table import BY_TYPE
+from functions.model import counters
+from functions.model.table import BEST_SELLER, BY_TYPE
 from functions.objects import REDRIVEN
 from functions.shop.shop import Shop
 from ops.drift import Drift
 from ops.failures import Entry, Failures, redrive
+from ops.items import Place, place_of
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
 from ops.restore import StaysArchived, restore
+from ops.sweep import STALE, Kept
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Died, Process
@@ -32,18 +37,51 @@ class Calm:
         return partial(self._table.do, method.title().replace("_", ""))
 
 
-def drifted(world: "World") -> Iterator[str]:
-    """What an operator's look for drift finds in a shop in which every invariant holds: nothing, or it is wrong."""
+def looked(world: "World") -> Drift:
+    """An operator's look for drift, at everything."""
     client: Any = Calm(world.table)
     table = Table(client, world.table.name, BY_TYPE, clock=world.tasks.clock, together=in_turn)
     drift = Drift(Shop(table=table, new_id=str), pause_seconds=0)
     drift.whole()
+    return drift
+
+
+def drifted(world: "World") -> Iterator[str]:
+    """What that finds in a shop in which every invariant holds: nothing, or it is wrong."""
+    drift = looked(world)
     for fault in drift.told.values():
         yield f"{fault.kind}: {' / '.join(fault.place)} is {fault.found}, and should be {fault.wanted}"
     if drift.moving:
         yield f"{drift.moving} seem to be in motion"
 
 
+def spoilt(world: "World") -> list[Place]:
+    """Some copies are not as their primaries say, and some totals not what counts in them; where."""
+    now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[Place]()
+    for image in sorted(world.table.of_type(*FALSIFIED), key=lambda image: str(sorted(image.items()))):
+        at, kind = place_of(image), image["type"]["S"]
+        if len(found) < MOST_SPOILT and world.chance.happens(0.3, "is spoilt", at) and not has_ended(image, now):
+            found.append(at)
+            if world.chance.happens(0.3, "is lost", at) and kind == "OrderSummary":
+                world.table.do("DeleteItem", Key={"PK": image["PK"], "SK": image["SK"]})
+            else:
+                name = FALSIFIED[kind]
+                other = {"N": str(int(image[name]["N"]) + 3)} if "N" in image[name] else {"S": "FALSE"}
+                world.table.do("PutItem", Item={**image, name: other})
+    return found
+
+
+def has_ended(image: Mapping[str, Any], now: datetime) -> bool:
+    """Whether nobody adds it up any more."""
+    if image["type"]["S"] == BEST_SELLER.type:
+        return now >= counters.season_final(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
+    return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
+
+
+FALSIFIED = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
+             "BestSeller": "units", "Metric": "units"}  # fmt: skip
+"""What can be wrong with what is derived."""
+MOST_SPOILT = 6
 LOOKS_EVERY_SECONDS = 3 * DAY
 SITS_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
 """How long an operator has for it, and has at most where a fault strikes: then somebody runs it again later."""
@@ -124,27 +162,49 @@ class Operator:
         return True
 
     # what is told again -----------------------------------------------------------------------------------------------
-    def replays(self) -> list[Command]:
-        """Sometimes everybody is told anew what the table's state stands for, while the shop is open: twice, or by one
-        who is killed half-way and begins anew."""
+    def replays(self, era: str, lasts_seconds: float) -> list[Command]:
+        """Sometimes everybody is told anew what the table's state stands for, while the shop is open: by two, one at a
+        time, or by one who is killed half-way and goes on."""
         chance = self._world.chance
-        if not chance.happens(0.15, "a replay"):
+        if not chance.happens(0.1, "a replay", era):
             return []
-        after = chance.between(0, 5 * DAY, "a replay")
+        after = chance.between(0, lasts_seconds, "a replay", era)
+        name = f"replay: {{}} of 2, {era}"
         return [
-            Command(f"replay: {hands} of 2", after, partial(self._insist, self._replayed, 2.0, "a replay", hands))
+            Command(name.format(hands), after, partial(self._insist, self._replayed, 2.0, "a replay", era, hands))
             for hands in (1, 2)
         ]
 
     def _replayed(self) -> bool:
         shop = wiring.shop(self._world.table.name)
         try:
-            recover_reactions(shop, self._publish(shop))
+            with Kept(shop.table, "replay", "reactions to all", "from the table", by="operator", stale=STALE) as kept:
+                recover_reactions(shop, self._publish(shop), kept=kept)
         except (Died, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
             self._world.note("operator", f"has not replayed all: {error!r}")
             return False
         self._world.note("operator", "replays what the state stands for")
         return True
+
+    # what has drifted -------------------------------------------------------------------------------------------------
+    def mends(self) -> None:
+        """What has drifted is mended, by one who is killed half-way and goes on."""
+        world, place = self._world, ("drift", self._world.tasks.now)
+        work = partial(self._insist, self._mended, 2.0, *place)
+        world.tasks.start(Process("operator"), work)
+        world.tasks.run(world.tasks.now + TRIES * HOUR)
+
+    def _mended(self) -> bool:
+        shop = wiring.shop(self._world.table.name)
+        drift = Drift(shop, repair=True, pause_seconds=1)
+        try:
+            with Kept(shop.table, "drift", "all", "repair", by="operator", stale=STALE) as drift.kept:
+                drift.whole()
+        except (Died, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+            self._world.note("operator", f"has not mended all: {error!r}")
+            return False
+        self._world.note("operator", f"mends {drift.mended}, and leaves {drift.left}")
+        return not drift.left
 
     # what went wrong -------------------------------------------------------------------------------------------------
     def clear_up(self) -> bool:

@@ -23,6 +23,7 @@ from functions.queues import Messages
 from functions.shop import archive as closing
 from functions.shop import disputes, ending, notices, notifications, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
+from ops import recover
 from ops.recover import redrive
 from tests.simulation import template
 
@@ -205,6 +206,14 @@ def put_as_it_was(shop: Any, publish: Any, record: Any) -> None:
 
 
 _REDRIVE = redrive
+
+
+def reached_anew(shop: Any, order: entities.Order) -> Iterator[Change]:
+    """The change by which an order came to its state, as if it were another."""
+    return (replace(change, id=id_of_delivery()) for change in _REACHED(shop, order))
+
+
+_REACHED = recover._reached
 
 
 # Mails ----------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from functions.dynamodb.store import Table, in_turn
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
-from ops import restore
+from ops import restore, sweep
 from tests.api.asking import WEBHOOK_SECRETS, Token
 from tests.simulation.book import Book, Happened
 from tests.simulation.chance import Chance
@@ -35,7 +35,7 @@ from tests.simulation.faults import DAY, HOUR, Faults
 from tests.simulation.invariants import Steps, broken
 from tests.simulation.lambdas import Lambdas, apart, forget
 from tests.simulation.nature import Nature
-from tests.simulation.operators import Operator, drifted
+from tests.simulation.operators import Operator, drifted, spoilt
 from tests.simulation.people import People, Warehouse
 from tests.simulation.poison import Poison
 from tests.simulation.provider import Provider
@@ -208,13 +208,16 @@ class World:
         """Each era begins when it is asked for, and ends at the moment that is given."""
         self.people.begin("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
-        self._go_wrong("day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replays()])
+        self._go_wrong(
+            "day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replays("day", 5 * DAY)]
+        )
         yield DAY_ENDS
         yield QUARTER
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
         yield YEAR
-        self._go_wrong("late", self.tasks.now, HOUR, [*self.traffic.late(), *self.operator.restores()])
+        replays = self.operator.replays("late", HOUR)
+        self._go_wrong("late", self.tasks.now, HOUR, [*self.traffic.late(), *self.operator.restores(), *replays])
         yield self.tasks.now + 4 * DAY
         yield self.tasks.now + 16 * DAY
 
@@ -241,8 +244,12 @@ class World:
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
         self.violations += broken(self, Book(self))
-        if not self.violations and self.chance.happens(0.4, "a look for drift", until):
+        if not self.violations and self.chance.happens(0.2, "a look for drift", until):
             self.violations += [f"drift: {sentence}" for sentence in drifted(self)]
+        if not self.violations and self.chance.happens(0.06, "something drifts", until):
+            spoilt(self)
+            self.operator.mends()
+            self.violations += [*broken(self, Book(self)), *(f"drift: {sentence}" for sentence in drifted(self))]
         self.faults.off = False
 
     @contextmanager
@@ -280,6 +287,7 @@ class World:
                 mock.patch.object(wiring, "shop", shop),
                 mock.patch.object(wiring, "provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
+                mock.patch.object(sweep, "PAGE", self.chance.one_of((100, sweep.PAGE), "a page")),
                 mock.patch.object(restore, "MOST_ITEMS", self.chance.one_of((2, restore.MOST_ITEMS), "a transaction")),
             ):
                 yield

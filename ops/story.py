@@ -1,0 +1,81 @@
+"""What happened to an order, one thing after the other: as it was seen where it runs, and as the table tells.
+
+The shop on this machine keeps a journal of every request, record, delivery, event and effect; the page shows that, and
+so does this. What was before the journal begins, and all of it on AWS, is told by what has become of it in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from functions.dynamodb.keys import Instant
+from functions.dynamodb.store import Table
+from functions.model.changes import id_of
+from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
+from functions.model.entities import TimelineEvent as Told
+from functions.model.patterns import C6
+from functions.model.table import CUSTOMER, EFFECT, ORDER
+from functions.shop.invoices import REACTION as INVOICING
+from functions.shop.names import REACTION as RENAMING
+from ops.history import ids_of
+
+Entry = Mapping[str, Any]
+"""{"at" (UTC), "kind", "text"} and more, as the journal has them."""
+MARKED = (INVOICING, RENAMING)
+"""The reactions that an Effect makes happen once. What others have done shows by what they have made."""
+
+
+def story(seen: Sequence[Entry], known: Iterable[Entry]) -> list[Entry]:
+    """All that is known, the first first: what was `seen`, and of what is `known` from the table what was before."""
+    begins = min((str(one["at"]) for one in seen), default="~")
+    return sorted([*(one for one in known if one["at"] < begins), *seen], key=lambda one: str(one["at"]))
+
+
+def known(
+    order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
+) -> Iterator[Entry]:
+    """What the table tells: changes, what was asked of the provider and the warehouse, effects of every kind."""
+    for item in items:
+        yield from _told(item)
+    for mail in mails:
+        yield _entry(mail.at, "effect", f"notifications: mail {mail.event} {mail.status}")
+    for effect in effects:
+        yield _entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
+    if at := getattr(order, "archived_at", None):
+        yield _entry(at, "effect", f"archive: {order.object_key}")
+
+
+def _told(item: Any) -> Iterator[Entry]:
+    match item:
+        case Told():
+            yield _entry(item.at, "change", f"{item.event}, {item.status}, version {item.version}")
+        case Payment():
+            yield _entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
+        case Return():
+            yield _entry(item.created_at, "write", f"Return {item.return_id} of {item.amount}")
+        case Invoice():
+            yield _entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
+        case Shipment():
+            yield _entry(item.created_at, "effect", f"fulfilment: shipment {item.shipment_id}")
+            if item.updated_at != item.created_at:
+                yield _entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
+        case Refund():
+            yield _entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
+            if item.updated_at != item.created_at:
+                yield _entry(item.updated_at, "effect", f"refunds: {item.refund_id} {item.status}")
+
+
+def _entry(at: Instant, kind: str, text: str) -> Entry:
+    return {"at": at, "kind": kind, "text": text}
+
+
+def effects_of(table: Table, order: Any) -> list[Effect]:
+    """What marks that something was done for an order, for one of its changes, or at its customer's new name."""
+    ids = {order.order_id, *ids_of(ORDER, order)}
+    customer = table.get(C6, customer_id=order.customer_id)
+    if isinstance(order, Order) and isinstance(customer, Customer):
+        image = CUSTOMER.write(customer)
+        ids.add(id_of(CUSTOMER, image, order.customer_version, "MODIFY"))
+    keys = [EFFECT.key(effect_id=id, reaction=reaction) for id in sorted(ids) for reaction in MARKED]
+    return sorted(table.batch_get(keys), key=lambda effect: effect.created_at)

@@ -1,0 +1,66 @@
+"""Whatever stops a tool ends it with a sentence, and with 2 where it cannot be meant so, else with 1."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from functions.dynamodb.images import Unreadable
+from functions.dynamodb.keys import BadKey
+from functions.dynamodb.patience import Busy
+from functions.dynamodb.streams import Permanent
+from ops import place
+from ops.__main__ import main
+from ops.ends import Missing, Misused
+from ops.sweep import InHand
+
+NOT_DONE = "Not done to the end: "
+REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you"}}, "Scan")
+COMMANDS = (
+    ["failures", "list"],
+    ["failures", "show", "key"],
+    ["failures", "redrive", "--all"],
+    ["replay", "--from-table", "--copies"],
+    ["drift", "--all"],
+    ["restore", "o1"],
+    ["order", "o1"],
+    ["health"],
+    ["ledger"],
+    ["migrate", "up"],
+)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def raise_it(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return raise_it
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (Busy(), 1, NOT_DONE),
+        (REFUSED, 1, f"{NOT_DONE}An error occurred (AccessDenied)"),
+        (EndpointConnectionError(endpoint_url="https://aws"), 1, NOT_DONE),
+        (InHand("ann runs it"), 1, f"{NOT_DONE}ann runs it"),
+        (Missing("no such order"), 1, "no such order"),
+        (Unreadable("Order: no total"), 1, "Order: no total"),
+        (Permanent("of a newer version"), 1, "of a newer version"),
+        (BadKey("order_id", "a#b"), 2, str(BadKey("order_id", "a#b"))),
+        (Misused("say which"), 2, "say which"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_stops_it_is_a_sentence(
+    command: list[str], error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name in ("place_of", "table_of", "shop_of"):
+        monkeypatch.setattr(place, name, raising(error))
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    told = ended.value.code if isinstance(ended.value.code, str) else capsys.readouterr().err
+    assert told.startswith(says)
+    assert (ended.value.code == 2) is (code == 2)

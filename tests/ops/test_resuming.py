@@ -1,0 +1,358 @@
+"""Whatever goes through the whole table and is killed half-way goes on where it was; and is one runner's at a time."""
+
+import json
+import re
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+
+from functions import copies, wiring
+from functions.model.entities import Order
+from functions.model.table import METRIC, SWEEP
+from functions.shop import ending, orders
+from ops import place
+from ops import sweep as sweeping
+from ops.__main__ import main
+from ops.drift import MOST_UNSETTLED, Drift
+from ops.items import place_of
+from ops.place import Place
+from ops.restore import SETTLES
+from ops.sweep import HELD_SECONDS, STALE, InHand, Kept
+from tests.functions.faults import Killed, counted
+from tests.ops.running import BUCKETS, NAMES
+from tests.ops.test_drift import everything
+from tests.shopfloor import ANN, STAFF, Shopfloor
+
+READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
+ORDERS = 6
+
+
+@pytest.fixture
+def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
+    """The shop that is meant is that of the test, read in pages of five items."""
+    client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service))
+    found = Place({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
+    monkeypatch.setattr(place, "place_of", lambda given: found)
+    monkeypatch.setattr(found.table, "clock", floor.now)
+    monkeypatch.setattr(sweeping, "PAGE", 5)
+    return floor
+
+
+# tools, and what there is for them to do ------------------------------------------------------------------------------
+def unread(floor: Shopfloor) -> None:
+    """Orders of which neither reader has heard."""
+    floor.open_shop(available=100)
+    for number in range(ORDERS):
+        floor.pay(floor.place(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
+    floor.records()  # lost
+
+
+def in_the_archive(floor: Shopfloor) -> None:
+    floor.open_shop(available=100)
+    for number in range(ORDERS):
+        ending.cancel_order(floor.shop, ANN, floor.place(f"key-{number}", mug=1))
+    floor.settle()
+    floor.wait(days=2 * 365)
+    floor.settle()
+    floor.ahead += SETTLES
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`command`: what is typed, `looks`: the same, that only looks. `before`: what there is for it to do."""
+
+    command: str
+    looks: str
+    before: Callable[[Shopfloor], None]
+
+    def run(self, *, looks: bool = False) -> None:
+        main([*(self.looks if looks else self.command).split(), "--units-per-second", "1e6"])
+
+
+TOOLS = {
+    "drift": Tool("drift --all --repair --pause 0.001", "drift --all --pause 0.001", unread),
+    "copies": Tool("replay --from-table --copies", "replay --from-table --copies --dry-run", unread),
+    "reactions": Tool(
+        "replay --from-table --reactions --to-all", "replay --from-table --reactions --to-all --dry-run", unread
+    ),
+    "restore": Tool(
+        "restore --from 2020-01-01 --to 2199-01-01", "restore --from 2020-01-01 --to 2199-01-01 --dry-run",
+        in_the_archive,
+    ),
+}  # fmt: skip
+every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+
+
+# killed ---------------------------------------------------------------------------------------------------------------
+def died() -> None:
+    raise Killed
+
+
+@dataclass
+class Calls:
+    """What the tools asked the table. `dies_at`: the read from which on `then` happens instead: the process is gone."""
+
+    dies_at: int | None
+    then: Callable[[], object]
+    made: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def reads(self) -> int:
+        return sum(self.made[operation] for operation in READS)
+
+    def note(self, model: Any, **_: Any) -> None:
+        if self.dies_at is not None and self.reads >= self.dies_at:
+            self.then()
+        self.made[model.name] += 1
+
+
+@contextmanager
+def asked(dies_at: int | None = None, then: Callable[[], object] = died) -> Iterator[Calls]:
+    calls, events = Calls(dies_at, then), place.place_of(Namespace()).table.client.meta.events
+    events.register_first("before-call.dynamodb", calls.note)
+    try:
+        yield calls
+    finally:
+        events.unregister("before-call.dynamodb", calls.note)
+
+
+def killed(tool: Tool, dies_at: int) -> Calls:
+    with asked(dies_at) as calls, pytest.raises(Killed):
+        tool.run()
+    return calls
+
+
+def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
+    """How often each item was written, but for totals, in which many count, and the tools' own."""
+    keys = [(one["dynamodb"]["Keys"]["PK"]["S"], one["dynamodb"]["Keys"]["SK"]["S"]) for one in records]
+    return Counter(key for key in keys if not re.match(r"SWEEP#|METRIC#", key[0]) and not key[1].startswith("SEASON#"))
+
+
+def back_to(floor: Shopfloor, images: Mapping[Any, Any]) -> None:
+    """The table is as it was."""
+    table = floor.shop.table
+    for pk, sk in everything(table).keys() - images.keys():
+        table.client.delete_item(TableName=table.name, Key={"PK": {"S": pk}, "SK": {"S": sk}})
+    for image in images.values():
+        table.client.put_item(TableName=table.name, Item=image)
+
+
+def is_right(floor: Shopfloor) -> None:
+    drift = Drift(floor.shop, pause_seconds=0)
+    drift.whole()
+    assert (drift.told, drift.moving) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "dies_at"),
+    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 40), ("restore", 10), ("restore", 18)],
+)
+def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
+    here: Shopfloor, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = TOOLS[name]
+    tool.before(here)
+    here.records()
+    before = everything(here.shop.table)
+    first = killed(tool, dies_at)
+    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    capsys.readouterr()
+    with asked() as rest:
+        tool.run()
+    assert "Goes on where it was stopped at " in capsys.readouterr().out
+    records = here.records()
+    assert set(written(records).values()) == {1}
+    if name == "restore":
+        assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert {image["type"]["S"] for image in everything(here.shop.table).values()} & {"ArchivedOrder"} == set()
+    is_right(here)
+    back_to(here, before)
+    with asked() as whole:
+        tool.run()
+    assert first.reads + rest.reads < 2 * whole.reads
+
+
+@pytest.mark.parametrize("share", [0.25, 0.75])
+def test_killed_a_replay_of_reactions_tells_the_rest(here: Shopfloor, share: float) -> None:
+    tool = TOOLS["reactions"]
+    tool.before(here)
+    with counted("events", "PutEvents") as calls, asked() as whole:
+        tool.run()
+        once = told(calls)
+        calls.clear()
+        whole_reads = whole.reads
+        killed(tool, int(whole_reads * share))
+        before = told(calls)
+        here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+        tool.run()
+    again = told(calls)
+    assert 0 < before.total() < once.total()
+    assert again.keys() == once.keys()
+    assert again.total() < 1.5 * once.total(), "but for those of one page nobody is told twice"
+
+
+def told(calls: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(json.loads(entry["Detail"])["id"] for call in calls for entry in call["Entries"])
+
+
+# two at once, and begun anew ------------------------------------------------------------------------------------------
+@every_tool
+def test_of_two_at_once_one_is_told_who_has_it(here: Shopfloor, tool: Tool) -> None:
+    tool.before(here)
+    refused = []
+
+    def another() -> None:
+        with pytest.raises(SystemExit, match=r"^Not done to the end: \S+ runs it until 20.* The same command goes on"):
+            tool.run()
+        refused.append(True)
+
+    def once() -> None:
+        calls.dies_at = None
+        another()
+
+    with asked(6, once) as calls:
+        tool.run()
+    assert refused == [True]
+
+
+@every_tool
+def test_what_was_stopped_a_day_ago_says_nothing_of_today(
+    here: Shopfloor, tool: Tool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool.before(here)
+    killed(tool, 6)
+    here.ahead += STALE
+    tool.run()
+    assert "Goes on" not in capsys.readouterr().out
+    (kept,) = [SWEEP.read(one) for one in everything(here.shop.table).values() if one["type"]["S"] == "Sweep"]
+    assert (kept.status, kept.waiting) == ("DONE", ())
+
+
+def test_who_says_so_begins_anew(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+    unread(here)
+    tool = TOOLS["copies"]
+    killed(tool, 20)
+    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    main([*tool.command.split(), "--units-per-second", "1e6", "--anew"])
+    assert "Goes on" not in capsys.readouterr().out
+
+
+# drift ----------------------------------------------------------------------------------------------------------------
+def spoil_a_minute(floor: Shopfloor) -> Any:
+    """A total is off by five; it as it was."""
+    table = floor.shop.table
+    metric = min((one for one in everything(table).values() if one["type"]["S"] == METRIC.type), key=str)
+    wrong = {**metric, "units": {"N": str(int(metric["units"]["N"]) + 5)}}
+    table.client.put_item(TableName=table.name, Item=wrong)
+    return metric
+
+
+def kept_by(floor: Shopfloor, who: str) -> Kept:
+    return Kept(floor.shop.table, "drift", "all", "repair", by=who)
+
+
+def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: Shopfloor) -> None:
+    """The first has measured what the total is off by, and sleeps; the second measures, and puts it right."""
+    unread(here)
+    TOOLS["copies"].run()
+    right = spoil_a_minute(here)
+    others: list[Drift] = []
+
+    def meanwhile_another(*_: Any) -> None:
+        if not others:
+            others.append(Drift(here.shop, repair=True, pause_seconds=0))
+            here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+            with kept_by(here, "bob@desk") as others[0].kept:
+                others[0].whole()
+
+    first = Drift(here.shop, repair=True, pause_seconds=0, tell=meanwhile_another)
+    with pytest.raises(InHand, match="taken it over"), kept_by(here, "ann@desk") as first.kept:
+        first.whole()
+    assert (others[0].mended, others[0].left) == (1, 0)
+    image = everything(here.shop.table)[place_of(right)]
+    assert {**image, "version": {}} == {**right, "version": {}}
+
+
+def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: Shopfloor) -> None:
+    unread(here)
+    TOOLS["copies"].run()
+    spoil_a_minute(here)
+
+    def meanwhile_another(*_: Any) -> None:
+        first.tell = lambda fault: None
+        other = Drift(here.shop, repair=True, pause_seconds=0)
+        other.whole()
+        assert other.mended == 1
+
+    first = Drift(here.shop, repair=True, pause_seconds=0, tell=meanwhile_another)
+    first.whole()
+    assert (first.mended, first.left) == (0, 1)
+    is_right(here)
+
+
+def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
+    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unread(here)
+    looks = Tool(TOOLS["drift"].looks, "", unread)
+    with asked() as whole, pytest.raises(SystemExit):
+        looks.run()
+    says = capsys.readouterr().out.splitlines()[-1].partition(": ")[2]
+    killed(looks, whole.reads * 2 // 3)
+    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    with pytest.raises(SystemExit):
+        looks.run()
+    assert capsys.readouterr().out.splitlines()[-1].partition(": ")[2] == says
+
+
+def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began(
+    here: Shopfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MOST_UNSETTLED >= 100
+    monkeypatch.setattr("ops.drift.MOST_UNSETTLED", 1)
+    unread(here)
+    tool = TOOLS["drift"]
+    killed(tool, 60)
+    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    tool.run()
+    is_right(here)
+
+
+def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: Shopfloor) -> None:
+    unread(here)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        here.ahead += timedelta(seconds=seconds - 1)
+        with pytest.raises(InHand):
+            kept_by(here, "bob@desk")
+        here.ahead += timedelta(seconds=1)
+        slept.append(seconds)
+
+    here.shop.table.sleep = sleep
+    drift = Drift(here.shop, repair=True, pause_seconds=3 * HELD_SECONDS)
+    with kept_by(here, "ann@desk") as drift.kept:
+        drift.whole()
+    assert max(slept) > 2 * HELD_SECONDS
+    assert drift.left == 0
+
+
+def test_a_segment_each_goes_on_by_itself(here: Shopfloor) -> None:
+    unread(here)
+    tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
+    killed(tool, 60)
+    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    tool.run()
+    is_right(here)
+    assert all(isinstance(orders.order_by_id(here.shop, STAFF, id), Order) for id in ids(here))
+
+
+def ids(floor: Shopfloor) -> list[str]:
+    return [one["order_id"]["S"] for one in everything(floor.shop.table).values() if one["type"]["S"] == "Order"]
