@@ -6,6 +6,7 @@ bus's. The usual way starts from its packages as they are installed, compiled to
 http.client, without any SDK.
 """
 
+import compileall
 import http.client
 import json
 import os
@@ -14,23 +15,27 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bench import pair
 from bench.measure import Figure, spread
-from bench.shops import open_shop, worked
+from bench.pair import Ours, Usual
+from functions.shop import customers, ending, follows, imports, products
 from local.engine import Engine
 from stacks import PROJECT
 from stacks.bundle import bundle, here
-from tests.api.asking import ANN, event
+from tests.api.asking import Token
+from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.conftest import NO_ACCOUNT
-from tests.shopfloor import VARIABLES
+from tests.shopfloor import ANN, STAFF, VARIABLES, WAREHOUSE
 
 COMPARED = PROJECT / "build" / "bench"
-ROUNDS = 4
+ROUNDS = 9
 PATIENCE_SECONDS = 30
 START = """
 import sys
@@ -46,8 +51,22 @@ MOST = {"api": 0.45}
 MOST_OF_OTHERS = 0.30
 MODULES = {name: f"{name}.handler" for name in ("api", "notifications", "notices")}
 """Where a function's handler is, if not in the module of its name."""
-USUAL = {"api": ("u_api.handler", "api"), "stream": ("u_stream.handler", "copies")}
-"""The usual way's functions: the handler, and which of ours is handed the same."""
+USUAL = {
+    "api": "traced_api.handler",
+    "copies": "traced.copies",
+    "publish": "traced.publish",
+    "fulfilment": "traced.fulfil",
+    "notifications": "traced.notify",
+    "archive": "traced.archive",
+}
+"""The usual way's functions, called as ours that do the same, or nearly."""
+LIKE = {
+    "relay": "publish",
+    **dict.fromkeys(("bulk", "erasure", "lapse", "names", "notices", "refunds", "watch"), "fulfilment"),
+}
+"""What ours are beside that are called otherwise, or that the usual way has none of."""
+SCHEDULED = ("lapse", "erasure", "watch")
+Event = Mapping[str, Any]
 
 
 class Started(BaseHTTPRequestHandler):
@@ -161,6 +180,11 @@ class Way:
             raise RuntimeError(f"{self.name} did not start: {Started.failed or said.decode(errors='replace')[-2000:]}")
         self.seconds.append(Started.answered_at - began)
 
+    @property
+    def milliseconds(self) -> list[float]:
+        """Of all starts but the first, which may have found nothing in the machine's memory."""
+        return [seconds * 1000 for seconds in self.seconds[1:]]
+
 
 @contextmanager
 def runtime(engine: Engine) -> Iterator[int]:
@@ -174,44 +198,93 @@ def runtime(engine: Engine) -> Iterator[int]:
 
 def figures(engine: Engine) -> list[Figure]:
     """Milliseconds to the first answer, per function."""
-    with open_shop(engine) as floor, runtime(engine) as port:
-        handed = worked(floor).events | {"api": [event("GET", "/products/mug", token=ANN)]}
-        folder, _ = bundle(target=here())
-        environment = {**VARIABLES, "TABLE_NAME": floor.shop.table.name}
-        environment |= {"CLIENT_ID": "client", "PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
-        environment |= {"SHIPPING": "EUR:490", "TAX_RATE": "2000", "QUEUE_URL": floor.queues["notices"]}
-        ours = [
-            Way(
-                name,
-                f"functions.{MODULES.get(name, name)}.handler",
-                (folder, COMPARED),
-                events[-1 if name == "archive" else 0],
-                environment,
-            )
-            for name, events in sorted(handed.items())
-        ]
-        usual = {
-            name: Way(f"usual {name}", handler, (COMPARED, PROJECT, Path("/tmp/us")), handed[of][0], environment)
-            for name, (handler, of) in USUAL.items()
-            if os.environ.get("TRY") is None
-        } or {"api": ours[0], "stream": ours[0]}
-        floor_ = Way("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, environment)
+    with ExitStack() as stack:
+        _, queues = stack.enter_context(pair.opened(engine))
+        usual = stack.enter_context(pair.usual(engine, queues))
+        theirs = [_usually(name, handed) for name, handed in _ordered(usual).items()]
+        ours = stack.enter_context(pair.ours(engine, queues))
+        mine = [_ours(ours, name, handed) for name, handed in sorted(_worked(ours).items())]
+        floor = Way("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, mine[0].environment)
+        compileall.compile_dir(PROJECT / "bench", quiet=1)
+        port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
-            for way in (*ours, *usual.values(), floor_):
+            for way in (*mine, *theirs, floor):
                 way.start(port)
-        return [
-            Figure(
-                f"`{way.name}`",
-                "ms",
-                spread(milliseconds(way)),
-                spread(milliseconds(usual["api" if way.name == "api" else "stream"])),
-                spread(milliseconds(floor_)),
-                most=MOST.get(way.name, MOST_OF_OTHERS),
-            )
-            for way in ours
-        ]
+    by_name = {way.name: way for way in theirs}
+    return [
+        Figure(
+            f"`{way.name}`",
+            "ms",
+            spread(way.milliseconds),
+            spread(by_name[LIKE.get(way.name, way.name)].milliseconds),
+            spread(floor.milliseconds),
+            most=MOST.get(way.name, MOST_OF_OTHERS),
+        )
+        for way in mine
+    ]
 
 
-def milliseconds(way: Way) -> list[float]:
-    """Of all starts but the first, which may have found nothing in the machine's memory."""
-    return [seconds * 1000 for seconds in way.seconds[1:]]
+def _ours(shop: Ours, name: str, handed: Event) -> Way:
+    told = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.floor.shop.table.name}
+    told |= {"QUEUE_URL": shop.floor.queues["notices"]}
+    return Way(name, f"functions.{MODULES.get(name, name)}.handler", (bundle(target=here())[0], COMPARED), handed, told)
+
+
+def _usually(name: str, handed: Event) -> Way:
+    told = {**VARIABLES, "TABLE_NAME": pair.USUAL, "IDEMPOTENCY_TABLE": pair.IDEMPOTENCY}
+    return Way(name, f"bench.usual.{USUAL[name]}", (COMPARED, PROJECT), handed, told)
+
+
+def _ordered(shop: Usual) -> dict[str, Event]:
+    """What the usual functions are handed: an order that goes all the way. The API is asked to place another."""
+    handed: dict[str, Event] = {}
+    shop.open("ann", ["mug"])
+    order_id = shop.place("ann", "key-1", {"mug": 1})
+    for act in (
+        partial(shop.pay, order_id, pair.PRICE),
+        partial(shop.ship, order_id),
+        partial(shop.deliver, order_id),
+        partial(shop.floor.wait, days=400),
+    ):
+        pair.settle(shop, partial(_note, handed))
+        act()
+    pair.settle(shop, partial(_note, handed))
+    return handed | {"api": _order()}
+
+
+def _worked(shop: Ours) -> dict[str, Event]:
+    """What ours are handed: two orders, one of which is cancelled, a followed product that comes back, an import, and a
+    customer with another name; and the time, to those that look at it."""
+    floor, handed = shop.floor, dict[str, Event]()
+    floor.open_shop(available=pair.PLENTY)
+    order_id, other = floor.place("one", mug=2), floor.place("two", pot=1)
+    floor.pay(order_id)
+    floor.pay(other, "evt_2", "pi_2")
+    pair.settle(shop, partial(_note, handed))
+    ending.cancel_order(floor.shop, ANN, other)
+    pair.settle(shop, partial(_note, handed))
+    ending.agree_cancel(floor.shop, WAREHOUSE, other)
+    floor.ship(order_id)
+    floor.deliver(order_id)
+    products.create_product(floor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
+    follows.follow(floor.shop, ANN, "jug")
+    products.receive_stock(floor.shop, STAFF, "jugs", "jug", 5)
+    line = imports.Line(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
+    imports.import_products(floor.shop, STAFF, "import", {}, lambda: [line])
+    customers.rename(floor.shop, ANN, ANN.id, "Ann Oak")
+    pair.settle(shop, partial(_note, handed))
+    floor.wait(days=400)
+    pair.settle(shop, partial(_note, handed))
+    at = {"time": floor.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
+    return handed | dict.fromkeys(SCHEDULED, at) | {"api": _order()}
+
+
+def _note(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
+    """The first that each function is handed; of the archive, the order that has ended."""
+    records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
+    if records:
+        handed.setdefault(name, {"Records": records})
+
+
+def _order() -> Event:
+    return pair.request("POST", "/orders", pair.new_order({"mug": 1}), token=Token("ann"), key="key-2")

@@ -120,7 +120,8 @@ def _of_life(lines: int, both: Both) -> Iterator[Figure]:
 def _priced(life: Life) -> float:
     """A unit written costs five times as much as one read."""
     table = prices()["table_classes"]["STANDARD"]
-    return life.units("read") * float(table["read_million"]) + life.units("written") * float(table["write_million"])
+    read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
+    return round(float(read + written), 2)
 
 
 def least(lines: int, order: Mapping[str, Any]) -> dict[str, float]:

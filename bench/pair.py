@@ -149,7 +149,7 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def settled() -> Iterator[None]:
     """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
-    request whether it is one for the buckets and queues in this process. No other service can be asked meanwhile."""
+    request whether it is one for the buckets and queues in this process: of those nothing can be asked meanwhile."""
     gc.collect()
     gc.freeze()
     botocore_stubber.enabled = False
@@ -321,21 +321,22 @@ def asked(handler: Handler, of: dict[str, Any]) -> Any:
     return json.loads(answer["body"])
 
 
-def settle(shop: Shop, batches: Callable[[str, list[Any]], None] | None = None) -> None:
-    """Deliver every record and message until nothing is left. `batches`: is told of what each reader is called with."""
+def settle(shop: Shop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
+    """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
+    with."""
     floor, meter = shop.floor, shop.meter
     while True:
         records = floor.records()
         for name, (reader, passing) in shop.readers.items():
             if let := [record for record in records if passing.accept(record)]:
                 meter.function = name
-                if batches:
-                    batches(name, let)
+                batches(name, let)
                 assert reader({"Records": let}, CALL) == {"batchItemFailures": []}
         messages = {name: list(map(as_sent, floor.waiting(name))) for name in shop.workers}
         for name, batch in messages.items():
             if batch:
                 meter.function = name
+                batches(name, batch)
                 assert shop.workers[name]({"Records": batch}, CALL) == {"batchItemFailures": []}
         if not records and not any(messages.values()):
             return
@@ -404,7 +405,6 @@ def our_api() -> Iterator[Handler]:
         secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()
-        context.shop()  # reads its secret
         yield api_handler
         for cache in (environment.current, context.shop, wiring.secret):
             cache.cache_clear()

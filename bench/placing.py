@@ -34,7 +34,6 @@ def figures(engine: Engine) -> list[Figure]:
         usual = stack.enter_context(pair.usual(engine, queues))
         ours = stack.enter_context(pair.ours(engine, queues))
         stack.enter_context(pair.our_api())
-        stack.enter_context(pair.settled())
         return [figure for lines in LINES for figure in _of(lines, ours, usual)]
 
 
@@ -48,12 +47,17 @@ def _of(lines: int, ours: Ours, usual: Usual) -> list[Figure]:
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
     ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}
     requests = {name: _requests(shop, ways[name]) for name, shop in (("ours", ours), ("usual", usual))}
-    took = side_by_side(ways, rounds=ROUNDS, times=CALLS[lines], clock=time.process_time)
+    with pair.settled():
+        took = side_by_side(ways, rounds=ROUNDS, times=CALLS[lines], clock=_milliseconds)
     called = f"POST /orders, {lines} line{'s' * (lines > 1)}"
     return [
-        Figure(f"{called}: processor", "s", took["ours"], took["usual"], took["floor"]),
+        Figure(f"{called}: processor", "ms", took["ours"], took["usual"], took["floor"]),
         Figure(f"{called}: requests", "requests", exact(requests["ours"]), exact(requests["usual"]), exact(2)),
     ]
+
+
+def _milliseconds() -> float:
+    return time.process_time() * 1000
 
 
 def _requests(shop: Shop, place: Callable[[], object]) -> int:

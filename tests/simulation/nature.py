@@ -78,7 +78,7 @@ class Nature:
 
     def _ends_at(self, moment: float, key: Key, ttl: str) -> None:
         """DynamoDB goes round, and deletes what has ended since it was there last."""
-        round_ = (int(moment // GOES_ROUND_SECONDS) + 1) * GOES_ROUND_SECONDS
+        round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
             self.tasks.at(round_, partial(self._expire, round_))
