@@ -95,7 +95,7 @@ MUTANTS = (
            instead(payments, "_counted", s.counted_alone), 2, "money_is_kept"),
     Mutant("keeps what was paid", "an order that ends early keeps it", instead(ending, "given_back", s.nothing_back)),
     Mutant("keeps what it drops", "an order that is cut short gives nothing back",
-           instead(ending, "freed", lambda *_: 0), 5, since=25),
+           instead(ending, "freed", lambda *_: 0), 5, since=135),
     Mutant("loses nothing", "a dispute that is lost takes nothing from its order",
            instead(disputes, "_less", s.less_by_nothing)),
     Mutant("owes nothing", "what a bank disputes is not owed when its order ends",
