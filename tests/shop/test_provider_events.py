@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.patience import Busy
 from functions.model.entities import NEVER_COUNTED, Order
-from functions.model.errors import Refused
+from functions.model.errors import Refused, TooEarly
 from functions.model.patterns import A12c
 from functions.provider import Unavailable
 from functions.shop import ending, refunds, settling
@@ -82,7 +82,7 @@ class Told:
             number, event = waiting.popleft()
             try:
                 self.hear(event)
-            except Busy:
+            except (Busy, TooEarly):
                 waiting.append((number, event))
                 refused += 1
                 assert refused < len(waiting), f"nothing that is told is taken any more: {waiting}"

@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant("an order's first name", "who orders and has another name just then has the one before on the order",
            instead(naming, "bring_up", lambda *_: None), 3, "open_orders_bear_their_customers_name", since=20),
     Mutant("forgets names", "a new name reaches no order",
-           instead(names, "spread", lambda *_: 0), 3, "open_orders_bear_their_customers_name"),
+           instead(names, "spread", lambda *_: 0), 1, "open_orders_bear_their_customers_name", since=11),
     # orders and stock
     Mutant("a key is a new order", "the order's id is not made of the key",
            instead(placing, "order_id_of", lambda shop, customer_id, key: shop.new_id()), 2, "no_order_is_lost"),
