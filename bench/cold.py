@@ -3,7 +3,8 @@
 A bare interpreter runs Lambda's own runtime client on the bundle as it is shipped (made for this machine's processor),
 and asks a runtime API for its first event. The answer is DynamoDB's first; of the relay, which asks no table, the
 bus's. The usual way starts from its packages as they are installed, compiled too. The floor asks one item by
-http.client, without any SDK.
+http.client, without any SDK. "boto3 alone" asks one item by boto3's client, of the same trimmed bundle, and imports
+nothing of ours: what keeps the rest from getting nearer to the floor.
 """
 
 import compileall
@@ -205,23 +206,21 @@ def figures(engine: Engine) -> list[Figure]:
         ours = stack.enter_context(pair.ours(engine, queues))
         mine = [_ours(ours, name, handed) for name, handed in sorted(_worked(ours).items())]
         floor = Way("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, mine[0].environment)
+        trimmed = (mine[0].path[0], COMPARED, PROJECT)
+        alone = Way("boto3 alone", "bench.floor.with_boto3", trimmed, {}, mine[0].environment)
         compileall.compile_dir(PROJECT / "bench", quiet=1)
         port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
-            for way in (*mine, *theirs, floor):
+            for way in (*mine, *theirs, floor, alone):
                 way.start(port)
-    by_name = {way.name: way for way in theirs}
-    return [
-        Figure(
-            f"`{way.name}`",
-            "ms",
-            spread(way.milliseconds),
-            spread(by_name[LIKE.get(way.name, way.name)].milliseconds),
-            spread(floor.milliseconds),
-            most=MOST.get(way.name, MOST_OF_OTHERS),
-        )
-        for way in mine
-    ]
+    like = {way.name: way for way in theirs}
+
+    def beside(way: Way, other: str, most: float | None) -> Figure:
+        ours, theirs, least = (spread(each.milliseconds) for each in (way, like[other], floor))
+        return Figure(f"`{way.name}`", "ms", ours, theirs, least, most)
+
+    found = [beside(way, LIKE.get(way.name, way.name), MOST.get(way.name, MOST_OF_OTHERS)) for way in mine]
+    return [*found, beside(alone, "copies", None)]
 
 
 def _ours(shop: Ours, name: str, handed: Event) -> Way:
