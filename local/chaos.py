@@ -19,7 +19,7 @@ from local.keeper import NAMES, Keeper
 from local.queues import Queue, Queues
 from local.running import Running
 from local.server import Wrong
-from ops.failures import detail_in
+from ops.put_aside import detail_in
 
 MOST_TIMES = 100
 COMES_AGAIN_SECONDS = 2

@@ -14,8 +14,9 @@ from local.running import Running
 from local.server import Gone, Wrong
 from ops import order, place
 from ops.ends import Missing
-from ops.failures import DEAD, Failures, redrive
+from ops.put_aside import DEAD, Failures
 from ops.recover import publisher
+from ops.redrive import redrive
 from ops.restore import HERE_SETTLES, Back, StaysArchived, archive_of, restore
 
 Shown = dict[str, Any]

@@ -26,7 +26,10 @@ from functions.shop.shop import Shop
 from ops import place
 from ops.estates import Fault, faults_of, faults_of_activity, faults_of_summary, read
 from ops.items import Place, fields_of, place_of, there
-from ops.sweep import AfterPage, Found, Kept, Lost, Pace, Progress, anywhere, sweep
+from ops.kept import Kept
+from ops.pace import Pace
+from ops.progress import Progress
+from ops.sweep import AfterPage, Found, Lost, anywhere, sweep
 from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon, seen_again
 
 PAUSE_SECONDS = 30

@@ -12,7 +12,7 @@ from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
 from functions.dynamodb.patience import Busy
 from functions.dynamodb.streams import Permanent
-from ops.sweep import InHand
+from ops.kept import InHand
 
 
 class Misused(Exception):

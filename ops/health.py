@@ -18,8 +18,9 @@ from functions.dynamodb.store import Table
 from functions.model.table import PROJECTED
 from ops import place
 from ops.drift import Drift
-from ops.failures import PARKED, Failures
-from ops.sweep import Pace, sweep
+from ops.pace import Pace
+from ops.put_aside import PARKED, Failures
+from ops.sweep import sweep
 
 LAG_SECONDS = 60
 """A reader that is further behind is not just busy: each batch takes a second at most."""

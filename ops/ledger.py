@@ -15,7 +15,8 @@ from functions.model.entities import Account, Entry
 from functions.model.patterns import A22b, A22c
 from functions.model.table import ACCOUNT
 from ops import place
-from ops.sweep import AfterPage, Progress, sweep
+from ops.progress import Progress
+from ops.sweep import AfterPage, sweep
 
 NAMED = 5
 """How many of a ledger's gaps are named."""

@@ -27,9 +27,11 @@ from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from ops import migrations, place
 from ops.ends import Misused
+from ops.kept import Kept, remembered, who
 from ops.plain import image_of, item_of, untagged
+from ops.progress import Progress
 from ops.recover import bring_up
-from ops.sweep import Act, AfterPage, Found, Kept, Progress, of_type, remembered, rewrite, sweep, who
+from ops.sweep import Act, AfterPage, Found, of_type, rewrite, sweep
 
 Item = dict[str, Any]
 Step = Callable[[Item], Item | None]

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
-from ops.sweep import STALE, Kept, who
+from ops.kept import STALE, Kept, who
 
 PATIENCE_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""

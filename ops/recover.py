@@ -27,7 +27,8 @@ from functions.shop import names
 from functions.shop.shop import Shop, decided_again
 from ops.history import became, entries, history
 from ops.items import fields_of, place_of, there
-from ops.sweep import AfterPage, Found, Kept, sweep
+from ops.kept import Kept
+from ops.sweep import AfterPage, Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""

@@ -29,8 +29,9 @@ from ops import place
 from ops.ends import Misused
 from ops.failures import since_when
 from ops.place import Place
+from ops.progress import Progress
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
-from ops.sweep import Found, Progress
+from ops.sweep import Found
 
 READ = {"source", "detail-type"}
 """What of a rule's pattern is understood here."""

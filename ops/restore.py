@@ -35,7 +35,10 @@ from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 from ops import place
 from ops.ends import Misused
-from ops.sweep import AfterPage, Bar, Found, Kept, Pace, Progress, of_type, sweep
+from ops.kept import Kept
+from ops.pace import Pace
+from ops.progress import Bar, Progress
+from ops.sweep import AfterPage, Found, of_type, sweep
 
 Fetch = Callable[[str], bytes]
 """An object of the archive, by its key. Raises StaysArchived where it is not to be had."""

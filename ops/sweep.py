@@ -5,40 +5,30 @@ read, decides again where another writer was quicker, and goes on after a kill w
 is done must be safe to repeat: the page at which a sweep was killed is gone through again.
 """
 
-import getpass
 import random
-import shutil
-import socket
-import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import Any, Self, TextIO
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.keys import BadKey, instant
+from functions.dynamodb.keys import BadKey
 from functions.dynamodb.patience import HEALS, NEVER, Impossible, asked
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed, Write, put, turn, unchanged
-from functions.model.entities import Stretch, Sweep
-from functions.model.table import SWEEP
+from functions.dynamodb.writes import Changed
+from functions.model.entities import Stretch
+from ops.pace import Pace
+
+if TYPE_CHECKING:
+    from ops.kept import Kept
 
 PAGE = 500
 """Items a page: what is done again after a kill, and a short burst on the table however slowly it may be read."""
-HELD_SECONDS = 60
-"""How long a sweep is its runner's after a sign of life. Who takes it over from one that lives on does no harm."""
-STALE = timedelta(days=1)
-"""What was stopped longer ago is begun anew where it is about what the table says today."""
-REMEMBERED = 20
-"""How many of the items that were passed over the table remembers; all are counted."""
-TOLD_EVERY_SECONDS = 10
 
 Act = Callable[[Image], bool | None]
 """What is done at an item. True: it was changed, or would be; False: it was right; None: it is none of those meant.
@@ -49,13 +39,6 @@ Unreadable, BadKey or Permanent where nobody can read or write it: it is passed 
 
 class Lost(Exception):
     """Another writer was quicker."""
-
-
-class InHand(Exception):
-    """Somebody else runs this sweep."""
-
-
-TAKEN_OVER = "somebody else has just taken it over"
 
 
 @dataclass
@@ -251,238 +234,6 @@ def _rewriting(table: Table, before: Image, after: Image) -> dict[str, Any]:
         | {token: after[name] for name, token in shall.items()},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
-
-
-# how fast -------------------------------------------------------------------------------------------------------------
-class Pace:
-    """Holds back what a table's client asks, so that it consumes no more than so many units a second, read and written:
-    each request waits until those before it are paid for, as DynamoDB told their price.
-
-    The price of a refused write it does not tell. Several threads' requests may be under way at once.
-    """
-
-    def __init__(self, table: Table, units_per_second: float) -> None:
-        self._table, self._rate = table, units_per_second
-        self._lock = threading.Lock()
-        self._free_at = self._now()
-
-    def __enter__(self) -> None:
-        self._events.register("provide-client-params.dynamodb", self._wait)
-        self._events.register("after-call.dynamodb", self._pay)
-
-    def __exit__(self, *_: object) -> None:
-        self._events.unregister("provide-client-params.dynamodb", self._wait)
-        self._events.unregister("after-call.dynamodb", self._pay)
-
-    @property
-    def _events(self) -> Any:
-        return self._table.client.meta.events
-
-    def _now(self) -> float:
-        return self._table.clock().timestamp()
-
-    def _wait(self, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
-        if "ReturnConsumedCapacity" not in model.input_shape.members:
-            return None
-        with self._lock:
-            seconds = self._free_at - self._now()
-        if seconds > 0:
-            self._table.sleep(seconds)
-        return {**params, "ReturnConsumedCapacity": "TOTAL"}
-
-    def _pay(self, parsed: Mapping[str, Any], **_: Any) -> None:
-        consumed = parsed.get("ConsumedCapacity") or []
-        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        with self._lock:
-            self._free_at = max(self._free_at, self._now()) + units / self._rate
-
-
-# what the table remembers ---------------------------------------------------------------------------------------------
-def who() -> str:
-    """Who runs this, as others know them."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
-class Kept:
-    """A sweep that the table remembers: one runner's at a time, and done once. `with` it: what is left by an exception
-    is somebody's to go on with at once; what is killed, after HELD_SECONDS. Raises InHand where it is another's.
-
-    `stale`: what was stopped longer ago than that is begun anew. `since`: when what this one goes on with was stopped;
-    None: it begins at the beginning. Thread-safe.
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        tool: str,
-        name: str,
-        task: str,
-        *,
-        by: str,
-        segments: int = 1,
-        stale: timedelta | None = None,
-    ) -> None:
-        self._table = table
-        self._lock = threading.RLock()
-        now = instant(table.clock())
-        before = remembered(table, tool, [name]).get(name)
-        if before is not None and before.status == "RUNNING" and before.held_until > now:
-            raise InHand(f"{before.by} runs it until {before.held_until} at least ({before.task})")
-        fresh = stale is None or (before is not None and before.updated_at > instant(table.clock() - stale))
-        if before is not None and before.status == "RUNNING" and before.task == task and fresh:
-            self.sweep = replace(before, by=by)
-            self.since: str | None = before.updated_at
-        else:
-            self.since = None
-            self.sweep = Sweep(
-                tool=tool,
-                name=name,
-                task=task,
-                status="RUNNING",
-                by=by,
-                held_until=now,
-                started_at=now,
-                updated_at=now,
-                segments=(Stretch(),) * segments,
-                unreadable={},
-                version=before.version if before else 0,
-            )
-        self._write(held_seconds=HELD_SECONDS)
-
-    @property
-    def found(self) -> Found:
-        """What it has found so far."""
-        one = self.sweep
-        return Found(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
-
-    @property
-    def segments(self) -> tuple[Stretch, ...]:
-        return self.sweep.segments
-
-    @property
-    def told(self) -> str:
-        """Where it goes on, in a sentence."""
-        return f"Goes on where it was stopped at {self.since}: {self.found.read:,} items were read by then."
-
-    def after_page(self, found: Found, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
-        """Remember how far it has come, and what is `waiting` behind that. Raises InHand where another has it."""
-        named = dict(list(found.unreadable.items())[:REMEMBERED])
-        counts: dict[str, Any] = {
-            name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")
-        }
-        where = {"segments": segments, "unreadable": named, "waiting": tuple(waiting)}
-        self._write(held_seconds=HELD_SECONDS, **counts, **where)
-
-    def living(self, act: Act) -> Act:
-        """The same, and a sign of life now and then: a page may take longer than it is held."""
-
-        def acting(image: Image) -> bool | None:
-            self.hold()
-            return act(image)
-
-        return acting
-
-    def hold(self, seconds: float = 0) -> None:
-        """It is held for so long, and HELD_SECONDS after that. Raises InHand where another has taken it over."""
-        with self._lock:
-            enough = instant(self._table.clock() + timedelta(seconds=seconds + HELD_SECONDS / 2))
-            if self.sweep.held_until < enough:
-                self._write(held_seconds=seconds + HELD_SECONDS)
-
-    def guard(self) -> Write[Any]:
-        """Lets a transaction hold only while it is still this runner's; else that raises InHand."""
-        return unchanged(SWEEP, self.sweep, refused=lambda _: InHand(TAKEN_OVER))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._write(status="DONE", segments=(), waiting=())
-        elif not issubclass(kind, InHand):
-            with suppress(Exception):  # what went wrong first is told
-                self._write()
-
-    def _write(self, *, held_seconds: float = 0, **changed: Any) -> None:
-        """Write the next version, whole: what another runner wrote is never taken for one's own."""
-        with self._lock:
-            now = self._table.clock()
-            until = instant(now + timedelta(seconds=held_seconds))
-            after = replace(
-                self.sweep, updated_at=instant(now), held_until=until, version=self.sweep.version + 1, **changed
-            )
-            write = turn(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put(SWEEP, after)
-            try:
-                self._table.write(write)
-            except Changed:
-                raise InHand(TAKEN_OVER) from None
-            self.sweep = after
-
-
-def remembered(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
-    """What the table remembers of a tool's sweeps, by their names."""
-    found = table.batch_get([SWEEP.key(tool=tool, name=name) for name in names], consistent=True)
-    return {one.name: one for one in found}
-
-
-# how far --------------------------------------------------------------------------------------------------------------
-class Bar:
-    """Tells how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
-
-    WIDTH = 24
-
-    def __init__(self, what: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
-        self._what, self._out, self._clock = what, out or sys.stderr, clock or (lambda: datetime.now(UTC))
-        self._told = self._clock()
-        self._shown = 0
-
-    def tell(self, part: float, says: str, *, done: bool = False) -> None:
-        """`part`: from 0 to 1. `done`: that was the last of it."""
-        bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
-        line, now = f"{self._what} [{bar}] {part:4.0%}  {says}", self._clock()
-        if self._out.isatty():
-            line = line[: shutil.get_terminal_size().columns - 1]
-            self._out.write("\r" + line.ljust(self._shown) + ("\n" if done else ""))
-            self._shown = 0 if done else len(line)
-        elif done or (now - self._told).total_seconds() >= TOLD_EVERY_SECONDS:
-            self._out.write(line + "\n")
-            self._told = now
-        self._out.flush()
-
-    def end(self) -> None:
-        """There was less than was expected: what is printed next begins a line."""
-        if self._shown:
-            self._out.write("\n")
-            self._shown = 0
-
-    def aside(self, text: str) -> None:
-        """Print something that stays, on stdout."""
-        if self._shown:
-            self._out.write("\r" + " " * self._shown + "\r")
-            self._out.flush()
-            self._shown = 0
-        print(text, flush=True)
-
-
-class Progress(Bar):
-    """How far a sweep has come, or of so many items (`of`) a sample.
-
-    The table's size is what DescribeTable says, which may be six hours old: so is what is said to be left.
-    """
-
-    def __init__(
-        self, table: Table, what: str, out: TextIO | None = None, *, dry: bool = False, of: int | None = None
-    ) -> None:
-        super().__init__(what, out, table.clock)
-        self._dry, self._is_sample = dry, of is not None
-        self._size = of or size_of(table)
-
-    def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
-        done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
-        part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
-        self.tell(part, found.told(dry=self._dry), done=done)
 
 
 def size_of(table: Table) -> int:

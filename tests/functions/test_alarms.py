@@ -26,7 +26,7 @@ from functions.shop.shop import Shop
 from functions.watch import handler as watch
 from local.engine import REGION
 from ops import hot_keys, place
-from ops.failures import Failures
+from ops.put_aside import Failures
 from stacks.conditions import ALARMS, LEVELS, Alarm
 from tests.alarming import STAFF_TOKEN, Told, commands, listening, state, typed
 from tests.api.asking import WEBHOOK_SECRETS, Api, payment_event, sent

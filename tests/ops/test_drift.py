@@ -25,7 +25,7 @@ from ops.__main__ import main
 from ops.drift import Drift
 from ops.estates import Fault
 from ops.items import Place, place_of
-from ops.sweep import Kept
+from ops.kept import Kept
 from tests.functions.faults import Killed
 from tests.ops.running import running_shop
 from tests.shopfloor import ANN, HOME, STAFF, Shopfloor

@@ -13,7 +13,7 @@ from functions.dynamodb.streams import Permanent
 from ops import place
 from ops.__main__ import main
 from ops.ends import Missing, Misused
-from ops.sweep import InHand
+from ops.kept import InHand
 
 NOT_DONE = "Not done to the end: "
 REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you"}}, "Scan")

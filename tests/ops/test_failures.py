@@ -17,12 +17,14 @@ from functions.model.lives import REPLAYED_DAYS
 from functions.shop import customers
 from functions.shop.erasure import forget
 from functions.shop.shop import Caller
-from ops import failures as tool
 from ops import place, recover
+from ops import put_aside as tool
+from ops import redrive as redrives
 from ops.__main__ import main
-from ops.failures import Entry, Failures, Redriven
 from ops.place import Place
+from ops.put_aside import Entry, Failures
 from ops.recover import publisher
+from ops.redrive import Redriven
 from tests.functions.faults import counted, dying, refusing
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
 from tests.shopfloor import READERS, Shopfloor
@@ -54,7 +56,9 @@ def redrive(floor: Shopfloor, store: Failures, *keys: str, **settings: Any) -> R
     def chosen(entry: Entry) -> bool:
         return entry.key in keys if keys else not entry.redriven
 
-    return tool.redrive(store, floor.shop, publisher(floor.shop, wiring.client("events"), "shop"), chosen, **settings)
+    return redrives.redrive(
+        store, floor.shop, publisher(floor.shop, wiring.client("events"), "shop"), chosen, **settings
+    )
 
 
 @contextmanager
@@ -134,7 +138,7 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     give_up(records[1::2], records[::2])
     published: list[Any] = []
     with mock.patch.object(recover, "redrive", lambda shop, publish, record: published.append(record)):
-        tool.redrive(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
+        redrives.redrive(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in published]
     assert numbers == sorted({int(record["dynamodb"]["SequenceNumber"]) for record in records})
     for key in marks(floor):
@@ -205,7 +209,7 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
             raise ConnectionError(down.pop())
         publish(details)
 
-    found = tool.redrive(store, floor.shop, stumbling, lambda entry: True)
+    found = redrives.redrive(store, floor.shop, stumbling, lambda entry: True)
     assert {*found.stumbled} == {*keys[:2]}
     assert found.done == [keys[2]]
     assert told(floor, "notifications") == [("OrderPlaced", 1)]

@@ -28,9 +28,10 @@ from ops import migrate
 from ops import sweep as sweeping
 from ops.__main__ import main
 from ops.ends import Misused
+from ops.kept import HELD_SECONDS, InHand, Kept
 from ops.migrate import Item, Migration, Ordered, due, found, new, rederived, rekeyed
 from ops.plain import image_of, item_of
-from ops.sweep import HELD_SECONDS, Found, InHand
+from ops.sweep import Found
 from tests.dynamodb.fixtures import Clock, clock, tapped, wire
 from tests.dynamodb.stream import records
 from tests.dynamodb.wire import Wire, after
@@ -519,9 +520,7 @@ def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.
 
 def test_who_is_refused_is_told_who_has_it(shop: Shop, typed: Run) -> None:
     with (
-        sweeping.Kept(
-            replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"
-        ),
+        Kept(replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"),
         pytest.raises(SystemExit, match=r"^Not done to the end: bob@desk runs it until .* The same command goes on"),
     ):
         typed("up")

@@ -22,9 +22,9 @@ from ops import sweep as sweeping
 from ops.__main__ import main
 from ops.drift import MOST_UNSETTLED, Drift
 from ops.items import place_of
+from ops.kept import HELD_SECONDS, STALE, InHand, Kept
 from ops.place import Place
 from ops.restore import SETTLES
-from ops.sweep import HELD_SECONDS, STALE, InHand, Kept
 from tests.functions.faults import Killed, counted
 from tests.ops.running import BUCKETS, NAMES
 from tests.ops.test_drift import everything

@@ -20,7 +20,9 @@ from functions.dynamodb.writes import Changed
 from functions.model.entities import Stretch
 from functions.model.table import BY_TYPE, PRODUCT
 from ops import sweep as module
-from ops.sweep import HELD_SECONDS, Found, InHand, Kept, Lost, Progress, of_type, remembered, rewrite, sweep
+from ops.kept import HELD_SECONDS, InHand, Kept, remembered
+from ops.progress import Progress
+from ops.sweep import Found, Lost, of_type, rewrite, sweep
 from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.dynamodb.wire import Wire, after, lost, refused
 from tests.model.samples import SAMPLES

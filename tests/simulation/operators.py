@@ -13,11 +13,12 @@ from functions.model.table import BEST_SELLER, BY_TYPE
 from functions.objects import REDRIVEN
 from functions.shop.shop import Shop
 from ops.drift import Drift
-from ops.failures import Entry, Failures, redrive
 from ops.items import Place, place_of
+from ops.kept import STALE, Kept
+from ops.put_aside import Entry, Failures
 from ops.recover import Publish, publisher, recover_copies, recover_reactions
+from ops.redrive import redrive
 from ops.restore import StaysArchived, restore
-from ops.sweep import STALE, Kept
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import Died, Process

@@ -33,9 +33,9 @@ from local.clock import expire_until
 from local.engine import REGION
 from ops import health, place
 from ops.__main__ import main as ops
+from ops.kept import Kept
 from ops.place import Place
 from ops.restore import SETTLES
-from ops.sweep import Kept
 from stacks.stage import STAGES
 from tests.functions.archiving import deliver
 from tests.ops.running import BUCKETS

@@ -1,0 +1,50 @@
+"""How fast an operators' tool may go."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from functions.dynamodb.store import Table
+
+
+class Pace:
+    """Holds back what a table's client asks, so that it consumes no more than so many units a second, read and written:
+    each request waits until those before it are paid for, as DynamoDB told their price.
+
+    The price of a refused write it does not tell. Several threads' requests may be under way at once.
+    """
+
+    def __init__(self, table: Table, units_per_second: float) -> None:
+        self._table, self._rate = table, units_per_second
+        self._lock = threading.Lock()
+        self._free_at = self._now()
+
+    def __enter__(self) -> None:
+        self._events.register("provide-client-params.dynamodb", self._wait)
+        self._events.register("after-call.dynamodb", self._pay)
+
+    def __exit__(self, *_: object) -> None:
+        self._events.unregister("provide-client-params.dynamodb", self._wait)
+        self._events.unregister("after-call.dynamodb", self._pay)
+
+    @property
+    def _events(self) -> Any:
+        return self._table.client.meta.events
+
+    def _now(self) -> float:
+        return self._table.clock().timestamp()
+
+    def _wait(self, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
+        if "ReturnConsumedCapacity" not in model.input_shape.members:
+            return None
+        with self._lock:
+            seconds = self._free_at - self._now()
+        if seconds > 0:
+            self._table.sleep(seconds)
+        return {**params, "ReturnConsumedCapacity": "TOTAL"}
+
+    def _pay(self, parsed: Mapping[str, Any], **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
+        with self._lock:
+            self._free_at = max(self._free_at, self._now()) + units / self._rate
