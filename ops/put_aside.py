@@ -85,7 +85,10 @@ def newest_first(entries: Iterable[Entry]) -> list[Entry]:
 
 class Failures:
     """The failure store and the dead-letter queues of a shop. `wait_seconds`: how long to wait for messages of which a
-    queue does not say at once that it has them, as SQS may. Thread-safe, as clients of boto3 are."""
+    queue does not say at once that it has them, as SQS may. `most_letters`: how many dead letters of a queue are taken
+    in hand at a time. Thread-safe, as clients of boto3 are."""
+
+    most_letters = MOST_LETTERS
 
     def __init__(self, s3: Any, sqs: Any, bucket: str, queue_urls: Sequence[str], *, wait_seconds: int = 0) -> None:
         self.s3, self.sqs, self.bucket = s3, sqs, bucket
@@ -152,7 +155,7 @@ class Failures:
 
     def _taken(self, queue: DeadLetters, held_seconds: int) -> Iterable[Letter]:
         taken: dict[str, Letter] = {}
-        while len(taken) < MOST_LETTERS:
+        while len(taken) < self.most_letters:
             found = self.sqs.receive_message(
                 QueueUrl=queue.url,
                 MaxNumberOfMessages=A_BATCH,

@@ -16,7 +16,6 @@ from functions.shop.shop import Shop
 from ops import recover
 from ops.ends import Missing
 from ops.put_aside import (
-    MOST_LETTERS,
     Entry,
     Failures,
     Letter,
@@ -89,9 +88,9 @@ def redrive(
 
     work(failures.entries())
     for queue in failures.dead:
-        with failures.letters([queue], MOST_LETTERS / per_second if per_second else 0) as letters:
+        with failures.letters([queue], failures.most_letters / per_second if per_second else 0) as letters:
             work(newest_first(letter.entry for letter in letters), letters)
-            found.more |= len(letters) >= MOST_LETTERS
+            found.more |= len(letters) >= failures.most_letters
     return found
 
 

@@ -388,10 +388,8 @@ def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(floor: Shopflo
     assert len(store.listed(10)[0]) == 1
 
 
-def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
-    floor: Shopfloor, store: Failures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tool, "MOST_LETTERS", 10)
+def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(floor: Shopfloor, store: Failures) -> None:
+    store.most_letters = 10
     dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
         wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')

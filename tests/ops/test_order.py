@@ -1,6 +1,7 @@
 """`python -m ops order`: all there is of one order, wherever it lies."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,8 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert "OrderRestored" in text
     assert "restored 20" in text
     assert text.endswith("its copies are in sync\n")
+    by_the_machine = replace(floor.shop, table=replace(floor.shop.table, clock=lambda: datetime.now(UTC)))
+    assert copies(by_the_machine, order_id)["in_sync"], "who only looked ahead misses no activity that ended thereby"
 
 
 def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
