@@ -106,10 +106,9 @@ def faults_of(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Fa
     lies = {**there(shop, [place for place in wanted if place not in beside]), **beside}
     for place, (into, copy, least) in wanted.items():
         is_it = lies.get(place)
-        if is_it is None:
-            if not _ended_while_away(into, copy, item):
-                yield Fault(f"{into.kind} missing", place, None, copy, (row, item))
-        elif not _is_so(is_it, copy, least):
+        if is_it is None and not _ended_while_away(into, copy, item):
+            yield Fault(f"{into.kind} missing", place, None, copy, (row, item))
+        elif is_it is not None and not _is_so(is_it, copy, least):
             yield Fault(f"{into.kind} wrong", place, is_it, copy, (row, item))
     for place, image in beside.items():
         if place not in wanted:
