@@ -40,8 +40,10 @@ def many(shop: Laptop) -> None:
     items: list[tuple[Row[Any], Any]] = []
     for number in range(MANY):
         mine: dict[str, Any] = {"order_id": f"many-{number:05}", "customer_id": alice, "status": "SHIPPED"}
+        mine["version"] = 4  # it was placed, paid and packed before
         mine["placed_at"] = instant(now - timedelta(minutes=number))
-        items += [(row, replace(SAMPLES[row], **mine)) for row in (ORDER, ORDER_SUMMARY)]
+        items.append((ORDER, replace(SAMPLES[ORDER], **mine, reached=4)))
+        items.append((ORDER_SUMMARY, replace(SAMPLES[ORDER_SUMMARY], **mine)))
     for number in range(PRODUCTS):
         id = f"many-{number:05}"
         items.append((PRODUCT, replace(SAMPLES[PRODUCT], product_id=id, parts=1, category="/")))

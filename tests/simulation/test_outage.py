@@ -18,7 +18,7 @@ from functions.model import table as t
 from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
 from functions.model.states import OrderCommand, moved
 from local.engine import Engine
-from tests.simulation import tasks
+from tests.simulation import nature, tasks
 from tests.simulation.book import Book
 from tests.simulation.faults import DAY, HOUR
 from tests.simulation.invariants import nothing_waits_for_ever
@@ -142,6 +142,7 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "MOST_STEPS", 1_000_000)
+    monkeypatch.setattr(nature, "GOES_ROUND_SECONDS", 1)  # each item ends by itself, as the most calls are made
     chance, world = Random(3), World(engine, seed=3)  # noqa: S311  it makes items, no secrets
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters
