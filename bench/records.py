@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import boto3
 
@@ -78,15 +78,14 @@ def _happened(shop: Shop) -> list[dict[str, Any]]:
 
 
 # in turns -------------------------------------------------------------------------------------------------------------
-class Way:
+class Way(Protocol):
     """Somebody's work for one batch after the other. `ready`: makes all that is not to be measured."""
 
-    def ready(self, number: int) -> Callable[[], object]:
-        raise NotImplementedError
+    def ready(self, number: int) -> Callable[[], object]: ...
 
 
 @dataclass
-class Reading(Way):
+class Reading:
     """A reader of the stream, given what its filters let pass."""
 
     handler: Handler
@@ -109,7 +108,7 @@ class Reading(Way):
 
 
 @dataclass
-class Repeating(Way):
+class Repeating:
     """What another has just written, again, in another table."""
 
     client: Any
