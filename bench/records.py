@@ -199,7 +199,7 @@ def _copying(
     empty = f"{ours.floor.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
     floor = Repeating(bare, empty)
-    ways = {
+    ways: dict[str, Way] = {
         "ours": Reading.of(ours, "copies", happened["ours"]),
         "usual": Reading.of(usual, "copies", happened["usual"]),
         "floor": floor,
