@@ -48,11 +48,6 @@ def at_once(questions: Sequence[Callable[[], T]]) -> list[T]:
         return [answer.result() for answer in [threads.submit(ask) for ask in questions]]
 
 
-def in_turn(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """The same, one after the other."""
-    return [ask() for ask in questions]
-
-
 def _refuse(_: Image, error: Unreadable) -> None:
     raise error
 

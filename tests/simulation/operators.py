@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions import objects, wiring
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.store import Table, in_turn
+from functions.dynamodb.store import Table
 from functions.model import counters
 from functions.model.table import BEST_SELLER, BY_TYPE
 from functions.objects import REDRIVEN
@@ -21,7 +21,7 @@ from ops.redrive import redrive
 from ops.restore import StaysArchived, restore
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import Died, Process
+from tests.simulation.tasks import Died, Process, in_turn
 from tests.simulation.traffic import Command
 
 if TYPE_CHECKING:

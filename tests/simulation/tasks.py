@@ -5,7 +5,7 @@ on. How long a pause takes is the caller's to say (out of the seed), so the orde
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,11 @@ from tests.simulation.chance import Chance
 
 MOST_STEPS = 100_000
 """Ten times what a lively seed takes."""
+
+
+def in_turn(questions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """The answers to several questions, one after the other: threads would make it another story each time."""
+    return [ask() for ask in questions]
 
 
 class Endless(Exception):

@@ -23,7 +23,7 @@ from unittest import mock
 import botocore.endpoint
 
 from functions import wiring
-from functions.dynamodb.store import Table, in_turn
+from functions.dynamodb.store import Table
 from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from local.engine import Engine
@@ -43,7 +43,7 @@ from tests.simulation.queues import Bus, Queue, Worker
 from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses, Sqs
 from tests.simulation.streams import Reader, Stream
 from tests.simulation.table import Line, SimulatedTable
-from tests.simulation.tasks import Endless, Tasks
+from tests.simulation.tasks import Endless, Tasks, in_turn
 from tests.simulation.template import deployed, switches
 from tests.simulation.traffic import Command, Traffic
 from tests.simulation.wire import Service, Wire
@@ -267,7 +267,7 @@ class World:
                 random=lambda: self.chance.number("jitter", next(ids)),
                 new_token=lambda: f"{table_name}-{next(ids)}",
                 unreadable=wiring.passed_over,
-                together=in_turn,  # threads would make it another story each time
+                together=in_turn,
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
