@@ -5,7 +5,7 @@ The requests are watched at the client, so what is told is what was sent. Reads 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from functions.dynamodb.patterns import Get
@@ -79,7 +79,8 @@ def answer(table: Table, asked: Question, chosen: Choice) -> Answer:
     """Ask. The table's client is watched from now on: it is nobody else's. Raises BadKey, Busy, Unreadable and what the
     client raises."""
     tap = Tap(table.client)
-    items, pages, after = _ask(table, asked)
+    # Told is one request after the other, so shards are asked one after the other.
+    items, pages, after = _ask(replace(table, together=lambda questions: [ask() for ask in questions]), asked)
     shown = [item for item in items if _takes(chosen, item)]
     return Answer(
         id=asked.pattern.id,
