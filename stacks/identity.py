@@ -16,8 +16,8 @@ SCOPES = ("openid", "aws.cognito.signin.user.admin")
 
 
 class Identity(Construct):
-    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with. `sign_in_url`: where people do
-    that for the page, if there is one."""
+    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with. `sign_in`: where and how
+    people do that for the page, if there is one, as its settings say it."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         super().__init__(scope, id)
@@ -60,7 +60,11 @@ class Identity(Construct):
             id_token_validity=Duration.hours(1),
             refresh_token_validity=Duration.days(30),
         )
-        self.sign_in_url = f"https://{stage.page}.auth.{Aws.REGION}.amazoncognito.com" if stage.page else ""
+        self.sign_in = {
+            "url": f"https://{stage.page}.auth.{Aws.REGION}.amazoncognito.com",
+            "client_id": self.client.user_pool_client_id,
+            "scope": " ".join(SCOPES),
+        }
         if stage.page:
             self.pool.add_domain(
                 "Domain",

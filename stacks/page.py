@@ -49,7 +49,7 @@ class Page(Construct):
             origin=origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access),
             cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
             viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-            response_headers_policy=self._headers(name, identity.sign_in_url),
+            response_headers_policy=self._headers(name, identity.sign_in["url"]),
             function_associations=[
                 cloudfront.FunctionAssociation(function=index, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)
             ],
@@ -59,10 +59,7 @@ class Page(Construct):
             "Files",
             stage=stage,
             folder=FOLDER,
-            settings={
-                "api": "",
-                "sign_in": {"url": identity.sign_in_url, "client_id": identity.client.user_pool_client_id},
-            },
+            settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": identity.sign_in},
             bucket=bucket,
             distribution=front.distribution,
         )
