@@ -22,7 +22,7 @@ export function show(place, { signal }) {
   const reload = () => showProducts(products, basket, signal);
 
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, words.lead(fullName(me)))),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? words.lead(fullName(me)) : words.strangers)),
     el("div", { class: "shop-columns" }, products, aside),
     mine,
   );

@@ -10,6 +10,7 @@ import { settings } from "./settings.js";
 const TOKENS = "orderstream.tokens";
 const ASKED = "orderstream.sign-in";
 const EARLIER_MS = 60_000;
+const NOT_SIGNED_IN = "You are not signed in. Try again.";
 const HERE = new URL(".", location.href).href;
 const { url, client_id: clientId, scope } = settings.sign_in ?? {};
 
@@ -34,9 +35,9 @@ export async function comeBack() {
   sessionStorage.removeItem(ASKED);
   history.replaceState(null, "", `${HERE}${asked.view ?? ""}`);
   if (answer.get("state") !== asked.state) throw new Refusal("This sign-in did not begin in this tab. Sign in again.");
-  if (!answer.has("code")) throw new Refusal("You are not signed in. Try again.");
+  if (!answer.has("code")) throw new Refusal(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
-  if (!(await askFor(sent))) throw new Refusal("You are not signed in: it took too long. Sign in again.");
+  if (!(await askFor(sent))) throw new Refusal(NOT_SIGNED_IN);
 }
 
 /** Signs out here and there: the tokens are gone and revoked, and who signs in next is asked who they are. */

@@ -1,9 +1,10 @@
 // People where they sign in: whoever has, with the groups that their token says, and as the customer they are, if any.
 
 import { get, post, Problem } from "./api.js";
+import { capital } from "./format.js";
+import { explain } from "./problems.js";
 import { comeBack, session, signIn, signOut, whose } from "./signin.js";
 import { button, el, toast } from "./ui.js";
-import { explain } from "./problems.js";
 
 export { forget, signIn, token } from "./signin.js";
 
@@ -50,8 +51,9 @@ export async function register(id, name, signal) {
 export function account(again) {
   const place = el("div", { class: "row tight" });
   const draw = () => {
-    const name = groupOf(person()) ?? fullName();
-    place.replaceChildren(...(person() ? [el("span", null, name), button("Sign out", signOut, { kind: "small quiet" })] : [button("Sign in", signIn, { kind: "small primary" })]));
+    const name = el("span", null, capital(groupOf(person()) ?? fullName()));
+    const somebody = [name, button("Sign out", signOut, { kind: "small quiet" })];
+    place.replaceChildren(...(person() ? somebody : [button("Sign in", signIn, { kind: "small primary" })]));
   };
   session.addEventListener("change", () => {
     draw();

@@ -19,7 +19,8 @@ const ON_A_LAPTOP = {
 };
 
 const ELSEWHERE = {
-  lead: (name) => (name ? `You shop as ${name}.` : "Look around. To order, sign in."),
+  lead: (name) => (name ? `You shop as ${name}.` : "With your first order you become a customer."),
+  strangers: "Look around. To order, sign in.",
   shelves: "There will be something soon.",
   staffShops: "Sign in as a customer to place an order.",
   board: () => "Everybody's open orders.",

@@ -87,13 +87,13 @@ class PageFiles(Construct):
 def _assets(scope: Construct) -> str:
     """The bucket into which `cdk deploy` puts what belongs to a stack."""
     stack = Stack.of(scope)
-    name = stack.synthesizer.bootstrap_qualifier
-    return stack.format_arn(
-        service="s3", region="", account="", resource=f"cdk-{name}-assets-{stack.account}-{stack.region}"
-    )
+    name = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
+    arn: str = stack.format_arn(service="s3", region="", account="", resource=name)
+    return arn
 
 
 def _arn(scope: Construct, distribution: cloudfront.IDistribution) -> str:
-    return Stack.of(scope).format_arn(
-        service="cloudfront", region="", resource="distribution", resource_name=distribution.distribution_id
-    )
+    id = distribution.distribution_id
+    stack = Stack.of(scope)
+    arn: str = stack.format_arn(service="cloudfront", region="", resource="distribution", resource_name=id)
+    return arn
