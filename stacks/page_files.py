@@ -62,11 +62,10 @@ class PageFiles(Construct):
             role=role.without_policy_updates(),
             log_group=log,
         )
+        named = "A deploy's files are named by their content."
         one_each = "One for each file."
         allow(self, role, "logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
-        allow(
-            self, role, "s3:GetObject", on=f"{_assets(self)}/*", because="A deploy's files are named by their content."
-        )
+        allow(self, role, "s3:GetObject", on=f"{_assets(self)}/*", because=named)
         allow(self, role, "s3:PutObject", "s3:DeleteObject", on=f"{bucket.bucket_arn}/{folder}/*", because=one_each)
         allow(self, role, "s3:ListBucket", on=bucket.bucket_arn)
         invalidating = "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation"
