@@ -66,8 +66,8 @@ a sentence that names it.
     yield "## A firewall"
     yield """
 An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in us-east-1 wherever the shop is. With
-`web_acl` both stand before the API, whose own address answers 403 then, since CloudFront shows a secret that nobody else
-has:
+`web_acl` both stand before the API, whose own address answers 403 then, since CloudFront shows a secret that nobody
+else has:
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` makes the stack `orderstream-prod-firewall` too; its output is
    `WebAclArn`.
@@ -100,11 +100,11 @@ CloudFront serves the same files without that, at `/page/` beside the API, and p
 
 A firewall is a setting of its own: with `web_acl`, too, it stands before page and API alike. The page is some forty
 files, of which a browser asks each time whether they are new: that many requests of the 2,000 in five minutes. Each
-deploy has CloudFront forget the old ones. Without `page` the next deploy takes the page away, and where one signs in for
-it; its bucket holds nothing else.
+deploy has CloudFront forget the old ones. Without `page` the next deploy takes the page away, and where one signs in
+for it; its bucket holds nothing else.
 
-None of this was tried on AWS. [A test](../tests/browser/test_page_on_aws.py) walks through the page in a browser, before
-stand-ins for CloudFront and Cognito that refuse what those would refuse; others look at
+None of this was tried on AWS. [A test](../tests/browser/test_page_on_aws.py) walks through the page in a browser,
+before stand-ins for CloudFront and Cognito that refuse what those would refuse; others look at
 [the template](../tests/stacks/test_settings.py).
 """
     yield "## What has been measured, and what not"
