@@ -34,7 +34,8 @@ class NotReadable(Permanent):
 class Kind:
     """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
 
-    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before.
+    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before;
+    where nobody knows that, the state it reached must tell.
     `move`: the transition it tells of. `between`: what is so between the item before, if anybody
     knows that, and after. `once_was`: what a filter asks of the item before, by attribute, in its own
     language: for what is written so often that nobody shall be called for all of it.
@@ -54,7 +55,7 @@ class Kind:
         """Whether this is what happened to an item of its row, in its way."""
         if self.expired > expired:
             return False
-        if self.was is not None and not isinstance(before, self.was.entity):
+        if self.was is not None and not (isinstance(before, self.was.entity) or (before is None and self.to)):
             return False
         if self.move is not None:
             return _made(self.move, before, after)
@@ -97,7 +98,7 @@ NONE_LEFT: tuple[Any, ...] = ("0", {"prefix": "-"})
 KINDS = (
     Kind("CustomerRegistered", t.CUSTOMER, "INSERT"),
     Kind("CustomerRenamed", t.CUSTOMER, "MODIFY", between=_renamed),
-    Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER),
+    Kind("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", was=t.CUSTOMER, to="ERASING"),
     Kind("OrderRestored", t.ORDER, "MODIFY", was=t.ARCHIVED_ORDER),
     Kind("OrderPaid", t.ORDER, "INSERT", to="PAID"),  # it costs nothing
     Kind("OrderPlaced", t.ORDER, "INSERT"),
