@@ -14,14 +14,14 @@ from functions.copies import count, ended_copies, to_count, unless_newer
 from functions.dynamodb.images import Image
 from functions.dynamodb.keys import Row, instant
 from functions.dynamodb.streams import Record
-from functions.dynamodb.writes import Write, delete, delete_older, put, put_newer, unchanged
+from functions.dynamodb.writes import Write, delete, put, put_newer, unchanged
 from functions.model import changes, counters, derived, events
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Counted, Expiry, Order
 from functions.model.lives import REPLAYED_DAYS
 from functions.model.patterns import A5, A12b
 from functions.model.states import CLOSED
-from functions.model.table import ACTIVITY, BY_TYPE, COUNTED, EXPIRY, ORDER, TIMELINE
+from functions.model.table import ACTIVITY, BY_TYPE, COUNTED, EXPIRY, TIMELINE
 from functions.relay import ENTRIES_A_CALL, entry
 from functions.shop import names
 from functions.shop.shop import Shop, decided_again
@@ -148,7 +148,7 @@ def bring_up(shop: Shop, item: Any, logged: Entries | None = None, *, dry: bool 
         writes, ended = _missing(shop, derived.copies_of(row, item)), ended_copies(shop.table, item)
     else:
         copies = derived.copies_of(row, item)
-        writes = [*_missing(shop, copies), *_left_over(shop, row, item, copies), *_unlogged(shop, item, logged)]
+        writes = [*_missing(shop, copies), *_unlogged(shop, item, logged)]
         ended = []
     todo = counters.standing(row, item, shop.instant())
     counting = to_count(shop, todo) if todo else []
@@ -225,16 +225,6 @@ def _while_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) ->
         shop.table.write(unchanged(row, item), replace(write, refused=lambda _: There()))
     except There:
         return
-
-
-def _left_over(shop: Shop, row: Row[Any], item: Any, copies: Mapping[tuple[str, str], Any]) -> Iterator[Write[Any]]:
-    """Deletes the copies beside an order that an earlier version of it had, and this one has not."""
-    types = {snapshot.into.type for snapshot in derived.SNAPSHOTS if snapshot.of is row}
-    beside = shop.table.partition(A12b, order_id=item.order_id) if row is ORDER else []
-    for image in beside:
-        if image["type"]["S"] in types and (image["PK"]["S"], image["SK"]["S"]) not in copies:
-            into = BY_TYPE[image["type"]["S"]]
-            yield delete_older(into, replace(into.read(image), version=item.version))
 
 
 def _has_ended(shop: Shop, item: Any) -> bool:

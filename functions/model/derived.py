@@ -80,9 +80,9 @@ def archived_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def sales(order: e.Order) -> Iterator[e.OrderLine]:
-    """A line is a sale while its order counts as paid for, of the pieces that were not dropped; there may be none left,
-    as there may be none that did not come back."""
-    if order.status not in e.SOLD:
+    """A line is a sale once its order was paid for, of the pieces that were not dropped; of none while the order does
+    not count as paid for. There it stays: were it deleted, a record that is late could bring it back."""
+    if order.paid_at is None or order.status == "ARCHIVING":
         return
     for product_id, line in order.lines.items():
         yield e.OrderLine(
@@ -91,7 +91,7 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
             customer_id=order.customer_id,
             placed_at=order.placed_at,
             name=line.name,
-            quantity=line.to_send,
+            quantity=line.to_send if order.status in e.SOLD else 0,
             price=line.price,
             currency=order.currency,
             version=order.version,

@@ -758,7 +758,8 @@ class OrderSummary:
 
 @entity
 class OrderLine:
-    """A sale: one product of an order that was paid for. `quantity`: without what was dropped."""
+    """A sale: one product of an order that was paid for. `quantity`: without what was dropped; 0 of an order that was
+    cancelled after all, or is unpaid again."""
 
     order_id: str
     product_id: str

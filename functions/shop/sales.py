@@ -1,4 +1,10 @@
-"""Sales: which orders a product was sold in, and what a customer has bought. Both are copies: they follow the order."""
+"""Sales: which orders a product was sold in, and what a customer has bought. Both are copies: they follow the order.
+
+Of a line that is none any more (nothing of it was sent, or its order was cancelled) nobody is told: for that a page may
+be shorter than its limit, though more follow.
+"""
+
+from dataclasses import replace
 
 from functions.dynamodb.store import Page
 from functions.model.entities import OrderLine
@@ -12,7 +18,7 @@ def sales_of_product(
 ) -> Page[OrderLine]:
     """A17: sales of orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
     caller.must_be("staff")
-    return shop.table.query(A17, product_id=product_id, since=since, until=until, limit=limit, after=after)
+    return _sold(shop.table.query(A17, product_id=product_id, since=since, until=until, limit=limit, after=after))
 
 
 def bought_by_customer(
@@ -21,4 +27,8 @@ def bought_by_customer(
     """A18: what a customer bought with orders placed in [since, until), newest first. Raises NotFound."""
     if not caller.sees(customer_id):
         raise NotFound("customer")
-    return shop.table.query(A18, customer_id=customer_id, since=since, until=until, limit=limit, after=after)
+    return _sold(shop.table.query(A18, customer_id=customer_id, since=since, until=until, limit=limit, after=after))
+
+
+def _sold(page: Page[OrderLine]) -> Page[OrderLine]:
+    return replace(page, items=tuple(sale for sale in page.items if sale.quantity))

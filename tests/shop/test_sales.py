@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put, put_newer
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.table import ORDER_LINE
 from functions.shop.sales import bought_by_customer, sales_of_product
@@ -38,3 +38,13 @@ def test_what_a_customer_bought_is_theirs_and_staffs_to_see_and_in_a_range_that_
         with pytest.raises(NotFound):
             bought_by_customer(sold, caller, "ann", "", "", 10, None)
     assert bought_by_customer(sold, BOB, "bob", "", "", 10, None).items == ()
+
+
+def test_a_line_of_which_nothing_was_sold_after_all_is_told_to_nobody(sold: Shop) -> None:
+    (sale,) = bought_by_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
+    sold.table.write(put_newer(ORDER_LINE, replace(sale, quantity=0, version=sale.version + 1)))
+    assert [one.order_id for one in bought_by_customer(sold, ANN, "ann", "", "", 10, None).items] == ["o3", "o1", "o0"]
+    page = sales_of_product(sold, STAFF, "mug", "", "", 2, None)
+    assert [one.order_id for one in page.items] == ["o3"]
+    rest = sales_of_product(sold, STAFF, "mug", "", "", 2, page.after)
+    assert [one.order_id for one in rest.items] == ["o1", "o0"]

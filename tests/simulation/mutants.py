@@ -125,8 +125,8 @@ MUTANTS = (
     # copies
     Mutant("no version guard", "an older copy overwrites a newer one",
            instead(copies, "put_newer", s.unguarded(writes.put_newer)), 8, "a_copy_never_goes_back"),
-    Mutant("leaves copies", "a copy of what is no more stays, if it is of an old version",
-           instead(copies, "delete_older", s.keep_whatever_the_version), 10, "snapshots_are_what_their_primaries_say"),
+    Mutant("leaves copies", "a copy that is there stays as it was",
+           instead(copies, "put_newer", s.put_once), 2, "snapshots_are_what_their_primaries_say"),
     Mutant("forgets an event", "a log has no entry for a parcel that was sent",
            instead(derived, "following", s.without(t.TIMELINE, "OrderShipped")), 2, "logs_have_no_gaps"),
     Mutant("activity anew", "an entry of activity has another id each time",

@@ -121,8 +121,8 @@ def fresh_activity(row: Any, item: Any) -> Write[Any]:
     return writes.put(row, replace(item, change_id=id_of_delivery()) if row is t.ACTIVITY else item)
 
 
-def keep_whatever_the_version(row: Any, copy: Any) -> Write[Any]:
-    return writes.delete_older(row, replace(copy, version=0))
+def put_once(row: Any, copy: Any) -> Write[Any]:
+    return writes.put(row, copy)
 
 
 # Streams and queues ---------------------------------------------------------------------------------------------------
