@@ -6,6 +6,7 @@ Nothing is delivered by itself: `settle` does that, as Lambda would: only what a
 
 import contextlib
 import gc
+import importlib
 import io
 import json
 import logging
@@ -49,6 +50,8 @@ SURROUNDED_BY = {
 }
 USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
+MODULES = ("api", "copies", "publish", "fulfilment", "notifications", "archive", "items", "once", "table")
+"""Of bench.usual. They make their clients as they are imported."""
 numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -243,7 +246,7 @@ class Ours:
 
 @dataclass
 class Usual:
-    """The usual one: everything through its API's handler. `modules`: api, reactions and table of bench.usual."""
+    """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
 
     floor: Shopfloor
     modules: Mapping[str, ModuleType]
@@ -251,32 +254,29 @@ class Usual:
 
     @property
     def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
-        reactions = self.modules["reactions"]
-        patterns = {name: tuple(map(json.dumps, each)) for name, each in reactions.FILTERS.items()}
-        return {name: (getattr(reactions, name), Filters(each)) for name, each in patterns.items()}
+        readers = {name: self.modules[name] for name in ("copies", "publish")}
+        return {name: (it.handler, Filters(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
-        reactions = self.modules["reactions"]
-        return {"fulfilment": reactions.fulfil, "notifications": reactions.notify, "archive": reactions.archive}
+        return {name: self.modules[name].handler for name in ("fulfilment", "notifications", "archive")}
 
     @property
     def clients(self) -> Sequence[Any]:
-        table = self.modules["table"]
-        return [table.client, table.idempotency]
+        return [self.modules["table"].client, self.modules["once"].client]
 
     def ask(self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None) -> Any:
         return asked(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
-        table = self.modules["table"]
-        with table.table.batch_writer() as batch:
-            batch.put_item(Item={**table.key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
+        table, key = self.modules["table"].table, self.modules["items"].key
+        with table.batch_writer() as batch:
+            batch.put_item(Item={**key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
             for id in product_ids:
                 product = {"entity": "product", "product_id": id, "name": f"Blue {id}", "price": PRICE}
-                batch.put_item(Item={**table.key(f"p#{id}"), **product, "currency": "EUR"})
-                batch.put_item(Item={**table.key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
+                batch.put_item(Item={**key(f"p#{id}"), **product, "currency": "EUR"})
+                batch.put_item(Item={**key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
 
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         return str(self.ask("/orders", new_order(quantities), token=Token(customer_id), key=key)["order_id"])
@@ -378,7 +378,7 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
-                (IDEMPOTENCY, shop.modules["table"].idempotency_table_request(IDEMPOTENCY)),
+                (IDEMPOTENCY, shop.modules["once"].create_table_request(IDEMPOTENCY)),
             ):
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
@@ -390,9 +390,7 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
 
 def modules() -> dict[str, ModuleType]:
     """The usual way's: imported where its environment is there, as Lambda does it."""
-    from bench.usual import api, reactions, table  # noqa: PLC0415  they make their clients as they are imported
-
-    return {"api": api, "reactions": reactions, "table": table}
+    return {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def _copying(
 
 
 def _telling(ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
-    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["reactions"].events]}
+    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["publish"].events]}
     ways = {
         "ours": Reading.of(ours, "relay", happened["ours"]),
         "usual": Reading.of(usual, "publish", happened["usual"]),
