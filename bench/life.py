@@ -247,10 +247,12 @@ def _of_placing(lines: int, both: Both) -> Iterator[Figure]:
     """An order under 1 KB, with nothing to be looked at but the customer and the products."""
     ours, usual = (life.used["placed", "api"] for life in (both.ours, both.usual))
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
-    floor = exact(3 + 2 * lines)
-    yield Figure(f"{called}: written", "units", exact(ours["written"]), exact(usual["written"]), floor)
+    least = 3 + 2 * lines
+    written = exact(ours["written"]), exact(usual["written"]), exact(least)
+    yield Figure(f"{called}: written", "units", *written, at_most=least)
     yield Figure(f"{called}: read", "units", exact(ours["read"]), exact(usual["read"]), exact((1 + lines) / 2))
-    yield Figure(f"{called}: requests", "requests", exact(ours["requests"]), exact(usual["requests"]), exact(2))
+    requests = exact(ours["requests"]), exact(usual["requests"]), exact(2)
+    yield Figure(f"{called}: requests", "requests", *requests, at_most=2)
 
 
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
