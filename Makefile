@@ -119,12 +119,14 @@ installed: .venv/.installed node_modules/.installed
 
 .venv/.installed: requirements.txt
 	@for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
-	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then chosen=$$candidate; break; fi; \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; \
+	    if $$candidate -c 'import ensurepip, venv' 2>/dev/null; then chosen=$$candidate; break; fi; \
+	  fi; \
 	done; \
-	if [ -z "$$chosen" ]; then \
+	if [ -z "$$found" ]; then \
 	  echo "Python 3.11 or newer is needed and none was found; name one with: make setup PYTHON=/path/to/python3" >&2; exit 1; \
-	elif ! $$chosen -c 'import ensurepip, venv' 2>/dev/null; then \
-	  echo "$$chosen has no venv module: install it (Debian and Ubuntu: the package python3-venv), then try again." >&2; exit 1; \
+	elif [ -z "$$chosen" ]; then \
+	  echo "$$found has no venv module: install it (Debian and Ubuntu: the package python3-venv), then try again." >&2; exit 1; \
 	fi; \
 	echo "Making .venv with $$($$chosen --version), then installing the packages of requirements.txt"; \
 	$$chosen -m venv --clear .venv

@@ -24,6 +24,15 @@ def main() -> None:
     starting.add_argument("--provider-port", type=int, default=PROVIDER_PORT, help="of the payment provider")
     starting.add_argument("--page-port", type=int, default=PAGE_PORT, help="of the page to look at")
     starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
+    starting.add_argument(
+        "-c",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the deployment (docs/settings.md); repeatable",
+    )
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
     bursting = commands.add_parser("burst", help="many orders at once, then a look at every effect of each")
     bursting.add_argument("--orders", type=int, default=200)
@@ -50,6 +59,7 @@ def run(given: argparse.Namespace) -> None:
                 provider_port=given.provider_port,
                 page_port=given.page_port,
                 with_warehouse=not given.no_warehouse,
+                settings=dict(given.settings),
             )
         case "reset":
             reset(given.state)
@@ -67,6 +77,14 @@ def run(given: argparse.Namespace) -> None:
             print_asked(running(given.state))
         case "mail":
             print_mails(running(given.state))
+
+
+def setting(text: str) -> tuple[str, str]:
+    """A setting as it is given: its name and its value. Raises argparse.ArgumentTypeError."""
+    name, equals, value = text.partition("=")
+    if not equals or name in ("", "stage", "laptop"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no setting of a shop on this machine, such as retention_days=30")
+    return name, value
 
 
 def print_asked(shop: Running) -> None:

@@ -41,6 +41,8 @@ HANDED_BACK = (
     "Retry-After",
     "Idempotent-Replayed",
 )
+SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
+"""What the page asks for first; on AWS a file beside it says the same of there."""
 HEARTBEAT_SECONDS = 15
 MOST_ID = 1 << 60
 
@@ -100,6 +102,8 @@ class Page:
             return refused
         if path.startswith("/api/"):
             return self._handed_on(method, target.removeprefix("/api"), headers, body)
+        if path == "/settings.json" and method == "GET":
+            return Given(SETTINGS)
         if not path.startswith("/local/"):
             return file_at(path) if method == "GET" else problem(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
         try:

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from local.running import PROJECT
+from stacks.page_policy import page_policy
 
 FILES = (PROJECT / "page").resolve()
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+POLICY = page_policy(frame_src="'self'")
+"""The mails of an order are shown in frames."""
 MOST_BYTES = 1 << 20
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -47,11 +48,12 @@ def up(
     provider_port: int = PROVIDER_PORT,
     page_port: int = PAGE_PORT,
     with_warehouse: bool = True,
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """Run until Ctrl-C, SIGTERM, or the end of the terminal. State stays in `state`, over a kill -9 too.
 
-    `with_warehouse`: false where somebody plays the warehouse themselves. Raises process.ProcessFailed where it runs
-    already, or a port is taken.
+    `with_warehouse`: false where somebody plays the warehouse themselves. `settings`: of the deployment, those that are
+    not as in stage dev. Raises process.ProcessFailed where it runs already, a port is taken, or a setting is wrong.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -63,7 +65,7 @@ def up(
         terminal = Terminal()
         journal = Journal(state / JOURNAL, terminal.show)
         ending.callback(journal.close)
-        running, keeper = _start(state, api_port, provider_port, journal, ending)
+        running, keeper = _start(state, settings or {}, api_port, provider_port, journal, ending)
         if with_warehouse:
             api = running.api("warehouse")
             warehouse = Warehouse(running.aws, running.warehouse_queue, api, partial(journal.note, "warehouse"))
@@ -97,10 +99,10 @@ def reset(state: Path = STATE) -> None:
 
 
 def _start(
-    state: Path, api_port: int, provider_port: int, journal: Journal, ending: ExitStack
+    state: Path, settings: Mapping[str, str], api_port: int, provider_port: int, journal: Journal, ending: ExitStack
 ) -> tuple[Running, Keeper]:
     """Start every part, and have `ending` stop them in the opposite order."""
-    template = _step("synthesizing the stack", lambda: synthesized(state))
+    template = _step("synthesizing the stack", lambda: synthesized(state, settings))
     engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine"))
     ending.callback(engine.stop)
     checkpoints = Checkpoints(state / "checkpoints.json")
@@ -137,9 +139,10 @@ def _start(
     return Running(engine, aws, stack, provider.url), keeper
 
 
-def synthesized(state: Path) -> dict[str, Any]:
-    """The stack's template, synthesized anew when anything it is made of has changed."""
-    digest = hashlib.sha256()
+def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The stack's template, synthesized anew when anything it is made of has changed. Raises process.ProcessFailed."""
+    context = json.dumps({"laptop": "true", **(settings or {})}, sort_keys=True)
+    digest = hashlib.sha256(context.encode())
     for name in SYNTHESIZED_FROM:
         path = PROJECT / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -147,12 +150,12 @@ def synthesized(state: Path) -> dict[str, Any]:
     known = state / f"template-{digest.hexdigest()[:16]}.json"
     if not known.exists():
         out = state / "cdk.out"
-        subprocess.run(
-            [sys.executable, "-c", f"import app; app.build({{'laptop': 'true'}}, outdir={str(out)!r}).synth()"],
-            cwd=PROJECT,
-            check=True,
-            stdout=subprocess.DEVNULL,
+        told = {"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(out)}  # as the CDK's command line tells it
+        done = subprocess.run(
+            [sys.executable, "app.py"], cwd=PROJECT, env=os.environ | told, capture_output=True, text=True, check=False
         )
+        if done.returncode:
+            raise process.ProcessFailed(f"The stack cannot be synthesized: {done.stderr.strip()}")
         for old in state.glob("template-*.json"):
             old.unlink()
         new = known.with_suffix(".new")

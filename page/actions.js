@@ -4,8 +4,10 @@ import { get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
 import { money, plural, shortId } from "./format.js";
 import { payPanel } from "./pay.js";
-import { isStaff } from "./people.js";
+import { groupOf, isStaff } from "./people.js";
+import { isHere } from "./settings.js";
 import { button, dialog, el, fill, toast } from "./ui.js";
+import { words } from "./words.js";
 
 const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
 const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];
@@ -14,20 +16,20 @@ const TO_DELIVER = ["PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const ASKED_TO_STOP = ["CANCEL_REQUESTED", "CUT_REQUESTED"];
 
 const ACTIONS = [
-  { name: "Restore", archived: true, who: isStaff, open: restore },
+  { name: "Restore", archived: true, who: isStaff, open: restore, laptop: true },
   { name: "Pay", states: ["PENDING"], who: (me) => !isStaff(me), open: pay, kind: "primary" },
   { name: "Ship", states: TO_SHIP, who: isStaff, open: ship },
   { name: "Deliver", states: TO_DELIVER, who: isStaff, open: deliver },
   { name: "Return", states: RETURNABLE, who: isStaff, open: giveBack },
   { name: "Agree to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "agreed") },
   { name: "Refuse to cancel", states: ASKED_TO_STOP, who: isStaff, open: (asked) => answerCancel(asked, "refused") },
-  { name: "Cancel", states: CANCELLABLE, who: (me) => me !== "warehouse", open: cancel, kind: "danger" },
+  { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
 /** The buttons for an order in its state, for this person. `done` is called after something was done. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
-  const there = ACTIONS.filter(({ states, archived = false, who }) =>
+  const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who }) =>
     archived === Boolean(order.archived) && (archived || states.includes(order.status)) && who(me));
   return there.map(({ name, open, kind = "" }) =>
     button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
@@ -90,7 +92,7 @@ const pieces = ({ quantities }) => Object.values(quantities).reduce((sum, quanti
 
 function ship(asked) {
   const { order, me, path, done } = asked;
-  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", "There is no parcel to ship: the laptop's warehouse was faster, or it is not requested yet.", (box, parcels) => {
+  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", words.noParcel, (box, parcels) => {
     const which = parcelField(parcels);
     const carrier = field("Carrier", "carrier", { value: "DHL", required: true, maxlength: "64" });
     const number = field("Tracking number", "tracking_number", { value: `JJD${String(Date.now()).slice(-10)}`, required: true, maxlength: "64" });

@@ -1,4 +1,8 @@
 // Asks the server: with a person's token, again where that is safe, and tells the page whether anybody answers.
+// A path is /api/…, wherever the API is, or /local/…, which only a laptop has.
+
+import { settings } from "./settings.js";
+import { words } from "./words.js";
 
 /** An answer that says no, as problem+json; `document` has what it carries besides. */
 export class Problem extends Error {
@@ -19,7 +23,13 @@ export const reach = Object.assign(new EventTarget(), { answers: true });
 const PASSING = new Set([429, 502, 503, 504]);
 const COMMAND_TRIES = 8;
 const ANSWER_WITHIN_MS = 30_000;
-const tokens = new Map();
+let tokens = null;
+
+/** Whom to ask for tokens: `token(person, signal)`, and `forget(person)` where the API does not take one any more. */
+export const tokensFrom = (source) => (tokens = source);
+
+/** Where a path of the page's leads here. */
+export const reached = (path) => path.replace(/^\/api/, settings.api);
 
 /**
  * The JSON that is answered. `as`: whose token is sent; `key`: an Idempotency-Key. Reads are tried until they are
@@ -29,14 +39,14 @@ export async function call(method, path, { as, tries, signal, ...sent } = {}) {
   const most = tries ?? (method === "GET" ? Infinity : COMMAND_TRIES);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const token = as && (await tokenOf(as, signal));
+      const token = as && (await tokens.token(as, signal));
       const answer = await send(method, path, { token, signal, ...sent });
       tell(true);
       return answer;
     } catch (error) {
       signal?.throwIfAborted();
       if (error.status === 401 && as && attempt === 1) {
-        tokens.delete(as); // the local AWS forgets tokens when it is killed
+        tokens.forget(as);
         continue;
       }
       const passes = error instanceof Unanswered || PASSING.has(error.status);
@@ -59,10 +69,10 @@ async function send(method, path, { token, body, key, signal }) {
   const request = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.any(limits) };
   let response, text;
   try {
-    response = await fetch(path, request);
+    response = await fetch(reached(path), request);
     text = await response.text();
   } catch {
-    throw new Unanswered("The shop does not answer. Is `make up` still running?");
+    throw new Unanswered(words.unanswered);
   }
   const document = parsed(text);
   if (response.ok) return document;
@@ -78,20 +88,6 @@ function parsed(text) {
   } catch {
     return null;
   }
-}
-
-async function tokenOf(user, signal) {
-  return (await signedIn(user, signal)).token;
-}
-
-/** A person's token, as long as it lives, and who they are to the shop: {token, registered}. */
-export async function signedIn(user, signal) {
-  const known = tokens.get(user);
-  if (known && known.until > Date.now()) return known;
-  const made = await post("/local/tokens", { user }, { signal });
-  const kept = { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 };
-  tokens.set(user, kept);
-  return kept;
 }
 
 function tell(answers) {

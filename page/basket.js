@@ -4,8 +4,9 @@ import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
 import { money } from "./format.js";
 import { payPanel } from "./pay.js";
-import { fullName, register } from "./people.js";
+import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
+import { words } from "./words.js";
 
 const KEPT = "orderstream.basket";
 
@@ -57,7 +58,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
   function checkout() {
     const lines = el("ul", { class: "basket-lines" });
     const sum = el("p", { class: "sum" });
-    const delivery = orderForm();
+    const delivery = me ? orderForm() : el("div", { class: "row" }, button("Sign in to order", signIn, { kind: "primary" }));
     const draw = () => drawLines(basket, lines, sum, delivery);
     basket.addEventListener("change", draw, { signal });
     draw();
@@ -74,7 +75,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
         ...(code.control.value.trim() && { discount_code: code.control.value.trim() }),
       };
       try {
-        await register(me, signal); // who only looks need not be a customer
+        await register(me, body.address.name, signal); // who only looks need not be a customer
         const order = await once(`order of ${me}`, body, (key) => post("/api/orders", body, { as: me, key, signal }));
         basket.clear();
         showPayment(order);
@@ -142,13 +143,14 @@ function basketLine(basket, { product_id: id, name, quantity }) {
   return line;
 }
 
-/** The fields of an address, filled in with an example, and what is in them. */
+/** The fields of an address, filled in with what is known of it, and what is in them. */
 function addressFields(name) {
+  const { street, postcode, city, country } = words.address;
   const rows = [
     field("Name", "address.name", { value: name, autocomplete: "name" }),
-    field("Street", "address.street", { value: "1 Elm Row", autocomplete: "street-address" }),
-    el("div", { class: "pair" }, field("Postcode", "address.postcode", { value: "1010", autocomplete: "postal-code" }), field("City", "address.city", { value: "Wien", autocomplete: "address-level2" })),
-    field("Country", "address.country", { value: "AT", autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
+    field("Street", "address.street", { value: street, autocomplete: "street-address" }),
+    el("div", { class: "pair" }, field("Postcode", "address.postcode", { value: postcode, autocomplete: "postal-code" }), field("City", "address.city", { value: city, autocomplete: "address-level2" })),
+    field("Country", "address.country", { value: country, autocomplete: "country", maxlength: "2", autocapitalize: "characters" }, { hint: "Two letters, such as AT or DE." }),
   ];
   const fields = el("fieldset", null, el("legend", null, "Deliver to"), rows);
   const address = () => Object.fromEntries([...fields.querySelectorAll("input")].map((input) => [input.name.replace("address.", ""), input.value]));

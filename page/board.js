@@ -4,15 +4,16 @@ import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, plural, shortId, stateName } from "./format.js";
-import { isStaff, person, STAFF_MEMBER } from "./people.js";
+import { isStaff, person, staffMember } from "./people.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+import { words } from "./words.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const PAGE = 20;
 const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "What to do"];
 
 export function show(place, { query, signal }) {
-  const me = isStaff(person()) ? person() : STAFF_MEMBER;
+  const me = isStaff(person()) ? person() : staffMember();
   const asked = {
     status: OPEN.includes(query.get("status")) ? query.get("status") : OPEN[0],
     from: query.get("from") ?? "",
@@ -22,7 +23,7 @@ export function show(place, { query, signal }) {
   const heading = el("h1", null, "Board");
   const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, `Everybody's open orders, as ${me} sees them. The laptop's warehouse ships by itself; what is heavy takes it a while.`)),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, words.board(me))),
     tabs(asked), el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal)), list);
   showPages(list, asked, me, signal);
   return heading;

@@ -1,31 +1,39 @@
 // Opens the view that the address names, and keeps the frame around it: who you are, where you are, who answers.
 
-import { get, reach } from "./api.js";
+import { reach } from "./api.js";
 import * as board from "./board.js";
-import { choose, person } from "./people.js";
-import { dialog, el } from "./ui.js";
-import { field, form } from "./forms.js";
-import { capital } from "./format.js";
 import * as insight from "./insight.js";
 import * as patterns from "./patterns.js";
+import { account, arrive, person, staffMember } from "./people.js";
+import { isHere, settings } from "./settings.js";
 import * as shop from "./shop.js";
+import * as stranger from "./stranger.js";
 import * as story from "./story.js";
 import * as stream from "./stream.js";
+import { el } from "./ui.js";
+import { words } from "./words.js";
 
-const VIEWS = { shop, orders: story, board, stream, patterns, insight };
-const USERS = ["alice", "bob", "staff", "warehouse"];
-const SOMEBODY_ELSE = "…";
+/** Each view: what it is called above, if it stands there; who may see it, if not everybody; whether only a laptop has it. */
+const VIEWS = {
+  shop: { title: "Shop", show: shop.show },
+  orders: { show: story.show, who: person },
+  board: { title: "Board", show: board.show, who: staffMember },
+  stream: { title: "Stream", show: stream.show, laptop: true },
+  patterns: { title: "Patterns", show: patterns.show, laptop: true },
+  insight: { title: "Insight", show: insight.show, who: staffMember },
+};
 
 const main = document.getElementById("main");
-const who = document.getElementById("who");
+const views = document.getElementById("views");
 let open = new AbortController();
 let opened = 0;
 
 /** The view's name, what stands behind it in the path, and its query. */
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
-  const [view, rest] = path.split("/", 2);
-  return { view: Object.hasOwn(VIEWS, view) && (view !== "orders" || rest) ? view : "shop", id: decoded(rest ?? ""), query: new URLSearchParams(query) };
+  const [name, rest] = path.split("/", 2);
+  const view = Object.hasOwn(VIEWS, name) && isHere(VIEWS[name]) && (name !== "orders" || rest) ? name : "shop";
+  return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
 
 /** What a person typed may be no encoding of anything. */
@@ -37,56 +45,38 @@ function decoded(text) {
   }
 }
 
-function show() {
+const mayBeSeen = ({ who = () => true }) => Boolean(who());
+
+/** `keepFocus`: where it is, outside of the view. */
+function show({ keepFocus = false } = {}) {
   open.abort(new DOMException("another view was opened", "AbortError"));
   open = new AbortController();
   const { view, id, query } = address();
-  for (const link of document.querySelectorAll(".top nav a")) {
-    if (link.hash === `#/${view}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  offerViews(view);
   const place = el("div", { class: `view ${view}-view` });
   main.replaceChildren(place);
-  const heading = VIEWS[view].show(place, { id, query, signal: open.signal, again: show });
-  document.title = `${heading.textContent} – Orderstream`;
+  const shown = mayBeSeen(VIEWS[view]) ? VIEWS[view] : stranger;
+  const heading = shown.show(place, { id, query, signal: open.signal, again: show });
+  document.title = `${heading.textContent} – ${settings.shop}`;
   heading.tabIndex = -1;
-  if (opened > 0) heading.focus({ preventScroll: true });
-  if (opened > 0) scrollTo(0, 0);
+  if (opened > 0 && !keepFocus) {
+    heading.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
   opened += 1;
 }
 
-function offerPeople(users) {
-  const names = [...new Set([...users, person()])];
-  who.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === person() }, capital(name))));
-  who.append(el("option", { value: SOMEBODY_ELSE }, "Somebody else …"));
+function offerViews(current) {
+  const there = Object.entries(VIEWS).filter(([, view]) => view.title && isHere(view) && mayBeSeen(view));
+  const links = there.map(([name, { title }]) => el("a", { href: `#/${name}`, "aria-current": name === current && "page" }, title));
+  views.replaceChildren(...links);
 }
 
-function askName(users) {
-  const name = field("Name", "user", { required: true, pattern: "[a-z][a-z0-9]{0,29}", autocomplete: "off", autocapitalize: "none" }, { hint: "Small letters and digits, such as carol." });
-  dialog("Who are you?", (box) =>
-    form({ class: "stack" }, name, "Be this person", async () => {
-      choose(name.control.value);
-      box.close();
-      offerPeople(users);
-      show();
-    }),
-  );
-}
-
-function start() {
-  let users = USERS;
-  offerPeople(users);
-  get("/local/shop").then((found) => offerPeople((users = found.users)));
-  who.addEventListener("change", () => {
-    if (who.value === SOMEBODY_ELSE) {
-      who.value = person();
-      askName(users);
-      return;
-    }
-    choose(who.value);
-    opened = 0; // the focus stays at the choice
-    show();
-  });
+async function start() {
+  await arrive();
+  document.getElementById("shop").textContent = settings.shop;
+  document.getElementById("foot").textContent = words.foot;
+  document.getElementById("account").append(account(show));
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the hash is the view's
     main.focus();

@@ -1,25 +1,26 @@
 // Beside the story: what there is by now of an order, each panel looked up anew when something happened.
 
-import { get, post } from "./api.js";
+import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
 import { bytes, capital, money, moment, number, plural } from "./format.js";
+import { isHere } from "./settings.js";
 import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } from "./ui.js";
 
 const COPY_TONES = { "in sync": "good", missing: "bad", behind: "waiting", "left over": "bad" };
 
-/** Each panel: what it needs beside the order with all it owns, and how it shows that. */
+/** Each panel: what it needs beside the order with all it owns, how it shows that, and whether only a laptop has it. */
 const PANELS = [
-  { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies },
+  { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
   { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
   { title: "Parcels", load: ({ whole }) => whole && { parcels: whole.shipments, returns: whole.returns }, draw: parcels },
   { title: "Payments and refunds", load: ({ whole }) => whole && { payments: whole.payments, refunds: whole.refunds }, draw: moneys },
-  { title: "Mails", load: ({ id, signal }) => get(`/local/orders/${id}/mails`, { signal }), draw: mails },
-  { title: "Archive", load: archived, draw: archive },
+  { title: "Mails", load: ({ id, signal }) => get(`/local/orders/${id}/mails`, { signal }), draw: mails, laptop: true },
+  { title: "Archive", load: archived, draw: archive, laptop: true },
 ];
 
 /** The panels, and `refresh(whole)`, which redraws those whose matter changed. */
 export function sidePanels(id, me, signal) {
-  const made = PANELS.map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
+  const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
   const element = el("aside", { class: "panels", "aria-label": "What there is by now" },
     made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
   const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, whole })));
@@ -71,7 +72,7 @@ function invoices(all, { me, whole }) {
 function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
   const print = async () => {
     const { url } = await get(`/api/invoices/${id}/print-link`, { as: me, tries: 3 });
-    window.open(`/api${url}`, "_blank", "noopener");
+    window.open(reached(`/api${url}`), "_blank", "noopener");
   };
   const shown = (amount) => money(amount, currency);
   return [

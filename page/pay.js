@@ -1,33 +1,44 @@
-// Paying an order at the laptop's provider: with a card that pays, or one that does not.
+// Paying an order: at the laptop's provider with a card that pays, or one that does not; elsewhere at the shop's own.
 
 import { get, once, post } from "./api.js";
 import { capital, money } from "./format.js";
 import { el, facts, fill, storyLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Refusal } from "./problems.js";
+import { isHere } from "./settings.js";
+import { words } from "./words.js";
 
-/** What is due, with which card, and then where the story is. */
+const WAYS = [
+  { laptop: true, ask: cards },
+  { laptop: false, ask: provider },
+];
+
+/** What is due, how it is paid, and then where the story is. */
 export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
-  const story = el("p", null, storyLink(order.order_id, "See its story"));
-  fill(panel, "ways to pay", async () => {
-    const { payment_methods: methods } = await get("/local/shop", { signal });
-    return [amounts(order), payForm(methods), story];
-  });
+  const [way] = WAYS.filter(isHere);
+  const story = el("p", null, storyLink(order.order_id, words.story));
+  fill(panel, "ways to pay", async () => [amounts(order), await way.ask({ order, signal, paid }), story]);
   return panel;
+}
 
-  function payForm(methods) {
-    return form({ class: "stack" }, choice(methods), `Pay ${money(order.due, order.currency)}`, async (made) => {
-      const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: new FormData(made).get("method") };
-      const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
-      if (answer.status !== "succeeded") {
-        const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
-        throw new Refusal(`The card does not pay${reason}. Nothing was taken; try another card.`);
-      }
-      made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow by themselves: watch them in its story."));
-      paid();
-    });
-  }
+async function cards({ order, signal, paid }) {
+  const { payment_methods: methods } = await get("/local/shop", { signal });
+  return form({ class: "stack" }, choice(methods), `Pay ${money(order.due, order.currency)}`, async (made) => {
+    const payment = { order_id: order.order_id, amount: order.due, currency: order.currency, payment_method: new FormData(made).get("method") };
+    const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
+    if (answer.status !== "succeeded") {
+      const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
+      throw new Refusal(`The card does not pay${reason}. Nothing was taken; try another card.`);
+    }
+    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow by themselves: watch them in its story."));
+    paid();
+  });
+}
+
+/** The form of a shop's payment provider stands here, once the shop has put it here. */
+function provider({ order }) {
+  return el("p", { class: "notice" }, "The shop's payment provider takes the payment, which names the order in its metadata, as order_id: ", el("code", { class: "id" }, order.order_id), ". The shop hears of it from the provider.");
 }
 
 function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {

@@ -1,26 +1,19 @@
-// Who acts: the chosen person, kept for this tab, and their being a customer.
+// Who acts: on a laptop whoever is chosen, elsewhere whoever has signed in. What both can be asked is said here.
 
-import { Problem, post, signedIn } from "./api.js";
-import { capital } from "./format.js";
+import { tokensFrom } from "./api.js";
+import * as chosen from "./chosen.js";
+import { settings } from "./settings.js";
+import * as visitor from "./visitor.js";
 
-const CHOSEN = "orderstream.person";
-const FULL_NAMES = { alice: "Alice Ash", bob: "Bob Birch" };
-const STAFF = new Set(["staff", "warehouse"]);
+const here = settings.laptop ? chosen : visitor;
+tokensFrom(here);
 
-export const STAFF_MEMBER = "staff";
-export const person = () => sessionStorage.getItem(CHOSEN) ?? "alice";
-export const choose = (name) => sessionStorage.setItem(CHOSEN, name);
-export const isStaff = (name) => STAFF.has(name);
-export const fullName = (name) => FULL_NAMES[name] ?? capital(name);
+/**
+ * `arrive()`: once, before the first view. `account(again)`: what stands above for who one is; `again` shows the view
+ * anew. `person()`: who acts, or null. `groupOf(person)`: "staff", "warehouse" or null. `staffMember()`: who acts where
+ * only the staff may, or null. `register(person, name)`: makes a customer of who is none yet. `choose(person)`,
+ * `signIn()`: the one there is here, the other is undefined.
+ */
+export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn } = here;
 
-/** Makes a customer of who is none yet. */
-export async function register(name, signal) {
-  const me = await signedIn(name, signal);
-  if (me.registered) return;
-  try {
-    await post("/api/customers", { name: fullName(name) }, { as: name, signal });
-  } catch (error) {
-    if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
-  }
-  me.registered = true;
-}
+export const isStaff = (name) => groupOf(name) !== null;

@@ -2,8 +2,9 @@
 
 import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
+import { words } from "./words.js";
 
-const WORDS = {
+const REFUSALS = {
   "out-of-stock": ({ short = {} }, nameOf) =>
     `${Object.entries(short).map(([id, left]) => (left > 0 ? `Only ${number(left)} of ${nameOf(id)} left.` : `${nameOf(id)} is sold out.`)).join(" ")} Change the quantity and place the order again.`,
   "price-changed": ({ changed = {} }, nameOf) =>
@@ -12,16 +13,15 @@ const WORDS = {
     `Not for sale any more: ${ids.map(nameOf).join(", ")}. Take it out of the basket.`,
   "mixed-currencies": () => "An order is in one currency. Order what has another price tag separately.",
   "discount-not-valid": ({ code, why }) => `The discount code ${code} cannot be used: ${why}. Leave it out or try another.`,
-  "not-registered": () => "You are no customer yet. Open the shop once as this person.",
-  "email-taken": () =>
-    "Another customer has this person's e-mail address. The local AWS forgets people when it is killed: choose another name.",
+  "not-registered": () => words.unregistered,
+  "email-taken": () => words.taken,
   "wrong-state": ({ what, state }) => `Not any more: the ${what} is “${stateName(state)}” by now.`,
   "return-window-over": ({ ended_at: end }) => `It could be returned until ${moment(end)}.`,
   "too-much": ({ field, most }, nameOf) => `Too many of ${nameOf(String(field).split(".").pop())}: ${number(most)} at most.`,
   "not-allowed": ({ detail }) => `This person may not do that: ${detail}.`,
   "not-found": ({ what }) => `There is no such ${what ?? "thing"}, or it is somebody else's.`,
   "key-reused": () => "This was sent before with other contents. Try once more.",
-  "unreadable": () => "It was written by a version of the shop that this one cannot read. What the readers made of it is told here and on the Stream view.",
+  "unreadable": () => `It was written by a version of the shop that this one cannot read. ${words.unreadable}`,
   "fault": ({ instance }) => `A fault of the shop, which is logged under ${instance}. Try again.`,
 };
 
@@ -35,11 +35,11 @@ export function explain(error, nameOf = (id) => id) {
     console.error(error);
     return `The page stumbled: ${error.message}. Reload it.`;
   }
-  if (error.status === 401) return "The shop does not know this person any more. Choose who you are again.";
+  if (error.status === 401) return words.unknown;
   if (error.status === 429) return "The shop is asked too often. Wait a moment and try again.";
   if (error.status >= 502) return "The shop does not answer just now. Try again in a moment; nothing is done twice.";
-  const words = WORDS[error.slug];
-  if (words) return words(error.document, nameOf);
+  const refusal = REFUSALS[error.slug];
+  if (refusal) return refusal(error.document, nameOf);
   return fieldErrors(error).length ? "Some of it is not as it should be:" : `${error.message.replace(/\.?$/, ".")}`;
 }
 

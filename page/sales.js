@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { timeChart } from "./chart.js";
 import { money, moment, number, plural } from "./format.js";
-import { STAFF_MEMBER } from "./people.js";
+import { staffMember } from "./people.js";
 import { slotsOf, summed, total } from "./slots.js";
 import { el, empty, row, table } from "./ui.js";
 
@@ -36,7 +36,7 @@ async function read(from, to, signal) {
   let cursor = null;
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const query = new URLSearchParams({ from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit: PAGE, ...(cursor && { cursor }) });
-    const found = await get(`/api/insight/metrics?${query}`, { as: STAFF_MEMBER, signal });
+    const found = await get(`/api/insight/metrics?${query}`, { as: staffMember(), signal });
     points.push(...found.items);
     cursor = found.cursor;
     if (!cursor) return { points, isAll: true };

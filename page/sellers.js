@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { barList } from "./chart.js";
 import { number, plural } from "./format.js";
-import { STAFF_MEMBER } from "./people.js";
+import { staffMember } from "./people.js";
 import { announce, button, dialog, el, empty, fill, row, table } from "./ui.js";
 
 const PAGE = 10;
@@ -33,7 +33,7 @@ export async function sellers({ month, signal }) {
 
 async function page(season, cursor, signal) {
   const query = new URLSearchParams({ season, limit: PAGE, ...(cursor && { cursor }) });
-  const found = await get(`/api/insight/best-sellers?${query}`, { as: STAFF_MEMBER, signal });
+  const found = await get(`/api/insight/best-sellers?${query}`, { as: staffMember(), signal });
   await Promise.all(found.items.map(({ product_id: id }) => learnName(id, signal)));
   return found;
 }
@@ -73,7 +73,7 @@ function openMonths(id, signal) {
 }
 
 async function months(id, signal) {
-  const { items } = await get(`/api/insight/products/${encodeURIComponent(id)}?limit=${MONTHS}`, { as: STAFF_MEMBER, signal });
+  const { items } = await get(`/api/insight/products/${encodeURIComponent(id)}?limit=${MONTHS}`, { as: staffMember(), signal });
   if (!items.length) return empty("It was never sold", "It counts here once somebody has paid for it.");
   const lines = items.map(({ season, units }) => ({ label: monthName(season), value: units }));
   const rows = lines.map(({ label, value }) => row(label, { number: number(value) }));

@@ -4,8 +4,10 @@ import { get } from "./api.js";
 import { Basket, basketPanel } from "./basket.js";
 import { money, number, plural } from "./format.js";
 import { fullName, isStaff, person } from "./people.js";
+import { isHere } from "./settings.js";
 import { stockTheShop } from "./stocking.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
+import { words } from "./words.js";
 
 const SOON_MS = 1500;
 
@@ -16,17 +18,17 @@ export function show(place, { signal }) {
   const products = el("section", { "aria-labelledby": "products" }, loading("Loading what is for sale …"));
   const mine = el("section", { class: "card", "aria-label": "My orders" });
   const aside = el("aside", { "aria-label": "Basket" });
-  const orders = () => !isStaff(me) && showOrders(mine, me, signal);
+  const orders = () => me && showOrders(mine, me, signal);
   const reload = () => showProducts(products, basket, signal);
 
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, `You shop as ${fullName(me)}. Nothing here is charged.`)),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? words.lead(fullName(me)) : words.strangers)),
     el("div", { class: "shop-columns" }, products, aside),
     mine,
   );
   reload();
   if (isStaff(me)) {
-    aside.append(el("div", { class: "card" }, empty("The staff does not shop", "Choose alice, bob or somebody else at the top to place an order.")));
+    aside.append(el("div", { class: "card" }, empty("The staff does not shop", words.staffShops)));
     mine.remove();
     return heading;
   }
@@ -35,6 +37,7 @@ export function show(place, { signal }) {
     setTimeout(() => !signal.aborted && orders(), SOON_MS); // the list of my orders is a copy, made a moment later
   };
   aside.append(basketPanel({ basket, me, signal, placed, reload }));
+  if (!me) mine.remove();
   orders();
   return heading;
 }
@@ -66,7 +69,8 @@ function nothingForSale(again) {
     await stockTheShop();
     await again();
   };
-  return empty("The shelves are empty", "Put six products on them, as the staff would.", button("Stock the shop", stock, { kind: "primary" }));
+  const offers = [{ text: "Stock the shop", open: stock, laptop: true }].filter(isHere);
+  return empty("The shelves are empty", words.shelves, offers.map(({ text, open }) => button(text, open, { kind: "primary" })));
 }
 
 function card(product, basket) {

@@ -1,7 +1,7 @@
 // Six products for an empty shop: cheap and dear, plenty and scarce, and one that may be ordered before it is there.
 
 import { Problem, post } from "./api.js";
-import { STAFF_MEMBER } from "./people.js";
+import { staffMember } from "./people.js";
 
 const GOODS = [
   { product_id: "stoneware-mug", name: "Stoneware mug", price: 1890, stock: 120 },
@@ -14,7 +14,7 @@ const GOODS = [
 
 /** Repeatable: what is offered already stays, and each receipt counts once. */
 export async function stockTheShop() {
-  const as = STAFF_MEMBER;
+  const as = staffMember();
   for (const { stock, ...product } of GOODS) {
     try {
       await post("/api/products", { ...product, currency: "EUR" }, { as });

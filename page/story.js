@@ -1,39 +1,44 @@
-// The story of an order: how it stands, what happened to it as it happens, and what there is of it by now.
+// The story of an order: how it stands, what happened to it, and what there is of it by now.
 
 import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
-import { follow } from "./live.js";
-import { money, number, plural, shortId, stateName } from "./format.js";
+import { money, number, shortId, stateName } from "./format.js";
+import { history } from "./history.js";
+import { journal } from "./journal.js";
 import { sidePanels } from "./panels.js";
-import { choose, isStaff, person, STAFF_MEMBER } from "./people.js";
-import { Timeline } from "./timeline.js";
-import { announce, button, chip, copyable, el, empty, facts, failure, loading, row, stateChip, table, timeOf } from "./ui.js";
+import { choose, isStaff, person, staffMember } from "./people.js";
+import { isHere } from "./settings.js";
+import { button, chip, copyable, el, facts, failure, loading, row, stateChip, table, timeOf } from "./ui.js";
 
-const SETTLED_MS = 400;
-const AT_LATEST_MS = 1500;
-const SAID_EVERY_MS = 2500;
 const MOST_PAGES = 5;
+
+/** Who tells what happened: a laptop's journal, as it happens; elsewhere the order's own log, when it is asked for. */
+const TELLERS = [
+  { laptop: true, tell: journal },
+  { laptop: false, tell: history },
+];
 
 export function show(place, { id, signal, again }) {
   const me = person();
   const heading = el("h1", null, `Order ${shortId(id)}`);
   const head = el("div", { class: "card story-head" }, loading("Loading the order …"));
   const panels = sidePanels(encodeURIComponent(id), me, signal);
-  const timeline = new Timeline();
-  const state = el("p", { class: "live", role: "status" }, "Opening …");
-  const story = el("section", { "aria-labelledby": "story" }, el("div", { class: "card-head" }, el("h2", { id: "story" }, "Story"), state), timeline.element);
+  const look = oneAtATime(async () => {
+    const whole = await lookAt(head, about);
+    if (!whole) return;
+    teller.shows(whole);
+    await panels.refresh(whole);
+  });
+  const about = { id, me, signal, again, look, known: undefined };
+  const [{ tell }] = TELLERS.filter(isHere);
+  const teller = tell({ id, signal, look });
+  const title = el("div", { class: "card-head" }, el("h2", { id: "story" }, "Story"), teller.state);
+  const story = el("section", { "aria-labelledby": "story" }, title, teller.element);
   place.append(
     el("div", { class: "view-head" }, heading, copyable(id, "the order's number")), head,
     el("div", { class: "story-columns" }, story, panels.element));
 
-  const about = { id, me, signal, again, known: undefined };
-  const look = (about.look = oneAtATime(async () => {
-    const whole = await lookAt(head, about);
-    if (whole) await panels.refresh(whole);
-  }));
-  const lookSoon = settled(look, signal);
   look();
-  read(timeline, { id, signal, state, onNews: lookSoon });
   return heading;
 }
 
@@ -54,64 +59,6 @@ function oneAtATime(run) {
       }
     })();
     return running;
-  };
-}
-
-/** Calls `run` once nothing happened for a moment, or has not stopped happening for a while. */
-function settled(run, signal) {
-  let timer, since;
-  return () => {
-    since ??= Date.now();
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      since = undefined;
-      if (!signal.aborted) run();
-    }, Math.max(0, Math.min(SETTLED_MS, since + AT_LATEST_MS - Date.now())));
-  };
-}
-
-/** The story so far, and then as it goes on. */
-async function read(timeline, { id, signal, state, onNews }) {
-  const path = `/local/orders/${encodeURIComponent(id)}/story`;
-  try {
-    for (let after = 0, more = true; more; after = timeline.last) {
-      const { entries } = await get(`${path}?after=${after}`, { signal });
-      timeline.add(entries);
-      more = entries.length >= 500;
-    }
-  } catch (error) {
-    if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
-    return;
-  }
-  const nothing = empty("Nothing is told of it yet", "What happens to it from now on appears here by itself. The journal begins with the last start of the shop.");
-  if (!timeline.last) timeline.element.append(nothing);
-  const say = teller();
-  follow({
-    after: timeline.last, order: id, signal,
-    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
-    on: (entries) => {
-      nothing.remove();
-      timeline.add(entries);
-      say(entries);
-      if (!entries.every(isLook)) onNews();
-    },
-  });
-}
-
-/** A look that failed is told as well; to look again because of it would never end. */
-const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
-
-/** Tells who listens what is new: many entries at once, and not too often. */
-function teller() {
-  let unsaid = [];
-  return (entries) => {
-    if (!unsaid.length) {
-      setTimeout(() => {
-        announce(`${plural(unsaid.length, "new entry", "new entries")}. Last: ${unsaid.at(-1).text}`);
-        unsaid = [];
-      }, SAID_EVERY_MS);
-    }
-    unsaid.push(...entries);
   };
 }
 
@@ -137,7 +84,7 @@ async function lookAt(head, about) {
 
 /** The order with all it owns; it may take several pages. */
 async function wholeOrder(id, me, signal) {
-  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], ends_at: null };
+  const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
   let cursor = null;
   for (let page = 0; page === 0 || (cursor && page < MOST_PAGES); page += 1) {
     const query = new URLSearchParams({ limit: "100", ...(cursor && { cursor }) });
@@ -150,10 +97,9 @@ async function wholeOrder(id, me, signal) {
 }
 
 function notFound(error, { me, again, look }) {
-  if (error.status !== 404 || isStaff(me)) return failure(error, look);
+  if (error.status !== 404 || isStaff(me) || !choose) return failure(error, look);
   const asStaff = () => {
-    choose(STAFF_MEMBER);
-    document.getElementById("who").value = STAFF_MEMBER;
+    choose(staffMember());
     again();
   };
   return failure(error, look, button("Look as staff", asStaff));

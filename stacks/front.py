@@ -1,4 +1,6 @@
-"""CloudFront before the API, with a firewall: an HTTP API itself takes none."""
+"""CloudFront before the API: with a firewall, which an HTTP API itself does not take, and with the page beside it."""
+
+from typing import Any
 
 from aws_cdk import Aws, SecretValue
 from aws_cdk import aws_cloudfront as cloudfront
@@ -11,22 +13,23 @@ from stacks.stage import Stage
 
 
 class Front(Construct):
-    """`url`: where the API answers behind it. Nothing is cached: an answer is for who asked. `secret`: what the api
-    asks of each request, so that nobody comes past the firewall to the API's own address."""
+    """`url`: where the API answers behind it. No answer of it is cached: it is for who asked. `secret`: what the api
+    asks of each request where there is a firewall, so that nobody comes past that to the API's own address."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:
         super().__init__(scope, id)
-        distribution = cloudfront.Distribution(
+        shown = {FRONT_HEADER: secret.unsafe_unwrap()} if secret else None  # a reference, resolved at the deploy
+        self.distribution = distribution = cloudfront.Distribution(
             self,
             "Distribution",
             comment=f"{stage.shop_name} ({stage.name})",
-            web_acl_id=stage.web_acl,
+            web_acl_id=stage.web_acl or None,
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             default_behavior=cloudfront.BehaviorOptions(
                 origin=origins.HttpOrigin(
                     f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
                     origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
-                    custom_headers={FRONT_HEADER: secret.unsafe_unwrap()},  # a reference, resolved at the deploy
+                    custom_headers=shown,
                 ),
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                 cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
@@ -39,8 +42,14 @@ class Front(Construct):
         acknowledge(
             distribution,
             {
+                "AwsSolutions-CFR2": "A firewall is a setting of its own: web_acl.",
                 "AwsSolutions-CFR1": "Which countries a shop sells to is the shop's to say.",
                 "AwsSolutions-CFR3": "The API's own log has every request; CloudFront's would add addresses of people.",
                 "AwsSolutions-CFR4": "CloudFront's own name leaves no choice of protocol; a shop's own would.",
             },
         )
+
+    def serve(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:
+        """Answer these paths from there; all others stay the API's."""
+        for path in paths:
+            self.distribution.add_behavior(path, origin, **settings)

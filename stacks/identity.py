@@ -1,6 +1,8 @@
 """Who may come in: customers, who register themselves, and the groups of people who work for the shop."""
 
-from aws_cdk import Duration
+from typing import cast
+
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
@@ -9,9 +11,13 @@ from stacks.stage import Stage
 
 GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and its people"}
 
+SCOPES = ("openid", "aws.cognito.signin.user.admin")
+"""What the page's tokens are for. By the second the api asks for the e-mail address of who becomes a customer."""
+
 
 class Identity(Construct):
-    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with."""
+    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with. `sign_in`: where and how
+    people do that for the page, if there is one, as its settings say it."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         super().__init__(scope, id)
@@ -54,6 +60,25 @@ class Identity(Construct):
             id_token_validity=Duration.hours(1),
             refresh_token_validity=Duration.days(30),
         )
+        self.sign_in = {
+            "url": f"https://{stage.page}.auth.{Aws.REGION}.amazoncognito.com",
+            "client_id": self.client.user_pool_client_id,
+            "scope": " ".join(SCOPES),
+        }
+        if stage.page:
+            self.pool.add_domain(
+                "Domain",
+                cognito_domain=cognito.CognitoDomainOptions(domain_prefix=stage.page),
+                managed_login_version=cognito.ManagedLoginVersion.NEWER_MANAGED_LOGIN,
+            )
+            # Without a style, Cognito's own here, these pages are not shown.
+            cognito.CfnManagedLoginBranding(
+                self,
+                "Style",
+                user_pool_id=self.pool.user_pool_id,
+                client_id=self.client.user_pool_client_id,
+                use_cognito_provided_values=True,
+            )
         acknowledge(
             self.pool,
             {
@@ -61,3 +86,16 @@ class Identity(Construct):
                 "AwsSolutions-COG8": "The plus plan is priced by customer: a shop decides that for itself.",
             },
         )
+
+    def let_come_back_to(self, url: str) -> None:
+        """Whoever signed in there, or out, is sent to this address and to no other, with a code for their tokens.
+
+        It is known only once the API is there, which knows the client: so the client is told of it afterwards.
+        """
+        client = cast(cognito.CfnUserPoolClient, self.client.node.default_child)
+        client.allowed_o_auth_flows_user_pool_client = True
+        client.allowed_o_auth_flows = ["code"]
+        client.allowed_o_auth_scopes = list(SCOPES)
+        client.callback_ur_ls = [url]
+        client.logout_ur_ls = [url]
+        client.supported_identity_providers = ["COGNITO"]

@@ -28,6 +28,7 @@ from stacks.identity import Identity
 from stacks.key import Key
 from stacks.operators import Operators
 from stacks.order_followed import OrderFollowed
+from stacks.page import Page
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
 from stacks.secrets import Secrets
@@ -114,18 +115,27 @@ class OrdersStack(Stack):
         http = Api(self, "Http", stage=self.stage, function=called, identity=identity)
         self.places["api"]["api"] = http.id
         self.places["api's function"]["api"] = api.name
-        if self.secrets.front:
-            api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
-            version = self.stage.front_secret_version or None
-            shown = SecretValue.secrets_manager(self.secrets.front_arn, json_field="current", version_id=version)
-            front = Front(self, "Front", stage=self.stage, api_id=http.id, secret=shown)
-            self.tell(FrontUrl=front.url, FrontSecret=self.secrets.front_arn)
+        if self.stage.page or self.stage.web_acl:
+            front = Front(self, "Front", stage=self.stage, api_id=http.id, secret=self.what_the_front_shows(api))
+            self.tell(FrontUrl=front.url)
+            if self.stage.page:
+                page = Page(self, "Page", stage=self.stage, front=front, identity=identity)
+                self.tell(PageUrl=page.url)
         self.tell(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
             UserPoolClientId=identity.client.user_pool_client_id,
         )
         return api
+
+    def what_the_front_shows(self, api: Function) -> SecretValue | None:
+        """The secret by which the api knows what came through the firewall; None where there is no firewall."""
+        if not self.secrets.front:
+            return None
+        self.tell(FrontSecret=self.secrets.front_arn)
+        api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
+        version = self.stage.front_secret_version or None
+        return SecretValue.secrets_manager(self.secrets.front_arn, json_field="current", version_id=version)
 
     def the_streams_readers(self) -> Sequence[Function]:
         copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)

@@ -45,6 +45,9 @@ LOG_RETENTION_DAYS = (
 
 
 ADDRESS = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
+PREFIX = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+COGNITOS_OWN = ("aws", "amazon", "cognito")
+"""Words that no prefix of a domain of Cognito's may contain (API reference, CreateUserPoolDomain)."""
 
 
 class BadSetting(ValueError):
@@ -126,6 +129,8 @@ class Stage:
     `front_only`: the API's own address answers 403 then. false: it answers as ever, while somebody still asks there.
     `spared_addresses`: networks, as 203.0.113.0/24, of which the firewall does not count how often an address asks: the
     warehouse's systems, and others of the shop's own. The provider's webhooks it never counts.
+    `page`: the prefix of the address where people sign in, Cognito's, which nobody else in the region may have; with
+    it CloudFront serves the shop's page, at /page/. Empty: no page.
     `front_secret_version`: the id of the version of the secret that CloudFront shows the API; a deploy with a new one
     makes CloudFront show that (docs/runbooks/rotate-secrets.md). Empty: the one of the first deploy.
     """
@@ -170,6 +175,7 @@ class Stage:
     web_acl: str = ""
     front_only: bool = True
     spared_addresses: tuple[str, ...] = ()
+    page: str = ""
     front_secret_version: str = ""
 
     def units(self, which: str, where: str) -> tuple[int, int]:
@@ -269,7 +275,7 @@ class Stage:
             )
 
     def _check_front(self) -> None:
-        """What stands before the API, and whom it lets through."""
+        """What stands before the API, whom it lets through, and what it serves beside it."""
         for network in self.spared_addresses:
             try:
                 ip_network(network)
@@ -290,6 +296,12 @@ class Stage:
             raise BadSetting(
                 f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
                 "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (the stack that `firewall` makes tells it)"
+            )
+
+        if self.page and (not re.fullmatch(PREFIX, self.page) or any(word in self.page for word in COGNITOS_OWN)):
+            raise BadSetting(
+                f"page is {self.page!r}: it must be a prefix that Cognito takes, such as my-shop: up to 63 lower-case "
+                f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(COGNITOS_OWN)}"
             )
 
     def _differs(self, name: str) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
+import jsonpath_ng.ext.parser
 import pytest
 from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -129,9 +130,9 @@ class Shopfloor:
         sqs = wiring.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
-            for message in found:
-                sqs.delete_message(QueueUrl=self.queues[queue], ReceiptHandle=message["ReceiptHandle"])
-                taken.append({"messageId": message["MessageId"], "body": message["Body"]})
+            done = [{"Id": one["MessageId"], "ReceiptHandle": one["ReceiptHandle"]} for one in found]
+            sqs.delete_message_batch(QueueUrl=self.queues[queue], Entries=done)
+            taken += [{"messageId": one["MessageId"], "body": one["Body"]} for one in found]
         return taken
 
     def settle(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
@@ -210,6 +211,7 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
+        patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))  # moto reads each rule's paths every time
         wiring.client.cache_clear()
         yield _outfit()
     wiring.client.cache_clear()

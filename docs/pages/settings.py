@@ -61,13 +61,13 @@ a sentence that names it.
 - **Lives** of queues, failures and effects (functions/model/lives.py): what remembers must outlive what can come again,
   which is checked at synth.
 - **The stream's readers**: two, as many as a shard serves.
-- **The page** that `make up` serves: it signs people in by their name alone and shows the inside of this machine, so
-  it is not deployed. `web_acl` puts CloudFront and a firewall before the API itself. The API's own address
-  answers 403 then, since CloudFront shows a secret that nobody else has.
+- **A name of the shop's own** for CloudFront: it needs a certificate of us-east-1 and whoever keeps the name.
 """
     yield "## A firewall"
     yield """
-An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in us-east-1 wherever the shop is:
+An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in us-east-1 wherever the shop is. With
+`web_acl` both stand before the API, whose own address answers 403 then, since CloudFront shows a secret that nobody
+else has:
 
 1. `make deploy STAGE=prod ARGS="-c firewall=true"` makes the stack `orderstream-prod-firewall` too; its output is
    `WebAclArn`.
@@ -82,6 +82,30 @@ an address ask 2,000 times in five minutes, a person's many times over. A wareho
 address: where these are more than two a second, name its network in `spared_addresses`. The provider's webhooks are not
 counted: they are signed, and the stage's own throttle holds for them, too. How the secret between the two is changed is
 on [a page of its own](runbooks/rotate-secrets.md#the-fronts-secret).
+"""
+    yield "## The page"
+    yield """
+The page that `make up` serves shows the inside of this machine, and signs people in by their name alone. With `page`
+CloudFront serves the same files without that, at `/page/` beside the API, and people sign in at Cognito
+([why so](decisions/0040-the-page-signs-in-as-a-public-client.md)):
+
+1. `make deploy STAGE=prod ARGS="-c page=my-shop"`; its output is `PageUrl`. The prefix is taken once in a region: where
+   somebody else has it, the deploy fails and is rolled back. The first takes some minutes more, CloudFront's.
+2. Register there, as a customer would. Who works for the shop is put into a group, and signs in again:
+   `aws cognito-idp admin-add-user-to-group --user-pool-id ID --username ADDRESS --group-name staff`
+   (`UserPoolId` is an output, too). They see board and insight besides.
+3. Let customers pay: put the form of your payment provider where `page/pay.js` says that the provider takes the
+   payment. The payment names the order in its metadata, as `order_id`. What the form loads and whom it asks, add to
+   `stacks/page_policy.py`; browsers refuse all else.
+
+A firewall is a setting of its own: with `web_acl`, too, it stands before page and API alike. The page is some forty
+files, of which a browser asks each time whether they are new: that many requests of the 2,000 in five minutes. Each
+deploy has CloudFront forget the old ones. Without `page` the next deploy takes the page away, and where one signs in
+for it; its bucket holds nothing else.
+
+None of this was tried on AWS. [A test](../tests/browser/test_page_on_aws.py) walks through the page in a browser,
+before stand-ins for CloudFront and Cognito that refuse what those would refuse; others look at
+[the template](../tests/stacks/test_settings.py).
 """
     yield "## What has been measured, and what not"
     yield """

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 LambdaRecord: TypeAlias = Mapping[str, Any]
 
+AS_SENT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 TIME_TO_LIVE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
@@ -95,7 +96,7 @@ def is_unchanged(event: LambdaRecord) -> bool:
 
 def json_text(value: object) -> str:
     """JSON as it is counted and sent: no spaces, UTF-8 as it is."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return AS_SENT.encode(value)
 
 
 def _json_values(value: Any) -> Any:

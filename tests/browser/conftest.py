@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE_MS = 20_000
+SERIOUS = {"serious", "critical"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,13 +79,30 @@ class Tab:
 
 @pytest.fixture
 def tab(shop: Laptop, chromium: Browser) -> Iterator[Tab]:
-    """A tab of its own; the page must leave no error in its console, and ask nobody but its own origin."""
+    """A tab of its own; the page must ask nobody but its own origin."""
+    with tab_at(chromium, shop.page_url, asks=(shop.page_url,)) as tab:
+        yield tab
+
+
+@contextmanager
+def tab_at(chromium: Browser, url: str, *, asks: tuple[str, ...]) -> Iterator[Tab]:
+    """A tab with the page that is there; it must leave no error in its console, and ask nobody but these origins."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     seen = Seen()
     seen.watch(page)
-    yield Tab(page, shop.page_url, seen)
+    yield Tab(page, url, seen)
     context.close()
     assert seen.errors == []
-    assert [one for one in seen.requests if not one.split()[1].startswith((f"{shop.page_url}/", "data:"))] == []
+    known = (*(f"{origin}/" for origin in asks), "data:")
+    assert [one for one in seen.requests if not one.split()[1].startswith(known)] == []
+
+
+def unfit(page: Page) -> list[str]:
+    """What of a view is not for everybody: it is too wide, or somebody could not use it."""
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run()")["violations"]
+    told = [f"{one['id']}: {node['html'][:120]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]
+    return [f"{wide} px too wide", *told] if wide > 0 else told

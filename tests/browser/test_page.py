@@ -13,13 +13,12 @@ from functions.model.table import PRODUCT
 from local.demo import Shoppers
 from ops import place
 from ops.sweep import of_type
-from tests.browser.conftest import AXE, PATIENCE_MS, Tab
+from tests.browser.conftest import PATIENCE_MS, Tab, unfit
 from tests.laptop.conftest import Laptop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
 VIEWS = ("shop", "board", "stream", "patterns", "insight")
-SERIOUS = {"serious", "critical"}
 
 
 def be(page: Page, name: str) -> None:
@@ -447,12 +446,7 @@ def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("stream", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{view} is {wide} px too wide at {width} px"
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run()")["violations"]
-        told = [(one["id"], node["html"][:120]) for one in found if one["impact"] in SERIOUS for node in one["nodes"]]
-        assert told == [], view
+        assert unfit(page) == [], view
 
 
 def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:

@@ -80,7 +80,8 @@ class Laptop:
 
 @pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
-    running = Laptop(tmp_path_factory.mktemp("laptop") / "state")
+    # Nobody waits here for the pace of imports, which spares a table that costs.
+    running = Laptop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
     try:
         print(f"ready after {running.start():.1f} s")
         yield running

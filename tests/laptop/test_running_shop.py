@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,25 @@ def test_while_it_runs_no_other_takes_it_over(laptop: Laptop, command: str) -> N
     assert again.returncode == 1
     assert b"running here already" in again.stderr
     assert laptop.shop().api().get("/openapi.json")["openapi"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("retention_days=0", "retention_days is 0: it must be from 1 to 3650."),
+        ("retention=30", "retention is no setting: did you mean retention_days?"),
+        ("stage=prod", "'stage=prod' is no setting of a shop on this machine"),
+    ],
+)
+def test_a_wrong_setting_is_told_and_nothing_starts(tmp_path: Path, setting: str, said: str) -> None:
+    begun = subprocess.run(
+        [*START, "--state", str(tmp_path), "up", "-c", setting],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (begun.returncode > 0, said in begun.stderr, "Traceback" in begun.stderr) == (True, True, False)
 
 
 def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: Laptop) -> None:

@@ -8,6 +8,7 @@ that might be, it is told here to look what it is.
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache, cached_property
 from io import BytesIO
 from typing import Any, cast
@@ -23,6 +24,7 @@ from botocore.parsers import JSONParser, ResponseParserFactory
 from botocore.retries.quota import RetryQuota
 from botocore.retries.standard import register_retry_handler
 from botocore.serialize import JSONSerializer
+from botocore.utils import parse_timestamp
 
 from functions import wiring
 from local.engine import CREDENTIALS, REGION
@@ -80,7 +82,7 @@ def client(service: str) -> Any:
     model, events = made.meta.service_model, made.meta.events
     id = model.service_id.hyphenize()
     endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
-    made._endpoint = endpoint(PLAIN, id, events, ResponseParserFactory(), made._endpoint.http_session)
+    made._endpoint = endpoint(PLAIN, id, events, PARSERS, made._endpoint.http_session)
     made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # what wraps it is for the user agent
     made._ruleset_resolver = _Buckets(made._ruleset_resolver) if service == "s3" else None
     if service == "dynamodb":
@@ -95,6 +97,15 @@ def client(service: str) -> Any:
 
     events.register(f"before-send.{id}", answer)
     return made
+
+
+def _time(told: Any) -> datetime:
+    """A moment as our S3 spells it, for whose listings botocore tries every way that there is."""
+    return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
+
+
+PARSERS = ResponseParserFactory()
+PARSERS.set_parser_defaults(timestamp_parser=_time)
 
 
 class _Buckets:

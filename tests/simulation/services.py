@@ -10,6 +10,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from functions.dynamodb.keys import instant
 from tests.simulation.chance import Chance
 from tests.simulation.clients import Request
 from tests.simulation.faults import Strike
@@ -146,7 +147,7 @@ class S3:
         one = "Contents" if operation == "ListObjectsV2" else "Version"
 
         def told(key: str) -> str:
-            at = datetime.fromtimestamp(self.written[bucket, key], UTC).isoformat(timespec="milliseconds")
+            at = instant(datetime.fromtimestamp(self.written[bucket, key], UTC))
             size = len(objects[key])
             return (
                 f"<Key>{escape(key)}</Key><VersionId>1</VersionId><LastModified>{at}</LastModified><Size>{size}</Size>"

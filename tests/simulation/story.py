@@ -28,6 +28,9 @@ def shrunk(engine: Engine, failed: Verdict) -> Verdict:
         return False
 
     decisions = list(failed.decisions)
+    commands = [decision for decision in decisions if _kind(decision) == decision]
+    if commands and still_fails(commands):  # it takes nothing that goes wrong
+        decisions = commands
     for kind in dict.fromkeys(map(_kind, decisions)):  # most kinds of fault have nothing to do with it
         rest = [decision for decision in decisions if _kind(decision) != kind]
         if rest and runs < MOST_RUNS and still_fails(rest):

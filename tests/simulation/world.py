@@ -3,11 +3,11 @@
     found = World(engine, seed).run()
 
 A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
-clears up; a hundred days pass, then a year, in which what has its time over ends, and things go wrong again; somebody
-comes back to what is archived, and some of it is restored. Each time the dust has settled, every invariant must hold.
+clears up; a hundred days pass. Half of the seeds, and all fierce ones, live on: through a year, in which what has its
+time over ends, and things go wrong again; somebody comes back to what is archived, and some of it is restored. Each
+time the dust has settled, every invariant must hold.
 """
 
-import hashlib
 import itertools
 import json
 import logging
@@ -188,10 +188,6 @@ class World:
         if happened := Happened.of(record):
             self.happened.append(happened)
 
-    def digest(self) -> str:
-        """The same for the same run, and for no other."""
-        return hashlib.sha256(repr(self.trace).encode()).hexdigest()
-
     # the story --------------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Live through the seed, up to its end or to the first time that something is wrong: `violations`."""
@@ -213,6 +209,8 @@ class World:
         )
         yield DAY_ENDS
         yield QUARTER
+        if not (self.faults.fierce or self.chance.happens(0.5, "lives on")):
+            return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
         yield YEAR

@@ -2,7 +2,9 @@
 
 import json
 import re
+import subprocess
 from dataclasses import fields, replace
+from os import environ
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,17 @@ OTHER = replace(
     firewall=True,
     spared_addresses=("203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"),
     web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+    page="my-shop",
     front_secret_version="2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 )
 """A stage in which everything is set that dev and prod leave alone."""
+PAGE_ALONE = replace(STAGES["dev"], name="page", page="my-shop")
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """The template of that stage, and of its firewall; the rules of cdk-nag have nothing against them."""
+    """The template of that stage, of its firewall, and of one with the page alone; the rules of cdk-nag have nothing
+    against them."""
     from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App  # noqa: PLC0415
 
@@ -49,14 +54,20 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
     both = App(context=flags, outdir=str(tmp_path_factory.mktemp("cdk.out")))
     OrdersStack(both, "orders", stage=OTHER, code=app.code(laptop=True))
     FirewallStack(both, "firewall", stage=OTHER)
+    OrdersStack(both, "page", stage=PAGE_ALONE, code=app.code(laptop=True))
     guard(both)
-    files = {name: Path(both.synth().directory) / f"{name}.template.json" for name in ("orders", "firewall")}
+    files = {name: Path(both.synth().directory) / f"{name}.template.json" for name in ("orders", "firewall", "page")}
     return {name: Template(file, json.loads(file.read_text())) for name, file in files.items()}
 
 
 @pytest.fixture(scope="module")
 def other(others: dict[str, Template]) -> Template:
     return others["orders"]
+
+
+@pytest.fixture(scope="module")
+def paged(others: dict[str, Template]) -> Template:
+    return others["page"]
 
 
 # billing --------------------------------------------------------------------------------------------------------------
@@ -244,7 +255,7 @@ def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names
     (distribution,) = other.all("AWS::CloudFront::Distribution")
     config = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]
     (api,) = other.all("AWS::ApiGatewayV2::Api")
-    (origin,) = config["Origins"]
+    origin = config["Origins"][0]
     assert origin["DomainName"]["Fn::Join"][1][0] == {"Ref": api}
     assert config["WebACLId"] == "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id"
     caching_disabled, all_but_the_host = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "b689b0a8-53d0-40ab-baf2-68738e2966ac"
@@ -260,7 +271,8 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: T
         return function["Environment"]["Variables"]["FRONT_SECRET"]
 
     (secret,) = [id for id in other.all("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
-    (origin,) = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    origin, files = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    assert "OriginCustomHeaders" not in files
     (header,) = origin["OriginCustomHeaders"]
     assert header["HeaderName"] == FRONT_HEADER
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
@@ -311,6 +323,144 @@ def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_bu
         "SizeRestrictions_BODY"
     ]
     assert not any(rule["VisibilityConfig"]["SampledRequestsEnabled"] for rule in firewall["Rules"])
+
+
+# the page -------------------------------------------------------------------------------------------------------------
+def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_reads(
+    dev: Template, paged: Template, other: Template
+) -> None:
+    assert not dev.all("AWS::CloudFront::Distribution")
+    for template in (paged, other):
+        (distribution,), config = (
+            template.all("AWS::CloudFront::Distribution"),
+            template.only("AWS::CloudFront::Distribution")["DistributionConfig"],
+        )
+        api, files = config["Origins"]
+        assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses stay as they are"
+        assert [it["PathPattern"] for it in config["CacheBehaviors"]] == ["/page", "/page/*"]
+        for behaviour in config["CacheBehaviors"]:
+            assert behaviour["TargetOriginId"] == files["Id"]
+            assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
+            assert "AllowedMethods" not in behaviour, "it is read, and nothing else"
+        (bucket_id,) = [id for id in template.all("AWS::S3::Bucket") if id.startswith("Page")]
+        bucket = template.all("AWS::S3::Bucket")[bucket_id]
+        assert bucket["DeletionPolicy"] == "Delete", "in prod, too: nothing in it is data"
+        assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
+        assert files["DomainName"] == {"Fn::GetAtt": [bucket_id, "RegionalDomainName"]}
+        (policy,) = [
+            it["PolicyDocument"]["Statement"]
+            for it in template.properties("AWS::S3::BucketPolicy").values()
+            if it["Bucket"] == {"Ref": bucket_id}
+        ]
+        (allowed,) = [it for it in policy if it["Effect"] == "Allow"]
+        assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudfront.amazonaws.com"}, "s3:GetObject")
+        assert {"Ref": distribution} in allowed["Condition"]["StringEquals"]["AWS:SourceArn"]["Fn::Join"][1]
+        assert distribution in str(template.body["Outputs"]["PageUrl"])
+
+
+def test_a_firewall_is_a_setting_of_its_own(paged: Template) -> None:
+    config = paged.only("AWS::CloudFront::Distribution")["DistributionConfig"]
+    assert "WebACLId" not in config
+    assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
+    api = paged.properties("AWS::Lambda::Function")[paged.function("api.handler")]
+    assert api["Environment"]["Variables"]["FRONT_SECRET"] == "", "the API's own address answers as ever"
+    assert "FrontSecret" not in paged.body["Outputs"]
+
+
+def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_alone(paged: Template) -> None:
+    (policy_id,) = paged.all("AWS::CloudFront::ResponseHeadersPolicy")
+    config = paged.only("AWS::CloudFront::Distribution")["DistributionConfig"]
+    assert {it["ResponseHeadersPolicyId"]["Ref"] for it in config["CacheBehaviors"]} == {policy_id}
+    headers = paged.only("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"][
+        "SecurityHeadersConfig"
+    ]
+    before, region, after = headers["ContentSecurityPolicy"]["ContentSecurityPolicy"]["Fn::Join"][1]
+    assert region == {"Ref": "AWS::Region"}
+    assert f"{before}…{after}" == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self' https://my-shop.auth.….amazoncognito.com; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    assert headers["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 60 * 60
+    assert headers["ReferrerPolicy"]["ReferrerPolicy"] == "no-referrer"
+    assert headers["ContentTypeOptions"] == {"Override": True}
+
+
+@pytest.mark.parametrize(
+    ("uri", "leads_to"),
+    [
+        ("/page/", {"uri": "/page/index.html"}),
+        ("/page/main.js", {"uri": "/page/main.js"}),
+        ("/page", {"statusCode": 301, "headers": {"location": {"value": "/page/"}}}),
+    ],
+)
+def test_the_page_itself_is_its_index(paged: Template, uri: str, leads_to: dict[str, Any]) -> None:
+    code = paged.only("AWS::CloudFront::Function")["FunctionCode"]
+    run = f"{code}; console.log(JSON.stringify(handler({{ request: {{ uri: {json.dumps(uri)} }} }})))"
+    node = subprocess.run([environ["JSII_NODE"], "-e", run], capture_output=True, text=True, check=True)
+    assert leads_to.items() <= json.loads(node.stdout).items()
+
+
+def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_has_cloudfront_forget_the_old(
+    paged: Template,
+) -> None:
+    deployment = paged.only("Custom::CDKBucketDeployment")
+    (distribution,) = paged.all("AWS::CloudFront::Distribution")
+    assert deployment["DestinationBucketKeyPrefix"] == "page"
+    assert (deployment["DistributionId"], deployment["DistributionPaths"]) == ({"Ref": distribution}, ["/page/*"])
+    assert deployment["SystemMetadata"] == {"cache-control": "max-age=0, must-revalidate, s-maxage=86400"}
+    assert (deployment["Prune"], deployment["RetainOnDelete"]) == (True, False)
+    files, settings = (
+        paged.file.parent / f"asset.{key.removesuffix('.zip')}" for key in deployment["SourceObjectKeys"]
+    )
+    assert {it.name for it in files.iterdir()} == {it.name for it in (PROJECT / "page").iterdir()}
+    (client,) = paged.all("AWS::Cognito::UserPoolClient")
+    text = (settings / "settings.json").read_text()
+    for marker, put_in in deployment["SourceMarkers"][1].items():
+        parts = put_in["Fn::Join"][1]
+        text = text.replace(marker, "".join(it if isinstance(it, str) else it["Ref"] for it in parts))
+    assert json.loads(text) == {
+        "laptop": False,
+        "shop": PAGE_ALONE.shop_name,
+        "api": "",
+        "sign_in": {
+            "url": "https://my-shop.auth.AWS::Region.amazoncognito.com",
+            "client_id": client,
+            "scope": " ".join(paged.only("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
+        },
+    }
+
+
+def test_who_puts_the_files_there_may_do_that_and_no_more(paged: Template) -> None:
+    (role,) = [id for id in paged.all("AWS::IAM::Role") if id.startswith("PageFiles")]
+    assert "ManagedPolicyArns" not in paged.properties("AWS::IAM::Role")[role]
+    policies = [it for it in paged.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
+    (statements,) = (policy["PolicyDocument"]["Statement"] for policy in policies)
+    may = {action for statement in statements for action in listed(statement["Action"])}
+    assert may == {
+        "logs:CreateLogStream", "logs:PutLogEvents", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
+        "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation",
+    }  # fmt: skip
+    assert not [it for it in statements if it["Resource"] == "*"]
+    (uploader,) = [it for id, it in paged.properties("AWS::Lambda::Function").items() if "BucketDeployment" in id]
+    assert uploader["Role"] == {"Fn::GetAtt": [role, "Arn"]}
+    log = paged.properties("AWS::Logs::LogGroup")[uploader["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
+
+
+def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(dev: Template, paged: Template) -> None:
+    client, before = (template.only("AWS::Cognito::UserPoolClient") for template in (paged, dev))
+    assert (before["AllowedOAuthFlowsUserPoolClient"], "CallbackURLs" in before) == (False, False)
+    assert (client["AllowedOAuthFlows"], client["AllowedOAuthFlowsUserPoolClient"]) == (["code"], True)
+    assert client["AllowedOAuthScopes"] == ["openid", "aws.cognito.signin.user.admin"]
+    (page,) = client["CallbackURLs"]
+    assert client["LogoutURLs"] == [page]
+    assert page == paged.body["Outputs"]["PageUrl"]["Value"]
+    assert "GenerateSecret" not in client, "a page keeps none"
+    (client_id,) = paged.all("AWS::Cognito::UserPoolClient")
+    domain, style = paged.only("AWS::Cognito::UserPoolDomain"), paged.only("AWS::Cognito::ManagedLoginBranding")
+    assert (domain["Domain"], domain["ManagedLoginVersion"]) == ("my-shop", 2)
+    assert (style["ClientId"], style["UseCognitoProvidedValues"]) == ({"Ref": client_id}, True)
 
 
 # the docs -------------------------------------------------------------------------------------------------------------

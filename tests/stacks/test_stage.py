@@ -128,6 +128,12 @@ def test_what_is_the_cdks_own_is_passed_over() -> None:
             {"front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11"},
             "front_secret_version is set, but nothing stands before the API: set web_acl, too",
         ),
+        ({"page": "My-Shop"}, "page is 'My-Shop': it must be a prefix that Cognito takes, such as my-shop"),
+        ({"page": "-shop"}, "page is '-shop': it must be a prefix that Cognito takes"),
+        ({"page": "shop-"}, "page is 'shop-': it must be a prefix that Cognito takes"),
+        ({"page": "my.shop"}, "page is 'my.shop': it must be a prefix that Cognito takes"),
+        ({"page": "s" * 64}, "page is 's{64}': it must be a prefix that Cognito takes"),
+        ({"page": "my-aws-shop"}, "page is 'my-aws-shop': .* and without aws, amazon, cognito"),
         ({"stage": "prod", "cors_origins": "*"}, "cors_origins has \\*: in prod name the pages"),
     ],
 )

@@ -1,0 +1,87 @@
+// People on a laptop: anybody may be anybody, by name. Who it is is kept for this tab.
+
+import { get, Problem, post } from "./api.js";
+import { field, form } from "./forms.js";
+import { capital } from "./format.js";
+import { dialog, el } from "./ui.js";
+
+const CHOSEN = "orderstream.person";
+const FULL_NAMES = { alice: "Alice Ash", bob: "Bob Birch" };
+const GROUPS = new Set(["staff", "warehouse"]);
+const USERS = ["alice", "bob", "staff", "warehouse"];
+const SOMEBODY_ELSE = "…";
+const tokens = new Map();
+const select = el("select", { id: "who" });
+let users = USERS;
+
+export const person = () => sessionStorage.getItem(CHOSEN) ?? "alice";
+export const groupOf = (name) => (GROUPS.has(name) ? name : null);
+export const staffMember = () => "staff";
+export const fullName = (name) => FULL_NAMES[name] ?? capital(name);
+export const arrive = async () => {};
+
+export function choose(name) {
+  sessionStorage.setItem(CHOSEN, name);
+  offer();
+}
+
+// Tokens ---------------------------------------------------------------------------------------------------------------
+export const token = async (name, signal) => (await signedIn(name, signal)).token;
+export const forget = (name) => tokens.delete(name); // the local AWS forgets tokens when it is killed
+
+/** A person's token, as long as it lives, and who they are to the shop: {token, registered}. */
+async function signedIn(user, signal) {
+  const known = tokens.get(user);
+  if (known && known.until > Date.now()) return known;
+  const made = await post("/local/tokens", { user }, { signal });
+  const kept = { ...made, until: Date.now() + (made.expires_in_seconds - 60) * 1000 };
+  tokens.set(user, kept);
+  return kept;
+}
+
+export async function register(name, _, signal) {
+  const me = await signedIn(name, signal);
+  if (me.registered) return;
+  try {
+    await post("/api/customers", { name: fullName(name) }, { as: name, signal });
+  } catch (error) {
+    if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
+  }
+  me.registered = true;
+}
+
+// Above ----------------------------------------------------------------------------------------------------------------
+export function account(again) {
+  offer();
+  get("/local/shop").then((found) => {
+    users = found.users;
+    offer();
+  });
+  select.addEventListener("change", () => {
+    if (select.value === SOMEBODY_ELSE) {
+      select.value = person();
+      askName(again);
+      return;
+    }
+    choose(select.value);
+    again({ keepFocus: true });
+  });
+  return el("label", { class: "row tight" }, "You are ", select);
+}
+
+function offer() {
+  const names = [...new Set([...users, person()])];
+  select.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === person() }, capital(name))));
+  select.append(el("option", { value: SOMEBODY_ELSE }, "Somebody else …"));
+}
+
+function askName(again) {
+  const name = field("Name", "user", { required: true, pattern: "[a-z][a-z0-9]{0,29}", autocomplete: "off", autocapitalize: "none" }, { hint: "Small letters and digits, such as carol." });
+  dialog("Who are you?", (box) =>
+    form({ class: "stack" }, name, "Be this person", async () => {
+      choose(name.control.value);
+      box.close();
+      again();
+    }),
+  );
+}

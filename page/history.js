@@ -1,0 +1,21 @@
+// The story of an order where there is no journal: from the log that the order has, as often as somebody looks.
+
+import { button, el, empty, stateChip, timeOf } from "./ui.js";
+
+/** {element, state, shows}: shows what the order's log says when it was looked at. */
+export function history({ look }) {
+  const element = el("div", { class: "card" });
+  const shows = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());
+  return { element, state: button("Look again", look, { kind: "small quiet" }), shows };
+}
+
+const list = (timeline) => el("ol", { class: "plain-list" }, timeline.map(({ at, event, status }) =>
+  el("li", { class: "row tight" }, timeOf(at), el("span", null, inWords(event)), stateChip(status))));
+
+const nothing = () => empty("Nothing is told of it yet", "What happened to it stands here a moment later.");
+
+/** OrderPartlyShipped: "Order partly shipped". */
+function inWords(event) {
+  const text = event.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,77 @@
+// The story of an order on a laptop: from the journal of all that happens in the shop, as it happens.
+
+import { get } from "./api.js";
+import { plural } from "./format.js";
+import { follow } from "./live.js";
+import { Timeline } from "./timeline.js";
+import { announce, chip, el, empty, failure } from "./ui.js";
+
+const SETTLED_MS = 400;
+const AT_LATEST_MS = 1500;
+const SAID_EVERY_MS = 2500;
+
+/** {element, state, shows}: tells by itself, and has the order looked at anew when something happened to it. */
+export function journal({ id, signal, look }) {
+  const timeline = new Timeline();
+  const state = el("p", { class: "live", role: "status" }, "Opening …");
+  read(timeline, { id, signal, state, onNews: settled(look, signal) });
+  return { element: timeline.element, state, shows: () => {} };
+}
+
+/** The story so far, and then as it goes on. */
+async function read(timeline, { id, signal, state, onNews }) {
+  const path = `/local/orders/${encodeURIComponent(id)}/story`;
+  try {
+    for (let after = 0, more = true; more; after = timeline.last) {
+      const { entries } = await get(`${path}?after=${after}`, { signal });
+      timeline.add(entries);
+      more = entries.length >= 500;
+    }
+  } catch (error) {
+    if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
+    return;
+  }
+  const nothing = empty("Nothing is told of it yet", "What happens to it from now on appears here by itself. The journal begins with the last start of the shop.");
+  if (!timeline.last) timeline.element.append(nothing);
+  const say = teller();
+  follow({
+    after: timeline.last, order: id, signal,
+    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
+    on: (entries) => {
+      nothing.remove();
+      timeline.add(entries);
+      say(entries);
+      if (!entries.every(isLook)) onNews();
+    },
+  });
+}
+
+/** A look that failed is told as well; to look again because of it would never end. */
+const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
+
+/** Tells who listens what is new: many entries at once, and not too often. */
+function teller() {
+  let unsaid = [];
+  return (entries) => {
+    if (!unsaid.length) {
+      setTimeout(() => {
+        announce(`${plural(unsaid.length, "new entry", "new entries")}. Last: ${unsaid.at(-1).text}`);
+        unsaid = [];
+      }, SAID_EVERY_MS);
+    }
+    unsaid.push(...entries);
+  };
+}
+
+/** Calls `run` once nothing happened for a moment, or has not stopped happening for a while. */
+function settled(run, signal) {
+  let timer, since;
+  return () => {
+    since ??= Date.now();
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      since = undefined;
+      if (!signal.aborted) run();
+    }, Math.max(0, Math.min(SETTLED_MS, since + AT_LATEST_MS - Date.now())));
+  };
+}

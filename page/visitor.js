@@ -1,0 +1,64 @@
+// People where they sign in: whoever has, with the groups that their token says, and as the customer they are, if any.
+
+import { get, post, Problem } from "./api.js";
+import { capital } from "./format.js";
+import { explain } from "./problems.js";
+import { comeBack, session, signIn, signOut, whose } from "./signin.js";
+import { button, el, toast } from "./ui.js";
+
+export { forget, signIn, token } from "./signin.js";
+
+const GROUPS = ["staff", "warehouse"];
+let customer = null;
+
+export const person = () => whose()?.sub ?? null;
+export const groupOf = (id) => (id === null ? null : GROUPS.find((group) => whose()?.groups.includes(group)) ?? null);
+export const staffMember = () => (groupOf(person()) ? person() : null);
+export const fullName = () => customer?.name ?? "";
+
+/** Somebody who is not signed in may look around, whatever went wrong. */
+export async function arrive() {
+  try {
+    await comeBack();
+    if (person() && !staffMember()) customer = await myself();
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
+}
+
+/** The customer whose token it is; null, if they are none yet. */
+async function myself() {
+  try {
+    return await get("/api/customers/me", { as: person(), tries: 2 });
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+export async function register(id, name, signal) {
+  if (customer) return;
+  try {
+    customer = await post("/api/customers", { name }, { as: id, signal });
+  } catch (error) {
+    if (!(error instanceof Problem && error.slug === "already-exists")) throw error;
+    customer = await myself();
+  }
+  session.dispatchEvent(new Event("change"));
+}
+
+// Above ----------------------------------------------------------------------------------------------------------------
+export function account(again) {
+  const place = el("div", { class: "row tight" });
+  const draw = () => {
+    const name = el("span", null, capital(groupOf(person()) ?? fullName()));
+    const somebody = [name, button("Sign out", signOut, { kind: "small quiet" })];
+    place.replaceChildren(...(person() ? somebody : [button("Sign in", signIn, { kind: "small primary" })]));
+  };
+  session.addEventListener("change", () => {
+    draw();
+    if (!person()) again({ keepFocus: true });
+  });
+  draw();
+  return place;
+}

@@ -1,0 +1,87 @@
+"""The shop's page behind CloudFront: its files in a bucket that nobody else reads, told where one signs in."""
+
+from aws_cdk import Aws, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudfront as cloudfront
+from aws_cdk import aws_cloudfront_origins as origins
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks import PROJECT
+from stacks.acknowledged import acknowledge
+from stacks.front import Front
+from stacks.identity import Identity
+from stacks.page_files import PageFiles
+from stacks.page_policy import page_policy
+from stacks.stage import Stage
+
+FOLDER = "page"
+"""Of the project, in the bucket and in the address."""
+
+
+class Page(Construct):
+    """`url`: where it is. Whoever signs in at `identity` comes back there."""
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, front: Front, identity: Identity) -> None:
+        super().__init__(scope, id)
+        self.url = f"{front.url}/{FOLDER}/"
+        identity.let_come_back_to(self.url)
+        bucket = s3.Bucket(
+            self,
+            "Bucket",
+            encryption=s3.BucketEncryption.S3_MANAGED,  # everybody may read what is in it, by CloudFront
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            removal_policy=RemovalPolicy.DESTROY,  # nothing in it is data
+        )
+        index = cloudfront.Function(
+            self,
+            "Index",
+            code=cloudfront.FunctionCode.from_file(file_path=str(PROJECT / "stacks" / "page_index.js")),
+            runtime=cloudfront.FunctionRuntime.JS_2_0,
+        )
+        # Names of what is everywhere: the stack may be in another region, too.
+        name = f"{Stack.of(self).stack_name}-page-{Aws.REGION}"
+        access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=name)
+        front.serve(
+            f"/{FOLDER}",
+            f"/{FOLDER}/*",
+            origin=origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access),
+            cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
+            viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+            response_headers_policy=self._headers(name, identity.sign_in["url"]),
+            function_associations=[
+                cloudfront.FunctionAssociation(function=index, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)
+            ],
+        )
+        PageFiles(
+            self,
+            "Files",
+            stage=stage,
+            folder=FOLDER,
+            settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": identity.sign_in},
+            bucket=bucket,
+            distribution=front.distribution,
+        )
+        acknowledge(bucket, {"AwsSolutions-S1": "What is in it is public; CloudFront alone reads it."})
+
+    def _headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
+        """What a browser is told beside each file; the page asks Cognito for tokens, and nobody else."""
+        policy = page_policy(connect_src=sign_in_url)
+        return cloudfront.ResponseHeadersPolicy(
+            self,
+            "Headers",
+            response_headers_policy_name=name,
+            security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
+                content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(
+                    content_security_policy=policy, override=True
+                ),
+                content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
+                referrer_policy=cloudfront.ResponseHeadersReferrerPolicy(
+                    referrer_policy=cloudfront.HeadersReferrerPolicy.NO_REFERRER, override=True
+                ),
+                strict_transport_security=cloudfront.ResponseHeadersStrictTransportSecurity(
+                    access_control_max_age=Duration.days(365), override=True
+                ),
+            ),
+        )

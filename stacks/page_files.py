@@ -1,0 +1,98 @@
+"""The page's files in their bucket: put there by each deploy, and taken away with the stack."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudfront as cloudfront
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as deployment
+from constructs import Construct
+
+from stacks import PROJECT
+from stacks.acknowledged import acknowledge
+from stacks.function import allow
+from stacks.log_group import LogGroup
+from stacks.stage import Stage
+
+KEPT_SECONDS = 24 * 60 * 60
+FRESH = f"max-age=0, must-revalidate, s-maxage={KEPT_SECONDS}"
+"""A file's name does not say which version it is: a browser asks each time whether there is a newer one. CloudFront
+keeps it for a day, and forgets it when a deploy says so."""
+UPLOADER = "Custom::CDKBucketDeployment"
+THE_CDKS = "It is the CDK's own function, of the version that came with it."
+
+
+class PageFiles(Construct):
+    """The folder of the project as it is, and `settings` as settings.json beside its files.
+
+    The function that uploads them is the CDK's, and would have rights to all that is in the bucket and to every
+    distribution of the account: its role here says what it does. It may not read the bucket's tags: by these it would
+    leave the files when the stack goes, and the bucket could not go either.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        stage: Stage,
+        folder: str,
+        settings: Mapping[str, Any],
+        bucket: s3.IBucket,
+        distribution: cloudfront.IDistribution,
+    ) -> None:
+        super().__init__(scope, id)
+        log = LogGroup(self, "Log", stage=stage)
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        files = deployment.BucketDeployment(
+            self,
+            "Deployment",
+            sources=[
+                deployment.Source.asset(str(PROJECT / folder)),
+                deployment.Source.json_data("settings.json", settings),
+            ],
+            destination_bucket=bucket,
+            destination_key_prefix=folder,
+            cache_control=[deployment.CacheControl.from_string(FRESH)],
+            distribution=distribution,
+            distribution_paths=[f"/{folder}/*"],
+            retain_on_delete=False,
+            role=role.without_policy_updates(),
+            log_group=log,
+        )
+        named = "A deploy's files are named by their content."
+        one_each = "One for each file."
+        allow(self, role, "logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
+        allow(self, role, "s3:GetObject", on=f"{_assets(self)}/*", because=named)
+        allow(self, role, "s3:PutObject", "s3:DeleteObject", on=f"{bucket.bucket_arn}/{folder}/*", because=one_each)
+        allow(self, role, "s3:ListBucket", on=bucket.bucket_arn)
+        invalidating = "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation"
+        allow(self, role, *invalidating, on=_arn(self, distribution))
+        files.node.add_dependency(role)
+        (uploader,) = [one for one in Stack.of(self).node.children if one.node.id.startswith(UPLOADER)]
+        acknowledge(
+            uploader,
+            {
+                "AwsSolutions-L1": THE_CDKS,
+                "Serverless-LambdaLatestVersion": THE_CDKS,
+                "Serverless-LambdaDLQ": "CloudFormation waits for its answer, and gets it.",
+                "Serverless-LambdaTracing": "It runs at a deploy, which says itself what failed.",
+            },
+        )
+
+
+def _assets(scope: Construct) -> str:
+    """The bucket into which `cdk deploy` puts what belongs to a stack."""
+    stack = Stack.of(scope)
+    name = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
+    arn: str = stack.format_arn(service="s3", region="", account="", resource=name)
+    return arn
+
+
+def _arn(scope: Construct, distribution: cloudfront.IDistribution) -> str:
+    id = distribution.distribution_id
+    stack = Stack.of(scope)
+    arn: str = stack.format_arn(service="cloudfront", region="", resource="distribution", resource_name=id)
+    return arn

@@ -1,0 +1,188 @@
+"""What serves the page on AWS, as far as a browser sees it: CloudFront before page and API, and Cognito's sign-in."""
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import urllib3
+
+from local.running import Running
+from local.server import file_at
+from stacks.page_policy import page_policy
+
+SCOPE = "openid aws.cognito.signin.user.admin"
+NOT_HANDED_ON = {"host", "connection", "content-length", "accept-encoding"}
+NOT_HANDED_BACK = {"connection", "content-length", "content-encoding", "transfer-encoding", "date", "server"}
+
+
+@dataclass
+class Cognito:
+    """The sign-in of the shop's pool: whoever comes is asked who they are, and believed. `seconds`: how long a token is
+    said to live. `asked`: what tokens were asked for with, or ended."""
+
+    shop: Running
+    client_id: str
+    url: str = ""
+    comes_back_to: str = ""
+    seconds: int = 3600
+    asked: list[str] = field(default_factory=list)
+    _codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    _refreshed_by: dict[str, str] = field(default_factory=dict)
+
+    def authorize(self, query: dict[str, str]) -> str:
+        """The page on which one says who one is."""
+        wanted = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.comes_back_to,
+            "scope": SCOPE,
+            "code_challenge_method": "S256",
+        }
+        assert wanted.items() <= query.items(), query
+        assert query.keys() - wanted.keys() == {"state", "code_challenge"}
+        self._codes[code := secrets.token_urlsafe()] = query
+        back = {
+            name: f"{self.comes_back_to}?{urllib.parse.urlencode({'code': f'{name}.{code}', 'state': query['state']})}"
+            for name in ("carol", "staff")
+        }
+        return "".join(f'<p><a href="{url}">{name}</a></p>' for name, url in back.items())
+
+    def token(self, form: dict[str, str]) -> dict[str, Any] | None:
+        """What is given for a code, or to renew a token; None: neither is good."""
+        assert form["client_id"] == self.client_id
+        self.asked.append(form["grant_type"])
+        if form["grant_type"] == "refresh_token":
+            user = self._refreshed_by.get(form["refresh_token"])
+            return self._given(user) if user else None
+        user, _, code = form["code"].partition(".")
+        began = self._codes.pop(code, None)
+        proof = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
+        if not began or began["code_challenge"] != proof or form["redirect_uri"] != began["redirect_uri"]:
+            return None
+        self._refreshed_by[refresh := secrets.token_urlsafe()] = user
+        return {**self._given(user), "refresh_token": refresh}
+
+    def revoke(self, form: dict[str, str]) -> None:
+        self.asked.append("revoke")
+        del self._refreshed_by[form["token"]]
+
+    def end_all(self) -> None:
+        """Whoever was signed in has to sign in again once their token ends."""
+        self._refreshed_by.clear()
+
+    def _given(self, user: str) -> dict[str, Any]:
+        return {"access_token": self.shop.token(user)(), "token_type": "Bearer", "expires_in": self.seconds}
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+        """It is silent."""
+
+
+class _CognitoHandler(_Quiet):
+    cognito: ClassVar[Cognito]
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        said = dict(urllib.parse.parse_qsl(query))
+        if path == "/oauth2/authorize":
+            self._send(200, self.cognito.authorize(said).encode(), {"Content-Type": "text/html"})
+        elif path == "/logout":
+            assert said == {"client_id": self.cognito.client_id, "logout_uri": self.cognito.comes_back_to}
+            self._send(302, b"", {"Location": said["logout_uri"]})
+        else:
+            self._send(204, b"", {})
+
+    def do_POST(self) -> None:
+        form = dict(urllib.parse.parse_qsl(self._body.decode()))
+        origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(self.cognito.comes_back_to))
+        allowed = {"Access-Control-Allow-Origin": origin, "Content-Type": "application/json"}
+        if self.path == "/oauth2/revoke":
+            self.cognito.revoke(form)
+            self._send(200, b"", allowed)
+            return
+        given = self.cognito.token(form)
+        body = given or {"error": "invalid_grant"}
+        self._send(200 if given else 400, json.dumps(body).encode(), allowed)
+
+
+class _FrontHandler(_Quiet):
+    """CloudFront: the page below /page/, with its headers; all else is the API's."""
+
+    shop: ClassVar[Running]
+    settings: ClassVar[dict[str, Any]]
+    pool: ClassVar[urllib3.PoolManager]
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/page/settings.json":
+            self._send(200, json.dumps(self.settings).encode(), {"Content-Type": "application/json"})
+        elif path.startswith("/page/"):
+            given = file_at(path.removeprefix("/page"))
+            policy = page_policy(connect_src=self.settings["sign_in"]["url"])
+            headers = {"Content-Type": given.content_type, "Content-Security-Policy": policy}
+            self._send(given.status, given.bytes, headers)
+        else:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        sent = {name: value for name, value in self.headers.items() if name.lower() not in NOT_HANDED_ON}
+        url = self.shop.api_url + self.path
+        answer = self.pool.request(self.command, url, body=self._body, headers=sent, redirect=False, retries=False)
+        back = {name: value for name, value in answer.headers.items() if name.lower() not in NOT_HANDED_BACK}
+        self._send(answer.status, answer.data, back)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = _hand_on  # noqa: N815  the names are http.server's
+
+
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address at which that answers."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def deployed(shop: Running) -> Iterator[Cognito]:
+    """The shop as AWS would show it to a browser."""
+    cognito = Cognito(shop, shop.stack.outputs["UserPoolClientId"])
+    theirs: Any = {"cognito": cognito}
+    with served(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:
+        told = {
+            "laptop": False,
+            "shop": "Mugs & More",
+            "api": "",
+            "sign_in": {"url": cognito.url, "client_id": cognito.client_id, "scope": SCOPE},
+        }
+        ours: Any = {"shop": shop, "settings": told, "pool": urllib3.PoolManager(maxsize=8)}
+        with served(type("Handler", (_FrontHandler,), ours)) as url:
+            cognito.comes_back_to = f"{url}/page/"
+            yield cognito

@@ -1,0 +1,195 @@
+"""The page as AWS serves it: nothing of a laptop's is asked for, and who wants more than to look signs in."""
+
+import re
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from local.demo import Shoppers
+from tests.browser.aws import Cognito, deployed
+from tests.browser.conftest import PATIENCE_MS, Tab, tab_at, unfit
+from tests.laptop.conftest import Laptop
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture(scope="module")
+def people(shop: Laptop) -> Shoppers:
+    return Shoppers(shop.shop())
+
+
+@pytest.fixture(scope="module")
+def product(people: Shoppers) -> str:
+    """One that no other test sells out."""
+    made = {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"}
+    people.staff.post("/products", made)
+    people.staff.post("/products/amber-mug/receipts", {"quantity": 20}, key="amber-mugs")
+    return "amber-mug"
+
+
+@pytest.fixture
+def cognito(shop: Laptop) -> Iterator[Cognito]:
+    with deployed(shop.shop()) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(cognito: Cognito, chromium: Browser) -> Iterator[Tab]:
+    """A tab that asks for nothing of a laptop's, and nobody but the page's own origin and Cognito."""
+    url = cognito.comes_back_to.rstrip("/")
+    with tab_at(chromium, url, asks=(url.removesuffix("/page"), cognito.url)) as tab:
+        yield tab
+        assert [one for one in tab.seen.requests if "/local" in one] == []
+
+
+def sign_in(page: Page, name: str, button: str = "Sign in") -> None:
+    page.get_by_role("button", name=button, exact=True).first.click()
+    page.get_by_role("link", name=name).click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def views(page: Page) -> list[str]:
+    return page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
+
+
+def fill_address(page: Page) -> None:
+    told = {"Name": "Carol Cane", "Street": "2 Oak Lane", "Postcode": "8010", "City": "Graz", "Country": "AT"}
+    for label, text in told.items():
+        page.get_by_label(label, exact=True).fill(text)
+
+
+def test_a_stranger_looks_signs_in_orders_and_signs_out(
+    tab: Tab, cognito: Cognito, people: Shoppers, product: str
+) -> None:
+    page = tab.page
+    tab.open("shop")
+    page.get_by_role("button", name="Add to basket: Amber mug").first.click()
+    expect(page.get_by_text("Look around. To order, sign in.")).to_be_visible()
+    assert views(page) == ["Shop"]
+    assert page.title().endswith(" Mugs & More")
+    expect(page.get_by_role("button", name="Place order")).to_have_count(0)
+
+    sign_in(page, "carol", "Sign in to order")
+    assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
+    assert cognito.asked == ["authorization_code"]
+    fill_address(page)
+    page.get_by_role("button", name="Place order").click()  # what was in the basket is there still
+    expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
+    expect(page.get_by_text("The shop's payment provider takes the payment")).to_be_visible()
+    expect(page.locator("#account")).to_contain_text("Carol Cane")
+    order_id = page.locator(".pay .notice code").inner_text()
+
+    page.get_by_role("link", name="See the order").click()
+    head = page.locator(".story-head")
+    expect(head).to_contain_text("Awaiting payment")
+    expect(head).to_contain_text("2 Oak Lane")
+    people.pay({"order_id": order_id, **due(people, order_id)})
+    for told in ("Order placed", "Order paid"):
+        look_until(page, told)
+    expect(head).not_to_contain_text("Awaiting payment")
+    panels = page.locator(".panel h2").all_inner_texts()
+    assert panels == ["Invoice", "Parcels", "Payments and refunds"]
+    tab.open("shop")
+    expect(page.get_by_role("region", name="My orders").first).to_contain_text(order_id[:8])
+    for elsewhere in ("stream", "patterns"):
+        tab.open(elsewhere)
+        expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
+    tab.open("board")
+    expect(page.get_by_text("This is for the staff")).to_be_visible()
+
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    assert cognito.asked[-1] == "revoke"
+    assert page.evaluate("[sessionStorage.getItem('orderstream.tokens'), localStorage.length]") == [None, 0]
+    assert [error for error in tab.seen.errors if not error.endswith("/customers/me")] == []
+    tab.seen.errors.clear()  # the browser wrote down that a stranger is no customer yet
+
+
+def due(people: Shoppers, order_id: str) -> dict[str, Any]:
+    order = people.staff.get(f"/orders/{order_id}")
+    return {"due": order["due"], "currency": order["currency"]}
+
+
+def look_until(page: Page, text: str) -> None:
+    """What follows an order follows a moment later, and the page shows it when it is asked to."""
+    found = page.get_by_role("region", name="Story").get_by_text(text, exact=True)
+    for _ in range(40):
+        if found.count():
+            return
+        page.get_by_role("button", name="Look again").click()
+        page.wait_for_timeout(250)
+    pytest.fail(f"{text} is never told")
+
+
+def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: Shoppers, product: str) -> None:
+    order = people.place(product, quantity=1)
+    page = tab.page
+    tab.open("board?status=PENDING")
+    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    sign_in(page, "staff")
+    assert page.url.endswith("#/board?status=PENDING"), "who comes back is where they were"
+    assert views(page) == ["Shop", "Board", "Insight"]
+    row = page.get_by_role("row", name=order["order_id"][:8])
+    expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
+    tab.open("insight")
+    expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("The same as a table")
+
+
+def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(tab: Tab, cognito: Cognito) -> None:
+    page = tab.page
+    cognito.seconds = 60
+    tab.open("board")
+    sign_in(page, "staff")
+    expect(page.get_by_role("button", name="Look again")).to_be_visible()
+    assert "refresh_token" in cognito.asked
+    cognito.end_all()
+    page.get_by_role("button", name="Look again").click()
+    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
+    tab.seen.errors.clear()  # the browser wrote down what was refused
+
+
+@pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])
+def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(tab: Tab, cognito: Cognito, answer: str) -> None:
+    page = tab.page
+    page.goto(f"{tab.url}/?{answer}")
+    expect(page.locator(".toast")).to_contain_text("did not begin in this tab")
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    assert cognito.asked == []
+    assert urllib.parse.urlsplit(page.url).query == ""
+
+
+def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cognito: Cognito) -> None:
+    page = tab.page
+    tab.open("shop")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    link = page.get_by_role("link", name="carol").get_attribute("href")
+    page.goto(f"{tab.url}/")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    mine = page.get_by_role("link", name="carol").get_attribute("href")
+    assert link is not None
+    assert mine is not None
+    code, state = (urllib.parse.parse_qs(urllib.parse.urlsplit(url).query) for url in (link, mine))
+    page.goto(f"{tab.url}/?{urllib.parse.urlencode({'code': code['code'][0], 'state': state['state'][0]})}")
+    expect(page.locator(".toast")).to_contain_text("You are not signed in")
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
+    tab.seen.errors.clear()  # the browser wrote down what was refused
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_what_is_other_here_is_for_everybody_too(tab: Tab, people: Shoppers, product: str, width: int) -> None:
+    order = people.place(product, quantity=1)
+    page = tab.page
+    page.set_viewport_size({"width": width, "height": 900})
+    tab.open("shop")
+    expect(page.get_by_role("button", name="Add to basket: Amber mug").first).to_be_visible()
+    assert unfit(page) == []
+    tab.open(f"orders/{order['order_id']}")
+    assert unfit(page) == []
+    sign_in(page, "staff")
+    expect(page.get_by_text("Order placed", exact=True)).to_be_visible()
+    assert unfit(page) == []
