@@ -132,7 +132,8 @@ class Around(BaseHTTPRequestHandler):
         if target.startswith("DynamoDB_"):
             self._forward(body, dict(self.headers))
         else:
-            self._answer(json.dumps(CANNED.get(target, lambda _: {})(body)).encode())
+            canned = CANNED.get(target)
+            self._answer(json.dumps(canned(body) if canned else {}).encode())
         if target.startswith(("DynamoDB_", "AWSEvents")):
             self.started.answer()
         return None

@@ -151,8 +151,7 @@ def _of_life(lines: int, both: Both) -> Iterator[Figure]:
     yield Figure(f"{called}: its units in money", "USD per million lives", exact(_priced(ours)), exact(_priced(usual)))
     if lines == FURTHER:
         for step in STEPS:
-            of = (exact(life.units(step=step)) for life in (ours, usual))
-            yield Figure(f"{called}: {step}", "units", *of)
+            yield Figure(f"{called}: {step}", "units", exact(ours.units(step=step)), exact(usual.units(step=step)))
         for design, saved in further_designs(lines).items():
             floor -= saved
             yield Figure(f"{called}: {design}", "units", floor=exact(floor))
@@ -309,7 +308,8 @@ def _known(shop: Shop) -> dict[str, Known]:
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
     pair.settle(shop)
     found, batches = {}, []
-    for name, act in {"paid": lambda: shop.pay(order_id, PRICE), "dispatched": lambda: shop.ship(order_id)}.items():
+    acts = {"paid": partial(shop.pay, order_id, PRICE), "dispatched": partial(shop.ship, order_id)}
+    for name, act in acts.items():
         act()
         calls: list[tuple[str, int, list[Any]]] = []
         shop.meter.sent.clear()

@@ -15,16 +15,14 @@ import zipfile
 from pathlib import Path
 
 from bench import COMPARED
-from bench.measure import Figure, exact
+from bench.measure import Figure, Spread, exact
 from local.engine import Engine
 from stacks import PROJECT
 from stacks.bundle import BUNDLES, LAMBDA, bundle, python_of
 
-NOT_DEPLOYED = ("orjson", "awslambdaric", "runtime_client", "snapshot_restore_py", "simplejson", "bin", ".") + (
-    "aws_xray_sdk",
-    "wrapt",
-)
-"""How those begin that are there for the bench alone."""
+RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
+NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
+"""How those begin that are there for the bench alone: Tracer's, and what Lambda has itself."""
 MOST_MEGABYTES, MOST_SECONDS = 15, 10
 
 
@@ -47,7 +45,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
         weighed["the bundle, zipped"] = True
     return [
         *(
-            Figure(what, "MB", *(exact(zipped(it, compiled)) for it in ([folder], usual)), at_most=MOST_MEGABYTES)
+            Figure(what, "MB", zipped([folder], compiled), zipped(usual, compiled), at_most=MOST_MEGABYTES)
             for what, compiled in weighed.items()
         ),
         Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), at_most=MOST_SECONDS),
@@ -55,7 +53,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
     ]
 
 
-def zipped(paths: list[Path], compiled: bool) -> float:
+def zipped(paths: list[Path], compiled: bool) -> Spread:
     """Megabytes of these, zipped, with their compiled files or without."""
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -63,4 +61,4 @@ def zipped(paths: list[Path], compiled: bool) -> float:
                 for found in (path, *path.rglob("*")) if path.is_dir() else (path,):
                     if compiled or found.suffix != ".pyc":
                         archive.write(found, found.relative_to(path.parent))
-        return round(file.tell() / (1 << 20), 1)
+        return exact(round(file.tell() / (1 << 20), 1))

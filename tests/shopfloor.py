@@ -211,7 +211,8 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))  # moto reads each rule's paths every time
+        # moto reads each rule's paths every time
+        patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
         wiring.client.cache_clear()
         yield _outfit()
     wiring.client.cache_clear()

@@ -19,8 +19,8 @@ of what AWS publishes, each choice with the page that it is from:
   "Batch processing", "Idempotent record handler").
 - Items are read and written through boto3's resource, copies and deletions through its `batch_writer`
   (boto3 guide, "Amazon DynamoDB", "Batch writing").
-- Every item of an order but its invoice has a `ttl`, at which DynamoDB deletes it for nothing, and the stream tells what
-  is to be archived (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Amazon Kinesis
+- Every item of an order but its invoice has a `ttl`, at which DynamoDB deletes it for nothing; the stream tells what is
+  to be archived (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Amazon Kinesis
   integration"). What that loses: what an order owns ends at times of its own, in any order. Of an order that is on its
   way for more than a month, and where DynamoDB is late with the header, some of it is gone before it is archived.
 - Each function is a module with the clients it uses, made as it is imported (Lambda developer guide, "Best practices":

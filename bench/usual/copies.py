@@ -1,5 +1,4 @@
-"""The reader of the usual way that keeps an order's timeline, its customer's activity, the sales of its products and the
-totals."""
+"""The usual way's reader that keeps an order's timeline, its customer's activity, the sales of its products, totals."""
 
 from datetime import timedelta
 from typing import Any
@@ -32,8 +31,13 @@ def copy(record: DynamoDBRecord) -> None:
     told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
     day = at[:10]
     logs = [
-        {**key(f"o#{order_id}", f"t#{at}#{event}"), "entity": "timeline", **told, "status": order["status"],
-            "ttl": ends(OWNED)},
+        {
+            **key(f"o#{order_id}", f"t#{at}#{event}"),
+            "entity": "timeline",
+            **told,
+            "status": order["status"],
+            "ttl": ends(OWNED),
+        },
         {
             **key(f"c#{order['customer_id']}", f"a#{at}#{order_id}#{event}"),
             "entity": "activity",
