@@ -259,8 +259,8 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _ours(shop: Ours, name: str, handed: Event) -> Way:
-    told = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.floor.shop.table.name}
-    told |= {"QUEUE_URL": shop.floor.queues["notices"]}
+    told = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.shopfloor.shop.table.name}
+    told |= {"QUEUE_URL": shop.shopfloor.queues["notices"]}
     return Way(name, f"functions.{MODULES.get(name, name)}.handler", (bundle(target=here())[0], COMPARED), handed, told)
 
 
@@ -278,7 +278,7 @@ def _ordered(shop: Usual) -> dict[str, Event]:
         partial(shop.pay, order_id, pair.PRICE),
         partial(shop.ship, order_id),
         partial(shop.deliver, order_id),
-        partial(shop.floor.wait, days=400),
+        partial(shop.shopfloor.wait, days=400),
     ):
         pair.settle(shop, partial(_note, handed))
         act()
@@ -289,27 +289,27 @@ def _ordered(shop: Usual) -> dict[str, Event]:
 def _worked(shop: Ours) -> dict[str, Event]:
     """What ours are handed: two orders, one of which is cancelled, a followed product that comes back, an import, and a
     customer with another name; and the time, to those that look at it."""
-    floor, handed = shop.floor, dict[str, Event]()
-    floor.open_shop(available=pair.PLENTY)
-    order_id, other = floor.place("one", mug=2), floor.place("two", pot=1)
-    floor.pay(order_id)
-    floor.pay(other, "evt_2", "pi_2")
+    shopfloor, handed = shop.shopfloor, dict[str, Event]()
+    shopfloor.open_shop(available=pair.PLENTY)
+    order_id, other = shopfloor.place("one", mug=2), shopfloor.place("two", pot=1)
+    shopfloor.pay(order_id)
+    shopfloor.pay(other, "evt_2", "pi_2")
     pair.settle(shop, partial(_note, handed))
-    ending.cancel_order(floor.shop, ANN, other)
+    ending.cancel_order(shopfloor.shop, ANN, other)
     pair.settle(shop, partial(_note, handed))
-    ending.agree_cancel(floor.shop, WAREHOUSE, other)
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    products.create_product(floor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
-    follows.follow(floor.shop, ANN, "jug")
-    products.receive_stock(floor.shop, STAFF, "jugs", "jug", 5)
+    ending.agree_cancel(shopfloor.shop, WAREHOUSE, other)
+    shopfloor.ship(order_id)
+    shopfloor.deliver(order_id)
+    products.create_product(shopfloor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
+    follows.follow(shopfloor.shop, ANN, "jug")
+    products.receive_stock(shopfloor.shop, STAFF, "jugs", "jug", 5)
     line = imports.Line(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
-    imports.import_products(floor.shop, STAFF, "import", {}, lambda: [line])
-    customers.rename(floor.shop, ANN, ANN.id, "Ann Oak")
+    imports.import_products(shopfloor.shop, STAFF, "import", {}, lambda: [line])
+    customers.rename(shopfloor.shop, ANN, ANN.id, "Ann Oak")
     pair.settle(shop, partial(_note, handed))
-    floor.wait(days=400)
+    shopfloor.wait(days=400)
     pair.settle(shop, partial(_note, handed))
-    at = {"time": floor.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
+    at = {"time": shopfloor.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
     return handed | dict.fromkeys(SCHEDULED, at) | {"api": _order()}
 
 

@@ -42,6 +42,7 @@ from bench import outcome, pair
 from bench.measure import Figure, exact
 from bench.outcome import State
 from bench.pair import PRICE, Sent, Shop
+from bench.usual.items import plain
 from docs.pages.cost import prices
 from functions.model.table import BY_TYPE
 from local.engine import Engine
@@ -111,7 +112,7 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
     shop.open(other, [])
     shop.pay(shop.place(other, "key-1", quantities), PRICE * QUANTITY * lines)
     pair.settle(shop)
-    meter, floor, queues = shop.meter, shop.floor, []
+    meter, queues = shop.meter, []
 
     def step(name: str, act: Any) -> Any:
         meter.step, meter.function = name, "api"
@@ -134,7 +135,7 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
     state.queues = queues
     state.metric.subtract(before)
     for days in (DAYS, LATER):
-        step("archived", partial(floor.wait, days))
+        step("archived", partial(shop.shopfloor.wait, days))
     outcome.as_archived(shop, state, order_id, customer_id, ids)
     return Life(dict(meter.used), state, order)
 
@@ -258,10 +259,10 @@ def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """What an order asks for beyond its goods: ours alone, for the usual one does not know of it."""
     for name, (order, _, _) in MORE.items():
         with pair.ours(engine, queues) as shop:
-            open_shop(shop.floor.shop)
-            furnish(shop.floor.shop)
-            plain = _spent(shop, "plain", partial(order_from, shop.floor.shop, ANN, "plain", mug=1))
-            more = _spent(shop, "more", partial(order, shop.floor.shop))
+            open_shop(shop.shopfloor.shop)
+            furnish(shop.shopfloor.shop)
+            plain = _spent(shop, "plain", partial(order_from, shop.shopfloor.shop, ANN, "plain", mug=1))
+            more = _spent(shop, "more", partial(order, shop.shopfloor.shop))
         units, requests = (sum(more[kind] - plain[kind] for kind in kinds) for kinds in (UNITS, ("requests",)))
         yield Figure(f"placing, more for {name}", "units", exact(units))
         yield Figure(f"placing, more for {name}", "requests", exact(requests))
@@ -277,12 +278,12 @@ def _spent(shop: Shop, step: str, act: Callable[[], object]) -> Counter[str]:
 # doing it once --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Known:
-    """How often and for how many units it was asked whether a change's copies had been made; and how many writes are
-    sent, and refused, when the change comes again."""
+    """How often and for how many units it was asked whether a change's copies had been made; and the begun KB of each
+    write that is sent, and refused, when the change comes again."""
 
     requests: int
     units: float
-    again: int
+    again: list[int]
 
 
 def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
@@ -297,7 +298,9 @@ def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]
         yield Figure(called, "requests", exact(mine.requests), exact(theirs.requests), exact(0), most=most)
         yield Figure(called, "units", exact(mine.units), exact(theirs.units), exact(0), most=most)
     mine, theirs = ours["dispatched"], usual["dispatched"]
-    yield Figure("the same change comes again: refused writes", "requests", exact(mine.again), exact(theirs.again))
+    again = "the same change comes again: refused writes"
+    yield Figure(again, "requests", exact(len(mine.again)), exact(len(theirs.again)))
+    yield Figure(f"{again}, as AWS bills them", "units", exact(sum(mine.again)), exact(sum(theirs.again)))
 
 
 def _known(shop: Shop) -> dict[str, Known]:
@@ -328,15 +331,15 @@ def _known(shop: Shop) -> dict[str, Known]:
     return found
 
 
-def _repeated(shop: Shop, records: list[Any]) -> int:
-    """The requests of `copies` that is given a batch it has had. It leaves everything as it was."""
+def _repeated(shop: Shop, records: list[Any]) -> list[int]:
+    """The begun KB of what `copies` puts that is given a batch it has had. It leaves everything as it was."""
     reader, _ = shop.readers["copies"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
     with shop.meter.on(shop.clients):
         assert reader({"Records": records}, pair.CALL) == {"batchItemFailures": []}
     assert outcome.copies_of(shop) == before
-    return len(shop.meter.sent)
+    return [kilobytes(plain(sent.body.get("Item", {}))) for sent in shop.meter.sent]
 
 
 def _alone(sent: Sent) -> tuple[int, float]:

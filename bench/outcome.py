@@ -137,7 +137,7 @@ def view_of(shop: Shop) -> View:
 def order_of(shop: Shop, order_id: str) -> dict[str, Any]:
     """An order as it lies there."""
     view = view_of(shop)
-    (order,) = kinds(view, shop.floor.partition(view.order.format(order_id)))["order"]
+    (order,) = kinds(view, shop.shopfloor.partition(view.order.format(order_id)))["order"]
     return order
 
 
@@ -156,7 +156,7 @@ def counted(shop: Shop, order_id: str) -> Counter[str]:
     else:
         key, pieces = f"METRIC#{shard_of(order_id)}", "units"
     sums: Counter[str] = Counter()
-    for item in map(plain, shop.floor.partition(key)):
+    for item in map(plain, shop.shopfloor.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
     return sums
 
@@ -169,7 +169,7 @@ def queues_of(shop: Shop, order_id: str) -> list[str]:
 def _indexed(shop: Shop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
     found by, the index's partition, and the item."""
-    view, table = view_of(shop), shop.floor.shop.table
+    view, table = view_of(shop), shop.shopfloor.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
         for kind, items in kinds(view, images).items():
@@ -181,17 +181,17 @@ def _indexed(shop: Shop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[st
 
 def copies_of(shop: Shop) -> dict[str, list[dict[str, Any]]]:
     """All copies and totals, by kind, as they lie there."""
-    view, table = view_of(shop), shop.floor.shop.table
+    view, table = view_of(shop), shop.shopfloor.shop.table
     found = kinds(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
     return {kind: found.get(kind, []) for kind in ("summary", "timeline", "activity", "sale", "best seller", "metric")}
 
 
 def as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]) -> State:
     """What there is before the archive comes: later all of that has ended."""
-    view, floor = view_of(shop), shop.floor
-    owned = kinds(view, floor.partition(view.order.format(order_id)))
-    theirs = kinds(view, floor.partition(view.customer.format(customer_id)))
-    goods = {id: kinds(view, floor.partition(view.product.format(id))) for id in ids}
+    view, shopfloor = view_of(shop), shop.shopfloor
+    owned = kinds(view, shopfloor.partition(view.order.format(order_id)))
+    theirs = kinds(view, shopfloor.partition(view.customer.format(customer_id)))
+    goods = {id: kinds(view, shopfloor.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
     return State(
         # An order itself is found by its customer in one of both only: `listed` says what both find.
@@ -202,20 +202,20 @@ def as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]
         sales={it["product_id"]: it["quantity"] for kind, by, _, it in indexed if (kind, by) == ("sale", "product")},
         best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
         metric=counted(shop, order_id),
-        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in floor.mails()),
+        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in shopfloor.mails()),
     )
 
 
 def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: Sequence[str]) -> None:
     """What is left, and what the archive has."""
-    view, floor = view_of(shop), shop.floor
+    view, shopfloor = view_of(shop), shop.shopfloor
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
-    state.left = sorted(kinds(view, floor.partition(view.order.format(order_id))))
+    state.left = sorted(kinds(view, shopfloor.partition(view.order.format(order_id))))
     state.taken = {
-        id: PLENTY - kinds(view, floor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
+        id: PLENTY - kinds(view, shopfloor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
     }
-    objects = floor.objects("archive")
+    objects = shopfloor.objects("archive")
     (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
     state.archived = _archived(kinds(view, [_untagged(image) for image in json.loads(body)["items"]]))
     entries = [
@@ -238,7 +238,7 @@ def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
             ExpressionAttributeValues={":customer": key},
         )["Items"]
         return [item for item in map(_whole, found) if item["entity"] == "stub"]
-    summaries = kinds(view, shop.floor.partition(key))["summary"]
+    summaries = kinds(view, shop.shopfloor.partition(key))["summary"]
     return [summary for summary in summaries if summary["archived"]]
 
 

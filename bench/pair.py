@@ -167,7 +167,7 @@ def settled() -> Iterator[None]:
 class Shop(Protocol):
     """What both can do. `meter`: what it asked for since it was opened."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     meter: Meter
 
     @property
@@ -198,7 +198,7 @@ class Shop(Protocol):
 class Ours:
     """Ours: its commands as the API calls them, its readers and workers."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -215,7 +215,7 @@ class Ours:
         return [wiring.client("dynamodb")]
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
-        shop = self.floor.shop
+        shop = self.shopfloor.shop
         customers.register(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
         for id in product_ids:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
@@ -224,31 +224,31 @@ class Ours:
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         wanted = {id: placing.Wanted(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
-        return placing.place_order(self.floor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+        return placing.place_order(self.shopfloor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
         told = payments.Told(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
-        assert payments.record_payment(self.floor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+        assert payments.record_payment(self.shopfloor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
-        invoices.issue_invoice(self.floor.shop, order_id)
-        shipments.request_shipment(self.floor.shop, order_id)
+        invoices.issue_invoice(self.shopfloor.shop, order_id)
+        shipments.request_shipment(self.shopfloor.shop, order_id)
 
     def ship(self, order_id: str) -> None:
-        self.floor.ship(order_id)
+        self.shopfloor.ship(order_id)
 
     def deliver(self, order_id: str) -> None:
-        shipments.deliver(self.floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+        shipments.deliver(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
-        ending.cancel_order(self.floor.shop, STAFF, order_id)
+        ending.cancel_order(self.shopfloor.shop, STAFF, order_id)
 
 
 @dataclass
 class Usual:
     """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     modules: Mapping[str, ModuleType]
     meter: Meter = field(default_factory=Meter)
 
@@ -324,15 +324,15 @@ def asked(handler: Handler, of: dict[str, Any]) -> Any:
 def settle(shop: Shop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
     """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
     with."""
-    floor, meter = shop.floor, shop.meter
+    shopfloor, meter = shop.shopfloor, shop.meter
     while True:
-        records = floor.records()
+        records = shopfloor.records()
         for name, (reader, passing) in shop.readers.items():
             if let := [record for record in records if passing.accept(record)]:
                 meter.function = name
                 batches(name, let)
                 assert reader({"Records": let}, CALL) == {"batchItemFailures": []}
-        messages = {name: list(map(as_sent, floor.waiting(name))) for name in shop.workers}
+        messages = {name: list(map(as_sent, shopfloor.waiting(name))) for name in shop.workers}
         for name, batch in messages.items():
             if batch:
                 meter.function = name
@@ -364,8 +364,8 @@ def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
     """Ours, empty, on a table of its own."""
     name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
-    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as floor:
-        yield Ours(floor)
+    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as shopfloor:
+        yield Ours(shopfloor)
 
 
 @contextmanager
@@ -373,8 +373,8 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
     """The usual one, empty. Its modules know one table for good: it is made anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
-        with running(engine, queues, USUAL, patch) as floor:
-            shop = Usual(floor, modules())
+        with running(engine, queues, USUAL, patch) as shopfloor:
+            shop = Usual(shopfloor, modules())
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
@@ -383,7 +383,7 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
-            floor.records()
+            shopfloor.records()
             with quiet():  # its modules may have just been imported
                 yield shop
 

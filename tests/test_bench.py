@@ -1,10 +1,14 @@
 """What the bench compares: two shops that do the same work; and what of its figures is the same every time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 
-from bench import life, pair
+from bench import decode, life, pair, report
+from bench.measure import Figure, exact, spread
+from functions.model.table import ORDER
 from local.engine import Engine
 
 LINES = 5
@@ -86,4 +90,57 @@ def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_t
         ("paid", "requests"): [1, 2],
         ("paid", "units"): [3 + 2, 2],
         ("the", "requests"): [3, 1],
+        ("the", "units"): [3, 1],
     }
+
+
+# decoding -------------------------------------------------------------------------------------------------------------
+KEYS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "schema", "type"}
+
+
+def stored(value: Any) -> Any:
+    """Without what an item leaves out."""
+    return {name: stored(it) for name, it in value.items() if it} if isinstance(value, Mapping) else value
+
+
+def test_both_ways_decode_an_order_to_the_same() -> None:
+    placed, paid = decode.images()
+    for image, usual in zip((placed, paid), decode.usually(placed, paid), strict=True):
+        assert len(usual["lines"]) == LINES
+        assert stored(asdict(ORDER.read(image))) == {name: it for name, it in usual.items() if name not in KEYS}
+    before, now = decode.glanced(placed, paid)
+    for glanced, image in ((before, placed), (now, paid)):
+        assert dict(glanced.lines) == ORDER.read(image).lines
+        assert glanced.updated_at == ORDER.read(image).updated_at
+
+
+def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
+    placed, paid = decode.images()
+    modified = decode.record("MODIFY", placed, paid)
+    assert decode.usually_in(modified) == decode.usually(placed, paid)
+    assert decode.lines_in(modified) == 2 * LINES
+
+
+# what is told ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("figure", "reached", "told"),
+    [
+        (Figure("it", "ms", exact(3), exact(4)), None, ("75%", "")),
+        (Figure("it", "ms", exact(3), exact(4), most=0.75), True, ("75%", "≤ 75%")),
+        (Figure("it", "ms", exact(3.1), exact(4), most=0.75), False, ("78%", "≤ 75% missed")),
+        (Figure("it", "ms", exact(0), exact(4), most=0), True, ("0.0%", "≤ 0%")),
+        (Figure("it", "MB", exact(15), exact(10), at_most=15), True, ("150%", "≤ 15 MB")),
+        (Figure("it", "s", exact(10.1), at_most=10), False, ("", "≤ 10 s missed")),
+        (Figure("it", "ms", usual=exact(4), most=0.75, at_most=10), None, ("", "≤ 75% ≤ 10 ms")),
+    ],
+)
+def test_what_is_aimed_at_and_missed_is_told(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
+    assert figure.reached is reached
+    section = report.Section("it", "What it is.", [figure])
+    assert [cell.strip() for cell in report.page([section]).splitlines()[-1].split("|")][5:7] == list(told)
+    assert ("missed" in report.plain(section, 1)) is (reached is False)
+
+
+def test_a_spread_is_told_as_the_median_and_the_quartiles_around_it() -> None:
+    measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
+    assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.plain(report.Section("it", "", [measured]), 1)
