@@ -307,7 +307,8 @@ def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
     thing = reader(Thing)(FULL)
     assert thing == reader(Thing)(FULL)
     assert thing != reader(Thing)({**FULL, "size": {"N": "4"}})
-    assert thing != Part(text="n", none=None)
+    other: object = Part(text="n", none=None)
+    assert thing != other
     with pytest.raises(TypeError, match="unhashable"):
         hash(thing)
 
