@@ -2,72 +2,125 @@
 
 The item is an order of five lines as it comes through the stream: as Lambda hands it over, once parsed and once as the
 text that is parsed first. A MODIFY is the same order as it was and as it is, paid meanwhile. The usual way is boto3's
-TypeDeserializer on every attribute of every image. Ours reads a MODIFY up to the typed change (its id, name and time),
-which the usual way would still have to find out, and leaves the lines, alike in both images, until somebody asks; the
-line "and its lines" asks. The floor parses the text by orjson.
+TypeDeserializer on every attribute of every image. Ours compares what is tagged before it decodes: a MODIFY's lines are
+left until somebody asks, and those alike in both images are read once. `relay` does not ask; `copies` always does
+("and its lines"). A change is more than its images: its id, name and time, which the usual way would still have to find
+out. The floor parses the text by orjson.
+
+What bounds a MODIFY with its lines is their reading, once; what bounds each from its text is `json.loads`, which both
+ways pay and has a line of its own.
 """
 
 import importlib
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench.measure import Figure, side_by_side
+from bench import COMPARED
+from bench.measure import Figure, Spread, side_by_side
 from functions.model import changes
-from functions.model.entities import Line
+from functions.model.entities import Line, Order
 from functions.model.table import ORDER
 from local.engine import Engine
-from stacks import PROJECT
 from tests.model.samples import moment, order
 
 TIMES, ROUNDS = 400, 31
 Way = Callable[[], object]
+_deserialize = TypeDeserializer().deserialize
 
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  the same for all sections
     """Microseconds per image, per change and per record."""
-    sys.path.append(str(PROJECT / "build" / "bench"))
-    loads = importlib.import_module("orjson").loads
+    loads = _orjson_loads()
     placed, paid = images()
     inserted, modified = record("INSERT", None, placed), record("MODIFY", placed, paid)
-    text = json.dumps(modified)
-    deserialize = TypeDeserializer().deserialize
-
-    def usual(*images: Any) -> Any:
-        return [{name: deserialize(value) for name, value in image.items()} for image in images]
-
-    def glanced() -> Any:
-        return ORDER.glance(placed, ORDER.glance(paid, None))
-
-    def with_lines() -> int:
-        change = changes.read(modified)
-        assert change is not None
-        return len(change.before.lines) + len(change.after.lines)
-
-    def parsed() -> Any:
-        return changes.read(json.loads(text))
-
-    def both(told: Any) -> Any:
-        return usual(told["dynamodb"]["OldImage"], told["dynamodb"]["NewImage"])
-
+    insert, modify = json.dumps(inserted), json.dumps(modified)
+    one, both = partial(usually, placed), partial(usually, placed, paid)
     rows: list[tuple[str, Way, Way, Way | None, float | None]] = [
-        ("an image, INSERT", lambda: ORDER.read(placed), lambda: usual(placed), None, 1 / 5),
-        ("both images, MODIFY", glanced, lambda: usual(placed, paid), None, 1 / 12),
-        ("the change, INSERT", lambda: changes.read(inserted), lambda: usual(placed), None, None),
-        ("the change, MODIFY", lambda: changes.read(modified), lambda: usual(placed, paid), None, None),
-        ("the change, MODIFY, and its lines", with_lines, lambda: usual(placed, paid), None, None),
-        ("the change, MODIFY, from its text", parsed, lambda: both(json.loads(text)), lambda: loads(text), 1 / 1.9),
+        ("an image, INSERT", partial(ORDER.read, placed), one, None, 1 / 5),
+        ("both images, MODIFY", partial(glanced, placed, paid), both, None, 1 / 12),
+        ("both images, MODIFY, and its lines", lambda: lines_of(*glanced(placed, paid)), both, None, 1 / 12),
+        ("the change, INSERT", partial(changes.read, inserted), one, None, None),
+        ("the change, MODIFY", partial(changes.read, modified), both, None, None),
+        ("the change, MODIFY, and its lines", lambda: lines_in(modified), both, None, None),
+        (
+            "the change, INSERT, from its text",
+            lambda: changes.read(json.loads(insert)),
+            lambda: usually_in(json.loads(insert)),
+            partial(loads, insert),
+            None,
+        ),
+        (
+            "the change, MODIFY, from its text",
+            lambda: changes.read(json.loads(modify)),
+            lambda: usually_in(json.loads(modify)),
+            partial(loads, modify),
+            1 / 1.9,
+        ),
+        (
+            "the change, MODIFY, from its text, and its lines",
+            lambda: lines_in(json.loads(modify)),
+            lambda: usually_in(json.loads(modify)),
+            partial(loads, modify),
+            1 / 1.9,
+        ),
     ]
     found = []
     for what, ours, theirs, floor, most in rows:
         ways = {"ours": ours, "usual": theirs} | ({"floor": floor} if floor else {})
-        took = {name: it.times(1e6) for name, it in side_by_side(ways, rounds=ROUNDS, times=TIMES).items()}
+        took = _microseconds(ways)
         found.append(Figure(what, "µs", took["ours"], took["usual"], took.get("floor"), most))
+    for what, text in {"INSERT": insert, "MODIFY": modify}.items():
+        alone = _microseconds({"both": partial(json.loads, text)})["both"]
+        found.append(Figure(f"json.loads of the text, {what}", "µs", alone, alone))
     return found
+
+
+def _microseconds(ways: Mapping[str, Way]) -> dict[str, Spread]:
+    """Of the processor: nothing here waits."""
+    took = side_by_side(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
+    return {name: it.times(1e6) for name, it in took.items()}
+
+
+def usually(*images: Any) -> list[dict[str, Any]]:
+    """The usual way's: every attribute of each."""
+    return [{name: _deserialize(value) for name, value in image.items()} for image in images]
+
+
+def usually_in(record: Any) -> list[dict[str, Any]]:
+    told = record["dynamodb"]
+    return usually(*(told[image] for image in ("OldImage", "NewImage") if image in told))
+
+
+def glanced(before: Any, after: Any) -> tuple[Order, Order]:
+    """Ours, of an order that changed."""
+    is_now = ORDER.glance(after, None)
+    return ORDER.glance(before, is_now), is_now
+
+
+def lines_of(before: Order, after: Order) -> int:
+    return len(after.lines) + len(before.lines)
+
+
+def lines_in(record: Any) -> int:
+    change = changes.read(record)
+    assert change is not None
+    return lines_of(change.before, change.after)
+
+
+def _orjson_loads() -> Callable[[str], object]:
+    sys.path.append(str(COMPARED))
+    try:
+        loads: Callable[[str], object] = importlib.import_module("orjson").loads
+    finally:
+        sys.path.remove(str(COMPARED))
+    return loads
 
 
 def images() -> tuple[Any, Any]:

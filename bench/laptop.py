@@ -2,9 +2,10 @@
 
 `make up`, with Lambda's functions, queues and bus as they are deployed, and a warehouse that sends at once. An order is
 placed and paid for every half second: so long after the request came in the last effect of it was there (the copies,
-the mail, the invoice and the shipment), as their own log lines tell. Then 8 clients order as fast as they can, and the
-last effect of the last order ends the time that is divided by. There is no other way to compare with: it is here to
-show where the time goes when something is changed.
+the mail, the invoice and the shipment), as their own log lines tell. Then 8 clients order as fast as they can: the
+orders are divided by the time from the first request to the last effect of them all, so what piles up meanwhile counts.
+Who checks that each effect is there looks afterwards, and at the same machine: it takes some of it. There is no other
+way to compare with: it is here to show where the time goes when something is changed. Each figure is of one run.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from local.engine import Engine
 from tests.laptop.conftest import Laptop
 
 PACED, PACE_SECONDS = 100, 0.5
-BURST, CLIENTS = 200, 8
+BURST, CLIENTS = 400, 8
 WARMING = 12
 ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
 """The request, and the change that its last effects follow."""
@@ -40,9 +41,9 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine o
         try:
             people = Shoppers(laptop.shop())
             ordered(people, WARMING)
-            paced, _ = ordered(people, PACED, every_seconds=PACE_SECONDS)
-            took = list(effects(laptop.state / "journal.sqlite", paced))
-            _, seconds = ordered(people, BURST)
+            journal = laptop.state / "journal.sqlite"
+            took = list(effects(journal, ordered(people, PACED, every_seconds=PACE_SECONDS)))
+            seconds = lasted(journal, ordered(people, BURST))
         finally:
             laptop.stop()
     found = []
@@ -55,9 +56,9 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine o
     return [*found, Figure(f"orders a second, {CLIENTS} clients", "", exact(round(BURST / seconds, 1)))]
 
 
-def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> tuple[list[str], float]:
-    """Orders of a product of their own, at this pace or as fast as the clients can; how long it took until all that
-    follows from them was there. Each effect is looked at."""
+def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> list[str]:
+    """Orders of a product of their own, at this pace or as fast as the clients can. All that follows from them is there
+    by then: each effect is looked at."""
     product_id, began = people.stocked(orders), time.monotonic()
 
     def order(number: int) -> str:
@@ -67,16 +68,36 @@ def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> tuple[li
     with ThreadPoolExecutor(CLIENTS) as pool:
         placed = list(pool.map(order, range(orders)))
     burst.check(people, placed, product_id)
-    return placed, time.monotonic() - began
+    return placed
 
 
 def effects(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
     """Of each order, the milliseconds from each request to its last effect."""
+    for entries in _entries(journal, orders):
+        yield {what: _took(entries, *ends) for what, ends in ENDS.items()}
+
+
+def lasted(journal: Path, orders: list[str]) -> float:
+    """The seconds from the first request for these orders to the last effect of them all."""
+    every = [entry for entries in _entries(journal, orders) for entry in entries]
+    began = min(_began(entry) for entry in every if entry["kind"] == "request")
+    return (max(_at(entry) for entry in every if entry["kind"] in ("copied", "effect")) - began).total_seconds()
+
+
+def _entries(journal: Path, orders: list[str]) -> Iterator[list[dict[str, Any]]]:
     with closing(sqlite3.connect(journal)) as database:
         for order_id in orders:
             rows = database.execute("SELECT entry FROM entries WHERE order_id = ?", (order_id,))
-            entries = [json.loads(text) for (text,) in rows]
-            yield {what: _took(entries, *ends) for what, ends in ENDS.items()}
+            yield [json.loads(text) for (text,) in rows]
+
+
+def _at(entry: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(entry["at"])
+
+
+def _began(request: dict[str, Any]) -> datetime:
+    """A request is told when it is answered."""
+    return _at(request) - timedelta(milliseconds=float(request["ms"]))
 
 
 def _took(entries: list[dict[str, Any]], route: str, change: str) -> float:
@@ -84,5 +105,4 @@ def _took(entries: list[dict[str, Any]], route: str, change: str) -> float:
     (event,) = {it["event_id"] for it in entries if it["kind"] == "published" and it["event"] == change}
     copied = [it for it in entries if it["kind"] == "copied" and it["change"] == change]
     reacted = [it for it in entries if it["kind"] == "effect" and it.get("event") == event]
-    last = max(datetime.fromisoformat(it["at"]) for it in (*copied, *reacted))
-    return (last - datetime.fromisoformat(asked["at"])).total_seconds() * 1000 + float(asked["ms"])
+    return (max(map(_at, (*copied, *reacted))) - _began(asked)).total_seconds() * 1000

@@ -22,27 +22,31 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured thing in three columns. `unit`: of all three. `most`: which part of the usual way's ours may be.
+    """One measured thing in three columns; None where there is no such way. `unit`: of all three.
 
-    `usual`: as the published designs do it. `floor`: what nobody can go below; None: there is no such way.
+    `usual`: as the published designs do it. `floor`: the least that is known of. `most`: which part of the usual way's
+    ours may be; `at_most`: what ours itself may be.
     """
 
     what: str
     unit: str
-    ours: Spread
+    ours: Spread | None = None
     usual: Spread | None = None
     floor: Spread | None = None
     most: float | None = None
+    at_most: float | None = None
 
     @property
     def ratio(self) -> float | None:
         """Ours, as a part of the usual way's."""
-        return self.ours.median / self.usual.median if self.usual else None
+        return self.ours.median / self.usual.median if self.ours and self.usual else None
 
     @property
     def reached(self) -> bool | None:
         """Whether ours is as small as it should be; None: nothing is said of that."""
-        return None if self.most is None or self.ratio is None else self.ratio <= self.most
+        if self.most is not None and self.ratio is not None:
+            return self.ratio <= self.most
+        return self.ours.median <= self.at_most if self.at_most is not None and self.ours else None
 
 
 def exact(value: float) -> Spread:
@@ -63,8 +67,8 @@ def side_by_side(
     times: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Spread]:
-    """Seconds that one call of each way takes: they take turns, `times` calls each, in so many rounds after a first one
-    that does not count. `clock`: time.process_time leaves out what others did meanwhile."""
+    """How long one call of each way takes, in the clock's unit: they take turns, `times` calls each, in so many rounds
+    after a first one that does not count. `clock`: of the processor, it leaves out what others did meanwhile."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, work in ways.items():
@@ -73,8 +77,8 @@ def side_by_side(
             began = clock()
             for _ in range(times):
                 work()
-            seconds = (clock() - began) / times
+            took = (clock() - began) / times
             gc.enable()
             if number:
-                taken[name].append(seconds)
+                taken[name].append(took)
     return {name: spread(values) for name, values in taken.items()}

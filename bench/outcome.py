@@ -18,8 +18,11 @@ from functions.model.entities import shard_of
 
 @dataclass
 class State:
-    """All of it. `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
+    """All of it. `queues`: where the order stood after each step; `found`: how many items of a kind an index finds, by
+    what; `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
 
+    queues: list[list[str]] = field(default_factory=list)
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
     listed: Any = None
     timeline: list[str] = field(default_factory=list)
     activity: list[str] = field(default_factory=list)
@@ -36,13 +39,15 @@ class State:
 
 @dataclass(frozen=True)
 class View:
-    """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind."""
+    """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind.
+    `indexes`: each one's partition key; `by`: what is found by it, from how it begins."""
 
     type: str
     order: str
     customer: str
     product: str
-    sales: tuple[str, str]
+    indexes: Mapping[str, str]
+    by: Mapping[str, str]
     kinds: Mapping[str, str]
 
 
@@ -51,7 +56,17 @@ OURS = View(
     "ORDER#{}",
     "CUSTOMER#{}",
     "PRODUCT#{}",
-    ("GSI3", "SALE#"),
+    {"GSI1": "GSI1PK", "GSI2": "GSI2PK", "GSI3": "GSI3PK"},
+    {
+        "STATUS#": "queue",
+        "ACTIVITY#": "day",
+        "CUSTOMER#": "customer",
+        "PRODUCT#": "product",
+        "ORDER#": "order",
+        "INVOICE#": "number",
+        "TRACKING#": "tracking number",
+        "SEASON#": "season",
+    },
     {
         "OrderSummary": "summary",
         "Order": "order",
@@ -73,7 +88,17 @@ USUAL = View(
     "o#{}",
     "c#{}",
     "p#{}",
-    ("GSI1", ""),
+    {"GSI1": "GSI1PK", "GSI2": "GSI2PK", "GSI3": "season"},
+    {
+        "s#a#": "day",
+        "s#": "queue",
+        "c#": "customer",
+        "p#": "product",
+        "o#": "order",
+        "i#": "number",
+        "track#": "tracking number",
+        "2": "season",
+    },
     {
         "order": "order",
         "stub": "stub",
@@ -112,7 +137,7 @@ def view_of(shop: Shop) -> View:
 def order_of(shop: Shop, order_id: str) -> dict[str, Any]:
     """An order as it lies there."""
     view = view_of(shop)
-    (order,) = kinds(view, shop.floor.partition(view.order.format(order_id)))["order"]
+    (order,) = kinds(view, shop.shopfloor.partition(view.order.format(order_id)))["order"]
     return order
 
 
@@ -127,53 +152,70 @@ def kinds(view: View, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dic
 def counted(shop: Shop, order_id: str) -> Counter[str]:
     """What is counted in all minutes where this order is."""
     if isinstance(shop, Usual):
-        key, pieces = shop.modules["table"].queue("metric", order_id), "pieces"
+        key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
     else:
         key, pieces = f"METRIC#{shard_of(order_id)}", "units"
     sums: Counter[str] = Counter()
-    for item in map(plain, shop.floor.partition(key)):
+    for item in map(plain, shop.shopfloor.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
     return sums
 
 
+def queues_of(shop: Shop, order_id: str) -> list[str]:
+    """The statuses in whose queues an order stands."""
+    return [key.split("#")[1] for kind, by, key, _ in _indexed(shop, order_id, ()) if (kind, by) == ("order", "queue")]
+
+
+def _indexed(shop: Shop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
+    found by, the index's partition, and the item."""
+    view, table = view_of(shop), shop.shopfloor.shop.table
+    for index, partition in view.indexes.items():
+        images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
+        for kind, items in kinds(view, images).items():
+            for item in items:
+                if item.get("order_id") == order_id or (kind == "best seller" and item["product_id"] in ids):
+                    by = next(by for start, by in view.by.items() if item[partition].startswith(start))
+                    yield kind, by, item[partition], item
+
+
+def copies_of(shop: Shop) -> dict[str, list[dict[str, Any]]]:
+    """All copies and totals, by kind, as they lie there."""
+    view, table = view_of(shop), shop.shopfloor.shop.table
+    found = kinds(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
+    return {kind: found.get(kind, []) for kind in ("summary", "timeline", "activity", "sale", "best seller", "metric")}
+
+
 def as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]) -> State:
     """What there is before the archive comes: later all of that has ended."""
-    view, floor = view_of(shop), shop.floor
-    owned = kinds(view, floor.partition(view.order.format(order_id)))
-    theirs = kinds(view, floor.partition(view.customer.format(customer_id)))
-    goods = {id: kinds(view, floor.partition(view.product.format(id))) for id in ids}
-    index, prefix = view.sales
-    sales: dict[str, int] = {}
-    for id in ids:
-        found = floor.shop.table.client.query(
-            TableName=floor.shop.table.name,
-            IndexName=index,
-            KeyConditionExpression=f"{index}PK = :pk",
-            ExpressionAttributeValues={":pk": {"S": view.product.format(id)}},
-        )["Items"]
-        for line in kinds(view, [image for image in found if image[f"{index}SK"]["S"].startswith(prefix)])["sale"]:
-            sales[line["product_id"]] = line["quantity"]
+    view, shopfloor = view_of(shop), shop.shopfloor
+    owned = kinds(view, shopfloor.partition(view.order.format(order_id)))
+    theirs = kinds(view, shopfloor.partition(view.customer.format(customer_id)))
+    goods = {id: kinds(view, shopfloor.partition(view.product.format(id))) for id in ids}
+    indexed = list(_indexed(shop, order_id, ids))
     return State(
+        # An order itself is found by its customer in one of both only: `listed` says what both find.
+        found=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order"),
         timeline=[event["event"] for event in owned["timeline"]],
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
-        sales=sales,
+        sales={it["product_id"]: it["quantity"] for kind, by, _, it in indexed if (kind, by) == ("sale", "product")},
         best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
         metric=counted(shop, order_id),
-        mails=len(floor.mails()),
+        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in shopfloor.mails()),
     )
 
 
 def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: Sequence[str]) -> None:
     """What is left, and what the archive has."""
-    view, floor = view_of(shop), shop.floor
+    view, shopfloor = view_of(shop), shop.shopfloor
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
-    state.left = sorted(kinds(view, floor.partition(view.order.format(order_id))))
+    state.left = sorted(kinds(view, shopfloor.partition(view.order.format(order_id))))
     state.taken = {
-        id: PLENTY - kinds(view, floor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
+        id: PLENTY - kinds(view, shopfloor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
     }
-    objects = floor.objects("archive")
+    objects = shopfloor.objects("archive")
     (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
     state.archived = _archived(kinds(view, [_untagged(image) for image in json.loads(body)["items"]]))
     entries = [
@@ -182,7 +224,8 @@ def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: 
         if name.startswith("activity/")
         for image in _lines(name, content)
     ]
-    state.archived_activity = [entry["event"] for entry in sorted(entries, key=lambda entry: str(entry["at"]))]
+    entries = sorted((entry for entry in entries if entry["order_id"] == order_id), key=lambda entry: str(entry["at"]))
+    state.archived_activity = [entry["event"] for entry in entries]
 
 
 def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
@@ -195,7 +238,7 @@ def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
             ExpressionAttributeValues={":customer": key},
         )["Items"]
         return [item for item in map(_whole, found) if item["entity"] == "stub"]
-    summaries = kinds(view, shop.floor.partition(key))["summary"]
+    summaries = kinds(view, shop.shopfloor.partition(key))["summary"]
     return [summary for summary in summaries if summary["archived"]]
 
 

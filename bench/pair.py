@@ -6,6 +6,7 @@ Nothing is delivered by itself: `settle` does that, as Lambda would: only what a
 
 import contextlib
 import gc
+import importlib
 import io
 import json
 import logging
@@ -49,6 +50,8 @@ SURROUNDED_BY = {
 }
 USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
+MODULES = ("api", "copies", "publish", "fulfilment", "notifications", "archive", "items", "once", "table")
+"""Of bench.usual. They make their clients as they are imported."""
 numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -164,7 +167,7 @@ def settled() -> Iterator[None]:
 class Shop(Protocol):
     """What both can do. `meter`: what it asked for since it was opened."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     meter: Meter
 
     @property
@@ -195,7 +198,7 @@ class Shop(Protocol):
 class Ours:
     """Ours: its commands as the API calls them, its readers and workers."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -212,7 +215,7 @@ class Ours:
         return [wiring.client("dynamodb")]
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
-        shop = self.floor.shop
+        shop = self.shopfloor.shop
         customers.register(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
         for id in product_ids:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
@@ -221,62 +224,59 @@ class Ours:
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         wanted = {id: placing.Wanted(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
-        return placing.place_order(self.floor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+        return placing.place_order(self.shopfloor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
         told = payments.Told(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
-        assert payments.record_payment(self.floor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+        assert payments.record_payment(self.shopfloor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
-        invoices.issue_invoice(self.floor.shop, order_id)
-        shipments.request_shipment(self.floor.shop, order_id)
+        invoices.issue_invoice(self.shopfloor.shop, order_id)
+        shipments.request_shipment(self.shopfloor.shop, order_id)
 
     def ship(self, order_id: str) -> None:
-        self.floor.ship(order_id)
+        self.shopfloor.ship(order_id)
 
     def deliver(self, order_id: str) -> None:
-        shipments.deliver(self.floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+        shipments.deliver(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
-        ending.cancel_order(self.floor.shop, STAFF, order_id)
+        ending.cancel_order(self.shopfloor.shop, STAFF, order_id)
 
 
 @dataclass
 class Usual:
-    """The usual one: everything through its API's handler. `modules`: api, reactions and table of bench.usual."""
+    """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
 
-    floor: Shopfloor
+    shopfloor: Shopfloor
     modules: Mapping[str, ModuleType]
     meter: Meter = field(default_factory=Meter)
 
     @property
     def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
-        reactions = self.modules["reactions"]
-        patterns = {name: tuple(map(json.dumps, each)) for name, each in reactions.FILTERS.items()}
-        return {name: (getattr(reactions, name), Filters(each)) for name, each in patterns.items()}
+        readers = {name: self.modules[name] for name in ("copies", "publish")}
+        return {name: (it.handler, Filters(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
-        reactions = self.modules["reactions"]
-        return {"fulfilment": reactions.fulfil, "notifications": reactions.notify, "archive": reactions.archive}
+        return {name: self.modules[name].handler for name in ("fulfilment", "notifications", "archive")}
 
     @property
     def clients(self) -> Sequence[Any]:
-        table = self.modules["table"]
-        return [table.client, table.idempotency]
+        return [self.modules["table"].client, self.modules["once"].client]
 
     def ask(self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None) -> Any:
         return asked(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
-        table = self.modules["table"]
-        with table.table.batch_writer() as batch:
-            batch.put_item(Item={**table.key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
+        table, key = self.modules["table"].table, self.modules["items"].key
+        with table.batch_writer() as batch:
+            batch.put_item(Item={**key(f"c#{customer_id}"), **customer, "email": f"{customer_id}@example.com"})
             for id in product_ids:
                 product = {"entity": "product", "product_id": id, "name": f"Blue {id}", "price": PRICE}
-                batch.put_item(Item={**table.key(f"p#{id}"), **product, "currency": "EUR"})
-                batch.put_item(Item={**table.key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
+                batch.put_item(Item={**key(f"p#{id}"), **product, "currency": "EUR"})
+                batch.put_item(Item={**key(f"p#{id}", "w#1"), "entity": "stock", "available": PLENTY})
 
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         return str(self.ask("/orders", new_order(quantities), token=Token(customer_id), key=key)["order_id"])
@@ -324,15 +324,15 @@ def asked(handler: Handler, of: dict[str, Any]) -> Any:
 def settle(shop: Shop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
     """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
     with."""
-    floor, meter = shop.floor, shop.meter
+    shopfloor, meter = shop.shopfloor, shop.meter
     while True:
-        records = floor.records()
+        records = shopfloor.records()
         for name, (reader, passing) in shop.readers.items():
             if let := [record for record in records if passing.accept(record)]:
                 meter.function = name
                 batches(name, let)
                 assert reader({"Records": let}, CALL) == {"batchItemFailures": []}
-        messages = {name: list(map(as_sent, floor.waiting(name))) for name in shop.workers}
+        messages = {name: list(map(as_sent, shopfloor.waiting(name))) for name in shop.workers}
         for name, batch in messages.items():
             if batch:
                 meter.function = name
@@ -364,8 +364,8 @@ def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
     """Ours, empty, on a table of its own."""
     name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
-    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as floor:
-        yield Ours(floor)
+    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as shopfloor:
+        yield Ours(shopfloor)
 
 
 @contextmanager
@@ -373,26 +373,24 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
     """The usual one, empty. Its modules know one table for good: it is made anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
-        with running(engine, queues, USUAL, patch) as floor:
-            shop = Usual(floor, modules())
+        with running(engine, queues, USUAL, patch) as shopfloor:
+            shop = Usual(shopfloor, modules())
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
-                (IDEMPOTENCY, shop.modules["table"].idempotency_table_request(IDEMPOTENCY)),
+                (IDEMPOTENCY, shop.modules["once"].create_table_request(IDEMPOTENCY)),
             ):
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
-            floor.records()
+            shopfloor.records()
             with quiet():  # its modules may have just been imported
                 yield shop
 
 
 def modules() -> dict[str, ModuleType]:
     """The usual way's: imported where its environment is there, as Lambda does it."""
-    from bench.usual import api, reactions, table  # noqa: PLC0415  they make their clients as they are imported
-
-    return {"api": api, "reactions": reactions, "table": table}
+    return {name: importlib.import_module(f"bench.usual.{name}") for name in MODULES}
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def _of(lines: int, ours: Ours, usual: Usual) -> list[Figure]:
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
     for shop in (ours, usual):
         shop.open(customer_id, ids)
-    bare = Bare(boto3.client("dynamodb", region_name=REGION), ours.floor.shop.table.name)
+    bare = Bare(boto3.client("dynamodb", region_name=REGION), ours.shopfloor.shop.table.name)
     handlers = {"ours": api_handler, "usual": usual.modules["api"].handler, "floor": bare}
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
     ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}

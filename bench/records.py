@@ -60,7 +60,7 @@ def _happened(shop: Shop) -> list[dict[str, Any]]:
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
-    shop.floor.records()
+    shop.shopfloor.records()
     for group in range(RECORDS // BATCH):
         quantities = {
             n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
@@ -74,7 +74,7 @@ def _happened(shop: Shop) -> list[dict[str, Any]]:
         for act in (shop.fulfil, shop.ship, shop.deliver):
             for order_id in [*placed.values()][:WHOLE]:
                 act(order_id)
-    return shop.floor.records()
+    return shop.shopfloor.records()
 
 
 # in turns -------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _copying(
     engine: Engine, ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]
 ) -> Iterator[Figure]:
     bare = boto3.client("dynamodb", region_name=REGION)
-    empty = f"{ours.floor.shop.table.name}-bare"
+    empty = f"{ours.shopfloor.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
     floor = Repeating(bare, empty)
     ways: dict[str, Way] = {
@@ -213,7 +213,7 @@ def _copying(
 
 
 def _telling(ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
-    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["reactions"].events]}
+    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["publish"].events]}
     ways = {
         "ours": Reading.of(ours, "relay", happened["ours"]),
         "usual": Reading.of(usual, "publish", happened["usual"]),

@@ -6,21 +6,23 @@ the secret, never as its value.
 
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, TypeVar, cast
+
+from functions.dynamodb.images import entity
 
 E = TypeVar("E")
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Everywhere:
     """What every Lambda is told beside its own. `metrics_namespace`: what its metrics are of: this deployment."""
 
     metrics_namespace: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Front:
     """What of the api's even its documentation asks. `front_secret`: JSON {"current": ..., "previous": ...}, what
     CloudFront shows with each request, where it stands before the API and nobody may come past it; "": it does not."""
@@ -28,7 +30,7 @@ class Front:
     front_secret: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Api(Front):
     """`client_id`: whose access tokens are taken: the app client of the shop's own user pool.
     `pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
@@ -47,25 +49,25 @@ class Api(Front):
     shop_name: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Copies:
     table_name: str
     failures_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Relay:
     bus_name: str
     failures_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Fulfilment:
     table_name: str
     failures_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Notifications:
     """`sender`: the address mails come from, an identity that SES has verified."""
 
@@ -75,7 +77,7 @@ class Notifications:
     shop_name: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Notices:
     """`sender`: as of notifications. `product_url`: the page of a product, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many one of them sends at most. `page_size`: how many followers are told at a time.
@@ -91,7 +93,7 @@ class Notices:
     queue_url: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Refunds:
     """`provider_url`: where the payment provider answers. `provider_secret`: the key to it."""
 
@@ -101,7 +103,7 @@ class Refunds:
     provider_secret: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Bulk:
     """`lines_per_second`: how many lines of imports are written at most, by all of these together."""
 
@@ -110,27 +112,27 @@ class Bulk:
     lines_per_second: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Names:
     table_name: str
     failures_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Erasure:
     table_name: str
     failures_bucket: str
     archive_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Archive:
     table_name: str
     failures_bucket: str
     archive_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Lapse:
     """`payment_window_minutes`: how long stock is kept for an unpaid order. `assumed_delivered_days`: when a shipped
     order nobody confirmed counts as delivered."""
@@ -142,7 +144,7 @@ class Lapse:
     return_window_days: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@entity
 class Watch:
     """`payment_window_minutes`, `assumed_delivered_days`: as of lapse."""
 

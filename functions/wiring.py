@@ -4,6 +4,7 @@ Everything is made when first needed and kept while the Lambda is warm. A test o
 """
 
 import functools
+import gc
 import hashlib
 import json
 import logging
@@ -19,6 +20,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from functions import IN_LAMBDA
 from functions.dynamodb.images import Image, Unreadable
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import Table
@@ -83,6 +85,7 @@ def observed(function: str) -> Callable[[Callable[[dict[str, Any], Any], R]], Ca
     def around(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
         @functools.wraps(handler)
         def observing(event: dict[str, Any], context: Any) -> R:
+            _start()
             tally, before = Tally(function), units.total
             told = call.set({"function": function, "invocation": getattr(context, "aws_request_id", "")})
             counting = _tally.set(tally)
@@ -102,6 +105,13 @@ def observed(function: str) -> Callable[[Callable[[dict[str, Any], Any], R]], Ca
         return observing
 
     return around
+
+
+def _start() -> None:
+    """At a Lambda's first call garbage is looked for again, but not in what is there by now."""
+    if IN_LAMBDA and not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _behind(event: Mapping[str, Any]) -> int | None:

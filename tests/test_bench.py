@@ -1,13 +1,17 @@
 """What the bench compares: two shops that do the same work; and what of its figures is the same every time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 
-from bench import life, pair
+from bench import decode, life, pair, report
+from bench.measure import Figure, exact, spread
+from functions.model.table import ORDER
 from local.engine import Engine
 
-LINES = 2
+LINES = 5
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +34,39 @@ def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life
     assert state.timeline == state.archived_activity == [
         "OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered",
     ]  # fmt: skip
+    assert state.queues == [["PENDING"], ["FULFILLING"], ["SHIPPED"], []]
+    assert state.found == {
+        ("sale", "product"): LINES,
+        ("sale", "customer"): LINES,
+        ("best seller", "season"): LINES,
+        ("activity", "day"): 5,
+        ("notification", "order"): 4,
+        ("invoice", "number"): 1,
+        ("invoice", "customer"): 1,
+        ("shipment", "tracking number"): 1,
+    }
     assert state.mails == len(state.notifications) == 4
-    assert state.best_sellers == state.taken == state.sales
     assert sum(state.sales.values()) == state.metric["pieces"] == LINES * life.QUANTITY
+    assert state.best_sellers == state.taken == {id: 2 * sold for id, sold in state.sales.items()}
 
 
 def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.Both) -> None:
     ours, usual = both.ours, both.usual
-    assert (ours.units("written"), ours.units("read")) == (117, 42), "docs/cost.md's has shorter names"
-    assert (usual.units("written"), usual.units("read")) == (126, 10)
-    floor = sum(life.least(LINES, ours.order).values())
-    assert floor == 101
-    assert floor > 0.7 * usual.units(), "so half of the usual way's is out of reach"
-    assert (ours.units("requests"), usual.units("requests")) == (62, 56)
+    assert (ours.units("written"), ours.units("read")) == (155, 48), "docs/cost.md's has shorter names"
+    assert (usual.units("written"), usual.units("read")) == (145, 12)
+    assert (ours.units("requests"), usual.units("requests")) == (65, 54)
+    assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
+
+
+def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: life.Both) -> None:
+    parts = life.least_of_these_keys(LINES, both.ours.order)
+    read = sum(units for part, units in parts.items() if "read" in part)
+    written = sum(parts.values()) - read
+    assert (both.ours.units("written") - written, both.ours.units("read") - read) == (27, 38.5)
+    words = " ".join(str(life.__doc__).split())
+    assert "Ours is 65.5 units above that floor at five lines. 27 of them are written" in words
+    assert "38.5 are read" in words
+    assert 0.5 * both.usual.units() < sum(parts.values()) - sum(life.further_designs(LINES).values())
 
 
 def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.Both) -> None:
@@ -51,9 +75,72 @@ def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.Both) 
     assert (ours["requests"], usual["requests"]) == (2, 4)
 
 
-def test_that_copies_are_made_once_costs_nothing(engine: Engine, queues: dict[str, str]) -> None:
-    figures = {(each.what, each.unit): each for each in life.of_deduplication(engine, queues)}
-    for unit in ("requests", "units"):
-        once = figures["one change's copies are made once: asked for that alone", unit]
-        assert once.usual is not None
-        assert (once.ours.median, once.usual.median) == (0, 2)
+def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_totals_are_has_its_price(
+    engine: Engine, queues: dict[str, str]
+) -> None:
+    """Making them shows that they stay as they are when the change comes again, at once or late."""
+    cost = {
+        (figure.what.removeprefix("the copies of an order that is ").partition(" ")[0], figure.unit): figure
+        for figure in life.of_deduplication(engine, queues)
+    }
+    told = {name: [each and each.median for each in (it.ours, it.usual)] for name, it in cost.items()}
+    assert told == {
+        ("dispatched", "requests"): [0, 2],
+        ("dispatched", "units"): [0, 2],
+        ("paid", "requests"): [1, 2],
+        ("paid", "units"): [3 + 2, 2],
+        ("the", "requests"): [3, 1],
+        ("the", "units"): [3, 1],
+    }
+
+
+# decoding -------------------------------------------------------------------------------------------------------------
+KEYS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "schema", "type"}
+
+
+def stored(value: Any) -> Any:
+    """Without what an item leaves out."""
+    return {name: stored(it) for name, it in value.items() if it} if isinstance(value, Mapping) else value
+
+
+def test_both_ways_decode_an_order_to_the_same() -> None:
+    placed, paid = decode.images()
+    for image, usual in zip((placed, paid), decode.usually(placed, paid), strict=True):
+        assert len(usual["lines"]) == LINES
+        assert stored(asdict(ORDER.read(image))) == {name: it for name, it in usual.items() if name not in KEYS}
+    before, now = decode.glanced(placed, paid)
+    for glanced, image in ((before, placed), (now, paid)):
+        assert dict(glanced.lines) == ORDER.read(image).lines
+        assert glanced.updated_at == ORDER.read(image).updated_at
+
+
+def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
+    placed, paid = decode.images()
+    modified = decode.record("MODIFY", placed, paid)
+    assert decode.usually_in(modified) == decode.usually(placed, paid)
+    assert decode.lines_in(modified) == 2 * LINES
+
+
+# what is told ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("figure", "reached", "told"),
+    [
+        (Figure("it", "ms", exact(3), exact(4)), None, ("75%", "")),
+        (Figure("it", "ms", exact(3), exact(4), most=0.75), True, ("75%", "≤ 75%")),
+        (Figure("it", "ms", exact(3.1), exact(4), most=0.75), False, ("78%", "≤ 75% missed")),
+        (Figure("it", "ms", exact(0), exact(4), most=0), True, ("0.0%", "≤ 0%")),
+        (Figure("it", "MB", exact(15), exact(10), at_most=15), True, ("150%", "≤ 15 MB")),
+        (Figure("it", "s", exact(10.1), at_most=10), False, ("", "≤ 10 s missed")),
+        (Figure("it", "ms", usual=exact(4), most=0.75, at_most=10), None, ("", "≤ 75% ≤ 10 ms")),
+    ],
+)
+def test_what_is_aimed_at_and_missed_is_told(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
+    assert figure.reached is reached
+    section = report.Section("it", "What it is.", [figure])
+    assert [cell.strip() for cell in report.page([section]).splitlines()[-1].split("|")][5:7] == list(told)
+    assert ("missed" in report.plain(section, 1)) is (reached is False)
+
+
+def test_a_spread_is_told_as_the_median_and_the_quartiles_around_it() -> None:
+    measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
+    assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.plain(report.Section("it", "", [measured]), 1)

@@ -19,11 +19,16 @@ of what AWS publishes, each choice with the page that it is from:
   "Batch processing", "Idempotent record handler").
 - Items are read and written through boto3's resource, copies and deletions through its `batch_writer`
   (boto3 guide, "Amazon DynamoDB", "Batch writing").
-- What is over is told by the stream: DynamoDB deletes the header at its `ttl`, and who sees that archives the rest
-  (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Kinesis integration").
+- Every item of an order but its invoice has a `ttl`, at which DynamoDB deletes it for nothing; the stream tells what is
+  to be archived (AWS database blog, "Archive data from Amazon DynamoDB to Amazon S3 using TTL and Amazon Kinesis
+  integration"). What that loses: what an order owns ends at times of its own, in any order. Of an order that is on its
+  way for more than a month, and where DynamoDB is late with the header, some of it is gone before it is archived.
+- Each function is a module with the clients it uses, made as it is imported (Lambda developer guide, "Best practices":
+  clients are made outside of the handler). Tracer, which the samples have, too, is left out, as in ours; what it adds
+  has rows of its own.
 
 Where these leave a choice it is the cheaper one: reads are eventually consistent, a state is changed under a condition
 without being read first, what is written at one time goes in one request. Idempotency is around a whole handler, as the
 documentation has it, where something in it must not be done twice: an order, a payment, what adds up, a mail, an
-invoice, what deletes. Who only tells the bus, or keeps an object under its own name, has none.
+invoice. Who only tells the bus, or keeps an object under its own name, has none.
 """

@@ -7,7 +7,6 @@ changes an order's state does so under a condition, in one transaction with what
 import json
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response, content_types
@@ -19,9 +18,11 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, Field
 
-from bench.usual.table import client, dynamodb, key, logger, metrics, now, persistence, put, queue, table, update
+from bench.usual.items import OWNED, RETENTION, ends, key, now, queue
+from bench.usual.log import logger, metrics
+from bench.usual.once import persistence
+from bench.usual.table import client, dynamodb, put, table, update
 
-RETENTION = timedelta(days=395)
 MOST_WRITES = 100
 """TransactWriteItems takes no more; an order of 50 products would have 101."""
 
@@ -120,6 +121,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
             "customer_id": customer_id,
             "product_id": id,
             "placed_at": at,
+            "ttl": ends(OWNED),
             "quantity": quantity,
             **priced[id],
         }
@@ -171,6 +173,7 @@ def take_payment(event: dict[str, Any]) -> dict[str, Any]:
         "amount": paid["amount"],
         "currency": paid["currency"].upper(),
         "created_at": at,
+        "ttl": ends(OWNED),
     }
     expected = "#status = :before AND #total = :amount AND currency = :currency"
     more = {"paid_at": at, "amount": paid["amount"], "currency": payment["currency"]}
@@ -247,9 +250,9 @@ def _moved(
 
 
 def _closed(order_id: str, before: str, after: str, at: str) -> dict[str, Any]:
-    ends = int((datetime.now(UTC) + RETENTION).timestamp())
     expression = "SET #status = :after, updated_at = :at, #ttl = :ends REMOVE GSI2PK, GSI2SK"
-    return update(key(f"o#{order_id}"), expression, "#status = :before", before=before, after=after, at=at, ends=ends)
+    values = {"before": before, "after": after, "at": at, "ends": ends(RETENTION)}
+    return update(key(f"o#{order_id}"), expression, "#status = :before", **values)
 
 
 def _transact(writes: list[dict[str, Any]]) -> None:

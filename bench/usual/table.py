@@ -1,49 +1,21 @@
-"""The usual way's table, the table of its idempotency, and its clients: made at import, as AWS's samples make them.
+"""The usual way's table, and its client: made at import, as AWS's samples make them.
 
-The environment names both tables (TABLE_NAME, IDEMPOTENCY_TABLE) and, with AWS_ENDPOINT_URL_DYNAMODB, where they are.
+The environment names it (TABLE_NAME) and, with AWS_ENDPOINT_URL_DYNAMODB, where it is.
 """
 
 import os
-import zlib
-from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 
-logger = Logger(service="usual")
-metrics = Metrics(namespace="Usual", service="usual")
 dynamodb: Any = boto3.resource("dynamodb")
 table = dynamodb.Table(os.environ["TABLE_NAME"])
 client = table.meta.client
 """The resource's own: it takes and gives Python's types."""
-idempotency = boto3.client("dynamodb")
-"""Of idempotency, which speaks DynamoDB's types."""
 
-SHARDS = 10
 INDEXES = {"GSI1": ("GSI1PK", "GSI1SK"), "GSI2": ("GSI2PK", "GSI2SK"), "GSI3": ("season", "units")}
 NUMBERS = {"units"}
 RESERVED = ("status", "ttl", "last", "total")
-
-
-def persistence() -> DynamoDBPersistenceLayer:
-    """Where idempotency keeps what was done; one for each configuration, which it takes for its own at first use."""
-    return DynamoDBPersistenceLayer(table_name=os.environ["IDEMPOTENCY_TABLE"], boto3_client=idempotency)
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def queue(status: str, order_id: str) -> str:
-    """The partition of the queue in which orders of a status stand."""
-    return f"s#{status}#{zlib.crc32(order_id.encode()) % SHARDS}"
-
-
-def key(partition: str, sort: str | None = None) -> dict[str, str]:
-    """The key of an item; an entity's own has the same twice."""
-    return {"PK": partition, "SK": sort or partition}
 
 
 def put(item: dict[str, Any]) -> dict[str, Any]:
@@ -77,16 +49,6 @@ def create_table_request(name: str) -> dict[str, Any]:
             {"IndexName": index, "KeySchema": _schema(pair), "Projection": {"ProjectionType": "ALL"}}
             for index, pair in INDEXES.items()
         ],
-    }
-
-
-def idempotency_table_request(name: str) -> dict[str, Any]:
-    """As Powertools' documentation has it: one key, `id`."""
-    return {
-        "TableName": name,
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "TimeToLiveSpecification": {"AttributeName": "expiration"},
     }
 
 

@@ -1,4 +1,5 @@
-"""The usual way's API, with Tracer: a module of its own, for who starts a reaction does not import a resolver."""
+"""What Powertools' Tracer adds to the usual way's API: a module of its own, for who starts `copies` imports no
+resolver."""
 
 from aws_lambda_powertools import Tracer
 

@@ -69,18 +69,25 @@ def entity(cls: type[T]) -> type[T]:
     """Declare an item (or a part of one). Frozen to mypy; at run time a slotted dataclass whose slots a reader fills,
     because really frozen dataclasses read three times slower."""
     cls.__doc__ = cls.__doc__ or cls.__name__  # else a signature is made to stand there
-    made = dataclass(slots=True, kw_only=True, repr=False, match_args=False)(cls)
-    made.__repr__ = _told  # type: ignore[method-assign]  # compiling one for each class takes a cold start time
-    return made
+    made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False, match_args=False)(cls)
+    # Compiling these for each class takes a cold start time.
+    made.__repr__, made.__eq__, made.__hash__ = _told, _alike, None
+    return cast(type[T], made)
 
 
 def _told(item: Any) -> str:
     return f"{type(item).__name__}({', '.join(f'{it.name}={getattr(item, it.name)!r}' for it in fields(item))})"
 
 
+def _alike(item: Any, other: Any) -> Any:
+    if type(item) is not type(other):
+        return NotImplemented
+    return all(getattr(item, it.name) == getattr(other, it.name) for it in fields(item))
+
+
 def binary(value: str | bytes) -> bytes:
     """The bytes of a B value: the client hands over bytes, a Lambda event carries base64 text."""
-    return base64.b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
+    return base64.b64decode(value, validate=True) if isinstance(value, str) else memoryview(value).tobytes()
 
 
 SCALARS: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that reads, expression that writes)

@@ -297,6 +297,22 @@ def test_base64_that_is_none_is_unreadable() -> None:
         reader(cls)({"data": {"B": "no base64!"}})
 
 
+def test_a_number_is_not_taken_for_as_many_bytes() -> None:
+    cls = entity_of({"data": SCALARS[5]}, "Blob")
+    with pytest.raises(Unreadable):
+        reader(cls)({"data": {"B": 3}})
+
+
+def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
+    thing = reader(Thing)(FULL)
+    assert thing == reader(Thing)(FULL)
+    assert thing != reader(Thing)({**FULL, "size": {"N": "4"}})
+    other: object = Part(text="n", none=None)
+    assert thing != other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(thing)
+
+
 def test_absent_attributes_take_their_defaults() -> None:
     assert reader(Thing)(FULL) == Thing(name="n", size=3)
     assert all(field.default is not MISSING for field in fields(Thing)[2:])

@@ -53,19 +53,19 @@ def place_with(shop: Shop, code: str) -> Placed:
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
 MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
     # what is more than a plain order of one product: the order, its requests, and what they cost more
-    "an unlimited discount code is read": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 1}),
-    "a limited one is written, too": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 1, WRITE: 2}),
-    "of one whose part is used up all parts are read": (
+    "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 1}),
+    "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 1, WRITE: 2}),
+    "a limited discount code whose part is used up": (
         lambda shop: place_with(shop, "LAST"),
         [READ, WRITE, "Query", WRITE],
         {READ: 1, WRITE: 2, "Query": 1},
     ),
-    "of goods that are not in the part they are looked for in all parts are read": (
+    "goods that the part of the stock they are looked for in has not": (
         lambda shop: order_from(shop, ANN, "k", vase=7),
         [READ, WRITE, READ, WRITE],
         {READ: 2, WRITE: 2},
     ),
-    "goods that are backordered are looked for first": (
+    "goods that are backordered": (
         lambda shop: order_from(shop, ANN, "k", jug=7),
         [READ, WRITE, READ, WRITE],
         {READ: 1},

@@ -1,0 +1,24 @@
+"""The table of the usual way's idempotency, which the environment names (IDEMPOTENCY_TABLE), and its client."""
+
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
+
+client = boto3.client("dynamodb")
+
+
+def persistence() -> DynamoDBPersistenceLayer:
+    """Where idempotency keeps what was done; one for each configuration, which it takes for its own at first use."""
+    return DynamoDBPersistenceLayer(table_name=os.environ["IDEMPOTENCY_TABLE"], boto3_client=client)
+
+
+def create_table_request(name: str) -> dict[str, Any]:
+    """As Powertools' documentation has it: one key, `id`."""
+    return {
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "TimeToLiveSpecification": {"AttributeName": "expiration"},
+    }

@@ -1,0 +1,71 @@
+"""The reader of the usual way that tells the bus."""
+
+import json
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from bench.usual.items import named, plain
+from bench.usual.log import logger, metrics
+
+SOURCE = "orderstream"
+BUS_NAME = os.environ["BUS_NAME"]
+PLACES = {"payment": "PaymentCaptured", "invoice": "InvoiceIssued", "shipment": "Shipment"}
+EXPIRED = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
+FILTERS = [
+    {
+        "eventName": ["INSERT", "MODIFY"],
+        "dynamodb": {"NewImage": {"entity": {"S": ["order", "stub", "payment", "invoice", "shipment"]}}},
+    },
+    {
+        "eventName": ["REMOVE"],
+        "dynamodb": {"OldImage": {"entity": {"S": ["order", "activity"]}}},
+        "userIdentity": EXPIRED,
+    },
+]
+"""Which records it is called for; of items that DynamoDB deleted, an order's header and entries of activity."""
+
+events: Any = boto3.client("events")
+stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
+
+
+def tell(record: DynamoDBRecord) -> None:
+    """One event for one record: a batch of entries could fail in part, and a record handler has one record."""
+    change = record.raw_event["dynamodb"]
+    gone = record.raw_event["eventName"] == "REMOVE"
+    image = change["OldImage" if gone else "NewImage"]
+    item = plain(image)
+    detail = {
+        "id": record.raw_event["eventID"],
+        "type": event_of(item, gone),
+        "data": {name: value for name, value in item.items() if name in ("order_id", "customer_id", "status", "total")},
+        **({"image": image} if gone else {}),
+    }
+    if item["entity"] == "shipment":
+        detail["data"] |= {"shipment_id": item["shipment_id"], "quantities": item["quantities"]}
+    entry = {"Source": SOURCE, "DetailType": detail["type"], "EventBusName": BUS_NAME}
+    answer = events.put_events(Entries=[{**entry, "Detail": json.dumps(detail, default=int)}])
+    if answer["FailedEntryCount"]:
+        raise RuntimeError(answer["Entries"][0]["ErrorCode"])
+
+
+def event_of(item: dict[str, Any], gone: bool) -> str:
+    entity = item["entity"]
+    if gone:
+        return "OrderExpired" if entity == "order" else "ActivityExpired"
+    if entity in ("order", "stub"):
+        return named({"status": "ARCHIVED"} if entity == "stub" else item)
+    return PLACES[entity] + (item["status"].capitalize() if entity == "shipment" else "")
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> Any:
+    """Lambda entry point: a batch of stream records."""
+    metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
+    return process_partial_response(event=event, record_handler=tell, processor=stream, context=context)

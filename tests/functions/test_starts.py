@@ -1,0 +1,33 @@
+"""When garbage is looked for: not while a Lambda starts, from its first call on, and elsewhere as if nothing was."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stacks import PROJECT
+
+CALLED = """
+import gc, json
+looked_for = [gc.isenabled()]
+from functions import wiring
+looked_for.append(gc.isenabled())
+call = wiring.observed("it")(lambda _event, _context: looked_for.append(gc.isenabled()))
+call({}, None)
+left_alone = gc.get_freeze_count() > 0
+print(json.dumps([looked_for, left_alone]))
+"""
+"""Whether it is looked for before anything is imported, after, and within the first call; and what is there is not."""
+
+
+@pytest.mark.parametrize(
+    ("told", "looked_for"),
+    [({"AWS_LAMBDA_FUNCTION_NAME": "it"}, [[True, False, True], True]), ({}, [[True, True, True], False])],
+)
+def test_garbage_is_looked_for_again_from_the_first_call_on(told: dict[str, str], looked_for: object) -> None:
+    environment = {"PATH": os.environ["PATH"], "METRICS_NAMESPACE": "Orders", **told}
+    command = [sys.executable, "-c", CALLED]
+    ran = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout.splitlines()[-1]) == looked_for
