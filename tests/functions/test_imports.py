@@ -68,12 +68,14 @@ MODULES = {
 
 
 START = """
-import importlib, json, os, sys
+import sys
+there = {*sys.modules}  # what this interpreter's own site brings
+import importlib, json, os
 for module in sys.argv[1:]:
     reads, writes = os.pipe()
     if not os.fork():
         importlib.import_module(f"functions.{module}")
-        os.write(writes, json.dumps([module, sorted(sys.modules)]).encode() + b"\\n")
+        os.write(writes, json.dumps([module, sorted(sys.modules.keys() - there)]).encode() + b"\\n")
         os._exit(0)
     os.close(writes)
     sys.stdout.write(os.fdopen(reads).read())
