@@ -246,13 +246,16 @@ class Operator:
         world = self._world
         shop = wiring.shop(world.table.name)
         publish = self._publish(shop)
-        found = redrive(self._failures(), shop, publish, self._chosen)
-        if found.done or found.refused or found.stumbled:
-            world.note("operator", found.told())
-        self._refused |= found.refused.keys() - found.stumbled.keys()
-        if found.stumbled:  # what a record knows better than the state comes first
-            self._alarm()
-            return
+        more = True
+        while more:  # it says so itself, and what to do: run it again
+            found = redrive(self._failures(), shop, publish, self._chosen)
+            if found.done or found.refused or found.stumbled:
+                world.note("operator", found.told())
+            self._refused |= found.refused.keys() - found.stumbled.keys()
+            if found.stumbled:  # what a record knows better than the state comes first
+                self._alarm()
+                return
+            more = found.more
         for name in self._lost():
             world.note("operator", f"recovers what {name} lost")
             up_to = world.readers[name].lost_up_to
