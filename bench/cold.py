@@ -89,9 +89,11 @@ class Started:
             self.answered.set()
 
     def fail(self, why: bytes) -> None:
-        """It cannot be measured."""
-        self.failed = why.decode(errors="replace")
-        self.answered.set()
+        """It cannot be measured, unless it has been: the usual way's idempotency stops at what an earlier start has
+        done."""
+        if not self.answered.is_set():
+            self.failed = why.decode(errors="replace")
+            self.answered.set()
 
 
 class Around(BaseHTTPRequestHandler):
@@ -132,10 +134,10 @@ class Around(BaseHTTPRequestHandler):
         if target.startswith("DynamoDB_"):
             self._forward(body, dict(self.headers))
         else:
+            if target.startswith("AWSEvents"):
+                self.started.answer()
             canned = CANNED.get(target)
             self._answer(json.dumps(canned(body) if canned else {}).encode())
-        if target.startswith(("DynamoDB_", "AWSEvents")):
-            self.started.answer()
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
@@ -147,6 +149,8 @@ class Around(BaseHTTPRequestHandler):
         forwarded.close()
         if answer.status != HTTPStatus.OK and b"ConditionalCheckFailed" not in content:
             self.started.fail(content)
+        else:
+            self.started.answer()
         self._answer(content, status=answer.status)
 
     do_PUT = do_POST  # noqa: N815  as the server calls it
