@@ -12,7 +12,7 @@ from functions.dynamodb.writes import Changed, Write, absent, unchanged
 from functions.model import derived
 from functions.model.changes import RESTORED, Change
 from functions.model.entities import OPEN, ArchivedOrder, Order
-from functions.model.patterns import C6, A12b
+from functions.model.patterns import C5, A12b
 from functions.model.table import ACTIVITY, ARCHIVED_ORDER, BY_TYPE, ORDER, ORDER_LINE, ORDER_SUMMARY, TIMELINE
 from functions.shop.shop import Shop
 from ops.history import entries, ids_of
@@ -166,7 +166,7 @@ def _snapshots(row: Row[Any], item: Any) -> Wanted:
 
 def _name(shop: Shop, order: Order, image: Image) -> Iterator[Fault]:
     """An open order bears the name that its customer has, and does not take itself for newer than them."""
-    customer = shop.table.get(C6, customer_id=order.customer_id) if order.status in OPEN else None
+    customer = shop.table.get(C5, customer_id=order.customer_id) if order.status in OPEN else None
     if customer is None:
         return
     shall = derived.NAMES.derive(customer)

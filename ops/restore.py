@@ -28,7 +28,7 @@ from functions.dynamodb.writes import Changed, Write, absent, unchanged
 from functions.model.changes import RESTORED
 from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
 from functions.model.events import PERSONAL
-from functions.model.patterns import A12, C6, A12b
+from functions.model.patterns import A12, C5, A12b
 from functions.model.table import ARCHIVED_ORDER, BY_TYPE, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND
 from functions.shop.archive import STAYS
 from functions.shop.ending import expiry
@@ -108,7 +108,7 @@ def restore(
         if closed is None:
             raise StaysArchived(f"its object {stub.object_key} does not hold it")
         now = shop.instant()
-        customer = shop.table.get(C6, customer_id=stub.customer_id)
+        customer = shop.table.get(C5, customer_id=stub.customer_id)
         nameless = isinstance(customer, ErasedCustomer)
         header = _order(stub, closed, now, nameless=nameless)
         there = {image["SK"]["S"]: image for image in shop.table.partition(A12b, order_id=order_id)}

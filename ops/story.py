@@ -14,7 +14,7 @@ from functions.dynamodb.store import Table
 from functions.model.changes import id_of
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
 from functions.model.entities import TimelineEvent as Told
-from functions.model.patterns import C6
+from functions.model.patterns import C5
 from functions.model.table import CUSTOMER, EFFECT, ORDER
 from functions.shop.invoices import REACTION as INVOICING
 from functions.shop.names import REACTION as RENAMING
@@ -73,7 +73,7 @@ def _entry(at: Instant, kind: str, text: str) -> Entry:
 def effects_of(table: Table, order: Any) -> list[Effect]:
     """What marks that something was done for an order, for one of its changes, or at its customer's new name."""
     ids = {order.order_id, *ids_of(ORDER, order)}
-    customer = table.get(C6, customer_id=order.customer_id)
+    customer = table.get(C5, customer_id=order.customer_id)
     if isinstance(order, Order) and isinstance(customer, Customer):
         image = CUSTOMER.write(customer)
         ids.add(id_of(CUSTOMER, image, order.customer_version, "MODIFY"))

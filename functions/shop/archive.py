@@ -17,9 +17,9 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.writes import Changed, change, turn
 from functions.model.derived import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
-from functions.model.patterns import A12, C5, A12b
+from functions.model.patterns import A12b
 from functions.model.states import moved
-from functions.model.table import ARCHIVED_ORDER, INVOICE, ORDER, PAYMENT, REFUND, TIMELINE
+from functions.model.table import ARCHIVED_ORDER, EXPIRY, INVOICE, ORDER, PAYMENT, REFUND, TIMELINE
 from functions.shop.ending import expiry
 from functions.shop.shop import Shop, decided_again
 
@@ -56,15 +56,13 @@ def close(shop: Shop, order_id: str) -> Estate | None:
     """
 
     def attempt() -> Order | None:
-        order = shop.table.get(A12, order_id=order_id)
-        if not isinstance(order, Order):
-            return None
-        if order.status == "ARCHIVING":
-            return order
-        if shop.table.get(C5, order_id=order_id):  # a return has put its end off; this was the end before
-            return None
-        after = moved(order, "archive", shop.instant())
         images = shop.table.partition(A12b, order_id=order_id)
+        order = next((shop.table.read(image) for image in images if image["type"]["S"] == ORDER.type), None)
+        if order is None or order.status == "ARCHIVING":
+            return order
+        if any(shop.table.read(image) for image in images if image["type"]["S"] == EXPIRY.type):
+            return None  # a return has put its end off; this was the end before
+        after = moved(order, "archive", shop.instant())
         if missing := _unlogged(images, order.told):
             raise NotReady(f"versions {missing} of the order are not in its log")
         if days := _moves_for_days(shop, images):

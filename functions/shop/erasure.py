@@ -17,7 +17,7 @@ from functions.dynamodb.keys import instant
 from functions.dynamodb.writes import change, delete, turn
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound
-from functions.model.patterns import A2, A4, A10, A12, A14, C6, R3, A9b, A9c, A10c
+from functions.model.patterns import A2, A4, A10, A12, A14, C5, R3, A9b, A9c, A10c
 from functions.model.states import CLOSED, moved
 from functions.model.table import (
     ARCHIVED_ORDER,
@@ -41,7 +41,7 @@ def forget(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
     """Make a customer unknown at once. Repeatable. Raises NotFound, for another's as for none."""
 
     def attempt() -> ErasedCustomer:
-        found = shop.table.get(C6, customer_id=customer_id) if caller.sees(customer_id) else None
+        found = shop.table.get(C5, customer_id=customer_id) if caller.sees(customer_id) else None
         if found is None:
             raise NotFound("customer")
         if isinstance(found, ErasedCustomer):

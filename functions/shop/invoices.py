@@ -23,7 +23,7 @@ from functions.model.entities import (
 )
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.lives import EFFECT_DAYS
-from functions.model.patterns import A12, A19, A20, C6, R1, R2, A12c, A12d, A19b
+from functions.model.patterns import A12, A19, A20, C5, R1, R2, A12c, A12d, A19b
 from functions.model.table import CUSTOMER, EFFECT, INVOICE, INVOICE_SERIES, ORDER
 from functions.shop.orders import placed_by
 from functions.shop.shop import Caller, Shop, decided_again
@@ -49,7 +49,7 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
         order = shop.table.get(A12, order_id=order_id)
         if not isinstance(order, Order) or order.status not in SOLD or order.paid != order.total:
             return None
-        customer = shop.table.get(C6, customer_id=order.customer_id)
+        customer = shop.table.get(C5, customer_id=order.customer_id)
         if customer is None:  # goods must not leave without an invoice: somebody has to look
             raise NotFound("customer")
         number, counted = _next_number(shop)

@@ -12,7 +12,7 @@ from functions.dynamodb.writes import Changed, copied, put, put_over
 from functions.model.derived import NAMES
 from functions.model.entities import OPEN, Customer, Effect, ErasedCustomer, Order
 from functions.model.lives import EFFECT_DAYS
-from functions.model.patterns import C6, C7, R1
+from functions.model.patterns import C5, C6, R1
 from functions.model.table import EFFECT
 from functions.shop.shop import Shop
 
@@ -31,7 +31,7 @@ def newer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
     """The customer of an open order that bears the name of an earlier version of them; None of any other."""
     if order.status not in OPEN:
         return None
-    customer = shop.table.get(C6, customer_id=order.customer_id)
+    customer = shop.table.get(C5, customer_id=order.customer_id)
     return customer if customer is not None and customer.version > order.customer_version else None
 
 
@@ -41,14 +41,14 @@ def spread(shop: Shop, change_id: str, customer_id: str) -> int:
     It goes page by page, newest first; how far it came with this change is kept in an Effect, so that another delivery
     goes on from there. Raises Changed where one is at it at the same time.
     """
-    customer = shop.table.get(C6, customer_id=customer_id)
+    customer = shop.table.get(C5, customer_id=customer_id)
     if customer is None:
         return 0
     mark = shop.table.get(R1, effect_id=change_id, reaction=REACTION)
     bear_it = 0
     while True:
         after = mark.result if mark else None
-        page = shop.table.query(C7, customer_id=customer_id, limit=ORDERS_A_PAGE, after=after)
+        page = shop.table.query(C6, customer_id=customer_id, limit=ORDERS_A_PAGE, after=after)
         # Whatever is closed stays so: a summary that comes late only shows too many as open.
         bear_it += sum(bear(shop, one.order_id, customer) for one in page.items if one.status in OPEN)
         if page.after is None:

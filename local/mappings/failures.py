@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from local.mappings.records import Records, json_text, lambda_event
+from local.mappings.records import Records, as_json, lambda_event
 from local.mappings.settings import Switches
 
 Condition: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
@@ -119,7 +119,7 @@ def failure_document(
         },
     }
     if _is_bucket(destination):
-        document["payload"] = json_text(lambda_event(batch.records))
+        document["payload"] = as_json(lambda_event(batch.records)).decode()
     return document
 
 

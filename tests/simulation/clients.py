@@ -6,7 +6,6 @@ what it writes for a request, what it reads from an answer or an error. Where it
 that might be, it is told here to look what it is.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache, cached_property
@@ -14,6 +13,7 @@ from io import BytesIO
 from typing import Any, cast
 
 import boto3
+import orjson
 from botocore import UNSIGNED
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
@@ -50,7 +50,7 @@ class Request(AWSPreparedRequest):
 
     @cached_property
     def asked(self) -> Any:
-        return json.loads(cast(bytes, self.body))
+        return orjson.loads(cast(bytes, self.body))
 
 
 class Response(AWSResponse):
@@ -85,7 +85,7 @@ def client(service: str) -> Any:
     made._endpoint = endpoint(PLAIN, id, events, PARSERS, made._endpoint.http_session)
     made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # what wraps it is for the user agent
     made._ruleset_resolver = _Buckets(made._ruleset_resolver) if service == "s3" else None
-    if service == "dynamodb":
+    if endpoint is _JsonEndpoint:
         made._serializer = SERIALIZER
     events.unregister("before-call", add_recursion_detection_header)
     events.unregister(f"needs-retry.{id}", unique_id=f"retry-config-{id}")
@@ -163,6 +163,9 @@ class _JsonEndpoint(_Endpoint):
 class _Parser(JSONParser):
     """Gives the attributes of an item in the order of their names: the engine has them in another order each time."""
 
+    def _parse_body_as_json(self: Any, body_contents: bytes) -> Any:
+        return orjson.loads(body_contents)
+
     def _handle_map(self: Any, shape: Any, value: Any) -> Any:
         within = shape.value
         if within.name != ATTRIBUTE:
@@ -186,12 +189,15 @@ class _Serializer(JSONSerializer):
     """Keeps what it has put together, so that nobody has to read it out of the body again."""
 
     def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
-        return super().serialize_to_request(parameters, operation_model) | {ASKED: self._asked}
-
-    def _serialize_type_structure(self: Any, serialized: Any, value: Any, shape: Any, key: Any) -> None:
-        if key is None:
-            self._asked = serialized
-        cast(Any, super())._serialize_type_structure(serialized, value, shape, key)
+        asked: dict[str, Any] = {}
+        self._serialize(asked, parameters, operation_model.input_shape)
+        told = operation_model.metadata
+        headers = {
+            "X-Amz-Target": f"{told['targetPrefix']}.{operation_model.name}",
+            "Content-Type": f"application/x-amz-json-{told['jsonVersion']}",
+        }
+        request = self._create_default_request()
+        return {**request, "headers": headers, "body": orjson.dumps(asked), ASKED: asked}
 
     def _serialize_type_map(self: Any, serialized: Any, value: Any, shape: Any, key: Any) -> None:
         within = shape.value

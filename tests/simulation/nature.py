@@ -114,12 +114,14 @@ class Nature:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_seem_due(self, image: Image) -> bool:
-        """Whether an order has waited its time, or had until so shortly ago that an index may still say so."""
+        """Whether an order has waited its time, or, now and then, had until so shortly ago that an index may say so."""
         if image["order_id"]["S"] in self.poison.orders:
             return False
         *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
         waited = self.tasks.now - changed_at
-        return waited < 2 * MINUTE or waited >= self._waits.get(image["status"]["S"], float("inf"))
+        if waited < 2 * MINUTE and self.chance.happens(0.3, "index late", image["order_id"]["S"], self.tasks.now):
+            return True
+        return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _look_ahead_to_erasure(self, image: Image) -> None:
         """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
@@ -135,8 +137,7 @@ class Nature:
             self._erase_at(self.tasks.now)
 
     def _erase_at(self, moment: float) -> None:
-        for due in (int(moment // HOUR) + 1, int(moment // HOUR) + 2):
-            self._erase_once(due)
+        self._erase_once(int(moment // HOUR) + 1)
 
     def _erase_once(self, hour: int) -> None:
         if hour not in self._erasures_due:

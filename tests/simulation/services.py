@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+import orjson
 
 from functions.dynamodb.keys import instant
 from tests.simulation.chance import Chance
@@ -25,7 +26,7 @@ TRANSACTIONS = {"TransactWriteItems"}
 
 
 def _json(value: Any) -> Answer:
-    return Answer(200, json.dumps(value).encode())
+    return Answer(200, orjson.dumps(value))
 
 
 class DynamoDB(JsonService):
@@ -86,7 +87,7 @@ class DynamoDB(JsonService):
         code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
         reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
         body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
-        return Answer(400, json.dumps(body).encode())
+        return Answer(400, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> Answer:
         """Of a batch the first part is done, the rest is handed back."""
@@ -97,9 +98,9 @@ class DynamoDB(JsonService):
         answer: dict[str, Any] = {"Responses": {table: []}} if operation == "BatchGetItem" else {}
         if done:
             part = {table: {**wanted, "Keys": requests[:done]} if operation == "BatchGetItem" else requests[:done]}
-            status, body = self._table.send(operation, json.dumps({**asked, "RequestItems": part}).encode())
+            status, body = self._table.send(operation, orjson.dumps({**asked, "RequestItems": part}))
             assert status == 200, body
-            answer = json.loads(body)
+            answer = orjson.loads(body)
         return _json({**answer, "UnprocessedKeys" if operation == "BatchGetItem" else "UnprocessedItems": rest})
 
 
@@ -186,7 +187,7 @@ class EventBridge(JsonService):
         self._refuses_until = 0.0
 
     def about(self, operation: str, request: Request) -> str:
-        first = json.loads(request.asked["Entries"][0]["Detail"])
+        first = orjson.loads(request.asked["Entries"][0]["Detail"])
         return f"{first['type']}/{first['id']}"
 
     def answer(self, operation: str, request: Request) -> Answer:
@@ -217,7 +218,7 @@ class EventBridge(JsonService):
                 "source": entry["Source"],
                 "detail-type": entry["DetailType"],
                 "time": self._now(),
-                "detail": json.loads(entry["Detail"]),
+                "detail": orjson.loads(entry["Detail"]),
             }
             results.append({"EventId": event["id"]})
             self._publish(event)
@@ -271,7 +272,7 @@ class Sqs(JsonService):
         if operation != "SendMessage":
             return str(asked.get("ReceiptHandle") or asked["QueueUrl"])
         try:
-            body = json.loads(asked["MessageBody"])
+            body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
         except (LookupError, TypeError, ValueError):  # it is poison
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
@@ -297,7 +298,7 @@ class Sqs(JsonService):
                 return _json({"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []})
         assert operation == "GetQueueAttributes", operation
         policy = {"deadLetterTargetArn": arn_of(str(queue.settings.dead_letters)), "maxReceiveCount": 5}
-        told = {"RedrivePolicy": json.dumps(policy)} if queue.settings.dead_letters else {}
+        told = {"RedrivePolicy": orjson.dumps(policy).decode()} if queue.settings.dead_letters else {}
         return _json({"Attributes": {"QueueArn": arn_of(asked["QueueUrl"]), **told}})
 
 

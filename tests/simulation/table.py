@@ -4,13 +4,14 @@ Every write goes through `send`, which reads the engine's stream at once: so eac
 write, and `history` is what a reader of the past would find.
 """
 
-import json
 import re
 import socket
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from functions.dynamodb.keys import ATTRIBUTES
 from functions.dynamodb.store import BATCH_WRITE_LIMIT
@@ -59,7 +60,7 @@ class Line:
         (self._seen,) = self._file.execute("SELECT COALESCE(MAX(id), 0) FROM _stream_records").fetchone()
 
     def _do(self, operation: str, request: Mapping[str, Any]) -> None:
-        status, answer = self.ask(f"DynamoDB_20120810.{operation}", json.dumps(request).encode())
+        status, answer = self.ask(f"DynamoDB_20120810.{operation}", orjson.dumps(request))
         assert status == 200, answer
 
     def ask(self, target: str, body: bytes) -> tuple[int, bytes]:
@@ -83,7 +84,7 @@ class Line:
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
-            images = {one: _in_order(json.loads(text)) for one, text in texts.items() if text is not None}
+            images = {one: _in_order(orjson.loads(text)) for one, text in texts.items() if text is not None}
             size = sum(len(text.encode()) for text in texts.values() if text is not None)
             yield name, {**images, "SizeBytes": size, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -113,9 +114,9 @@ class SimulatedTable:
 
     def do(self, operation: str, **request: Any) -> dict[str, Any]:
         """A request of the simulation's own, on which nothing ever goes wrong."""
-        status, body = self.send(operation, json.dumps({"TableName": self.name, **request}).encode())
+        status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
-        answer: dict[str, Any] = json.loads(body)
+        answer: dict[str, Any] = orjson.loads(body)
         return answer
 
     def expire(self, keys: Sequence[Key]) -> None:
@@ -123,7 +124,7 @@ class SimulatedTable:
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
-            body = json.dumps({"RequestItems": {self.name: deletions}}).encode()
+            body = orjson.dumps({"RequestItems": {self.name: deletions}})
             status, answer = self._line.ask("DynamoDB_20120810.BatchWriteItem", body)
             assert status == 200, answer
             self._observe(expired=True)
@@ -178,7 +179,7 @@ class SimulatedTable:
                 keys = [_key(key) for one in request["RequestItems"].values() for key in one["Keys"]]
                 found = [image for key in keys if (image := self._as_of(key, moment))]
                 answer = {"Responses": {self.name: found}, "UnprocessedKeys": {}}
-        return json.dumps(answer).encode()
+        return orjson.dumps(answer)
 
     def _as_of(self, key: Key, moment: float) -> Image | None:
         past = [image for written, image in self.history.get(key, ()) if written <= moment]

@@ -290,11 +290,11 @@ class Traffic:
 
     def _await_a_part(self, customer: Token, order_id: str) -> None:
         """Look at an order until a part of it is on its way, for an hour at most."""
-        for _ in range(60):
+        for _ in range(30):
             said = self.people.ask(customer, "GET", f"/orders/{order_id}")
             if said and said.status == 200 and said.body["status"] not in ("PENDING", "PAID", "FULFILLING"):
                 return
-            self.people.tasks.pause(MINUTE)
+            self.people.tasks.pause(2 * MINUTE)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
         """What came back, as the warehouse finds it; later, while it has not been delivered."""
@@ -310,13 +310,13 @@ class Traffic:
         shipping = self.chance.happens(0.5, name, "shipping back", number)
         body = {"lines": lines, "refund_shipping": shipping, "to": self._to(name, f"return {number}")}
         key = f"return-{order['order_id']}-{number}"
-        for attempt in range(5):
-            if self.chance.happens(0.2, name, "two hands", attempt):
+        for attempt in range(3):
+            if self.chance.happens(0.3, name, "two hands", attempt):
                 self.people.begin("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
             said = self._take_back(order["order_id"], body, key)
             if said is None or said.status != 409:
                 return
-            self.people.tasks.pause(HOUR * 2**attempt)
+            self.people.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> Said | None:
         """Enter a return; with another key, as somebody else at the warehouse does who has the same in hand."""
