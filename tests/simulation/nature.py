@@ -125,7 +125,7 @@ class Nature:
 
     def _look_ahead_to_erasure(self, image: Image) -> None:
         """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
-        asked to be forgotten, after something of theirs was written, when all may be done; and one in five days."""
+        asked to be forgotten, after half of what is written of theirs then, when all may be done; one in five days."""
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
             if image["status"]["S"] == "ERASED":
@@ -133,7 +133,7 @@ class Nature:
                 return
             self._erasing.add(customer_id)
             self._erase_at(self.tasks.now + SETTLES.total_seconds())
-        if customer_id in self._erasing:
+        if customer_id in self._erasing and self.chance.happens(0.5, "erased soon", image["PK"]["S"], image["SK"]["S"]):
             self._erase_at(self.tasks.now)
 
     def _erase_at(self, moment: float) -> None:

@@ -168,8 +168,11 @@ class Reader:
             return
         self._find_shards()
         self._feed()
-        for action in self._mapping.due(self.tasks.now):
-            self._do(self._mapping, action)
+        fed = True
+        while fed:  # a parent may be done without a call, where nothing of it passes, and its children begin
+            for action in self._mapping.due(self.tasks.now):
+                self._do(self._mapping, action)
+            fed = self._feed()
         self._note_expired()
         if (next_at := self._mapping.next_at(self.tasks.now)) is not None:
             self._wake(next_at)
@@ -179,9 +182,9 @@ class Reader:
             self._mapping.shard(shard.id, shard.parent)
             self._read[shard.id] = 0
 
-    def _feed(self) -> None:
-        """Read on in every shard; what the stream has forgotten by now is passed over, and may be lost."""
-        fed = True
+    def _feed(self) -> bool:
+        """Read on in every shard, if there is more; what the stream has forgotten is passed over, and may be lost."""
+        any_fed, fed = False, True
         while fed:  # a parent may be done with what was fed, and its children begin
             fed = False
             for shard in self.stream.shards:
@@ -196,9 +199,10 @@ class Reader:
                             self._lose(_made(record))
                     else:
                         self._mapping.feed(shard.id, record, self.tasks.now)
-                        fed = True
+                        any_fed = fed = True
                 if shard.closed:
                     self._mapping.close_shard(shard.id)
+        return any_fed
 
     def _note_expired(self) -> None:
         if self._mapping.counters.expired > self._expired:

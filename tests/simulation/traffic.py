@@ -262,11 +262,8 @@ class Traffic:
         pause = self.people.tasks.pause
         match what:
             case "cancels":
-                if self.chance.happens(0.6, name, "wants no more of it"):
-                    self._await_a_part(customer, order_id)
-                else:
-                    soon = 0.1 ** (2 * self.chance.number(name, "soon"))
-                    pause(self.chance.between(1, 20 * MINUTE, name, "regrets") * soon)
+                soon = 0.1 ** (2 * self.chance.number(name, "soon"))
+                pause(self.chance.between(1, 20 * MINUTE, name, "regrets") * soon)
                 self._cancel(customer, order_id)
                 if self.chance.happens(0.4, name, "insists"):
                     pause(self.chance.between(1, 10 * MINUTE, name, "insisting"))
@@ -287,14 +284,6 @@ class Traffic:
                 if what == "returns twice":
                     pause(self.chance.between(0, 2, name, "once more") * MINUTE)
                     self._return(name, order, whole=True, number=1)
-
-    def _await_a_part(self, customer: Token, order_id: str) -> None:
-        """Look at an order until a part of it is on its way, for an hour at most."""
-        for _ in range(30):
-            said = self.people.ask(customer, "GET", f"/orders/{order_id}")
-            if said and said.status == 200 and said.body["status"] not in ("PENDING", "PAID", "FULFILLING"):
-                return
-            self.people.tasks.pause(2 * MINUTE)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
         """What came back, as the warehouse finds it; later, while it has not been delivered."""
@@ -537,20 +526,42 @@ class Traffic:
         return Command(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
     def hear(self, record: Mapping[str, Any]) -> None:
-        """Staff hears of a refund that failed, and mostly tries it again."""
+        """Staff hears of a refund that failed, and mostly tries it again; customers of the first part of their order,
+        and some do not want the rest; whose bank asks a payment back often wants to be rid of the order, too."""
         image = record["dynamodb"].get("NewImage")
-        if image is None or image["type"]["S"] != "Refund" or image["status"]["S"] != "FAILED":
-            return
-        order_id, id, attempt = image["order_id"]["S"], image["refund_id"]["S"], image.get("attempt", {"N": "1"})["N"]
-        if not self.chance.happens(0.7, "tries again", id, attempt):
-            return
+        match image and (image["type"]["S"], image.get("status", {}).get("S")):
+            case "Refund", "FAILED":
+                self._try_again(image)
+            case "Order", "PARTIALLY_SHIPPED":
+                self._want_no_more(image["order_id"]["S"], image["version"]["N"], 0.25)
+            case "Payment", "DISPUTED":
+                self._want_no_more(image["order_id"]["S"], image["version"]["N"], 0.6)
+
+    def _try_again(self, refund: Any) -> None:
+        order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]
+        attempt = refund.get("attempt", {"N": "1"})["N"]
 
         def again() -> None:
             path = f"/orders/{order_id}/refunds/{id}/retry"
             said = self.people.ask(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
             self._note_strange(said, (200, 404, 409), "trying a refund again")
 
-        self.people.begin("staff", again, HOUR * self.chance.number("hears", id, attempt))
+        if self.chance.happens(0.7, "tries again", id, attempt):
+            self.people.begin("staff", again, HOUR * self.chance.number("hears", id, attempt))
+
+    def _want_no_more(self, order_id: str, version: str, probability: float) -> None:
+        """Cancel what is left of an order, or return all that has come of it."""
+        order, drawn = self.told.orders.get(order_id), ("no more", order_id, version)
+        if order is None or not self.chance.happens(probability, *drawn):
+            return
+        customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
+
+        def rid() -> None:
+            self._cancel(customer, order_id)
+            if self.chance.happens(0.4, *drawn, "sends it back"):
+                self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
+
+        self.people.begin(customer.sub, rid, 20 * MINUTE * self.chance.number(*drawn, "after") ** 3)
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late(self) -> list[Command]:
