@@ -23,7 +23,7 @@ from tests.simulation.template import Template
 
 EXPIRY_TAKES_SECONDS = 48 * HOUR
 """How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
-GOES_ROUND_SECONDS = 12 * HOUR
+GOES_ROUND_SECONDS = 24 * HOUR
 REPLACING_TAKES_SECONDS = 10 * MINUTE
 LASTS_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),

@@ -167,7 +167,7 @@ class Operator:
         """Sometimes everybody is told anew what the table's state stands for, while the shop is open: by two, one at a
         time, or by one who is killed half-way and goes on."""
         chance = self._world.chance
-        if not chance.happens(0.1, "a replay", era):
+        if not chance.happens(0.06, "a replay", era):
             return []
         after = chance.between(0, lasts_seconds, "a replay", era)
         name = f"replay: {{}} of 2, {era}"

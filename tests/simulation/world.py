@@ -3,7 +3,7 @@
     found = World(engine, seed).run()
 
 A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
-clears up; a hundred days pass. Three in ten seeds, and all fierce ones, live on: through a year, in which what has its
+clears up; a hundred days pass. A quarter of the seeds, and all fierce ones, live on: through a year, in which what has its
 time over ends, and things go wrong again; somebody comes back to what is archived, and some of it is restored. Each
 time the dust has settled, every invariant must hold.
 """
@@ -209,7 +209,7 @@ class World:
         )
         yield DAY_ENDS
         yield QUARTER
-        if not (self.faults.fierce or self.chance.happens(0.3, "lives on")):
+        if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
         self._go_wrong("year", min(expiries, default=QUARTER), 3 * DAY, [])
@@ -242,7 +242,7 @@ class World:
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
         self.violations += broken(self, Book(self))
-        if not self.violations and self.chance.happens(0.2, "a look for drift", until):
+        if not self.violations and self.chance.happens(0.1, "a look for drift", until):
             self.violations += [f"drift: {sentence}" for sentence in drifted(self)]
         if not self.violations and self.chance.happens(0.06, "something drifts", until):
             spoilt(self)
