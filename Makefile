@@ -40,7 +40,7 @@ test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 	@echo "All passed. Next: 'make check', or 'make up' to try it by hand."
 
 laptop: installed ## run the whole shop in processes of its own: demo, burst of orders, kill -9
-	$(python) -m pytest -m laptop -s tests/laptop $(ARGS)
+	$(python) -m pytest -m laptop --numprocesses 2 --dist loadfile tests/laptop $(ARGS)
 
 browser: installed ## look at the page as a person does, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)

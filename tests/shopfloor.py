@@ -15,6 +15,7 @@ from typing import Any
 import jsonpath_ng.ext.parser
 import pytest
 from moto import mock_aws
+from moto.core.base_backend import BaseBackend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
@@ -211,8 +212,9 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        # moto reads the paths of each rule anew for each event.
+        # moto reads the paths of each rule anew for each event, and puts its addresses together for each request.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
+        patch.setattr(BaseBackend, "urls", property(cache(BaseBackend.urls.fget)))
         wiring.client.cache_clear()
         yield _outfit()
     wiring.client.cache_clear()

@@ -69,7 +69,7 @@ LIFE: Mapping[str, Step] = {
     "archived": Step(events=7, objects=2, used={
         "copies": Used(calls=3, read=1, written=1),
         "relay": Used(calls=3),
-        "archive": Used(calls=1, read=4, written=16, messages=6),
+        "archive": Used(calls=1, read=2, written=16, messages=6),
     }),
 }
 # fmt: on
