@@ -3,8 +3,8 @@
     found = World(engine, seed).run()
 
 A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
-clears up; a hundred days pass. A quarter of the seeds, and all fierce ones, live on: through a year, in which what has its
-time over ends, and things go wrong again; somebody comes back to what is archived, and some of it is restored. Each
+clears up; a hundred days pass. A quarter of the seeds, and all fierce ones, live on: through a year, in which what has
+its time over ends, and things go wrong again; somebody comes back to what is archived, and some of it is restored. Each
 time the dust has settled, every invariant must hold.
 """
 
