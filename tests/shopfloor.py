@@ -214,7 +214,7 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
         # moto reads the paths of each rule anew for each event, and puts its addresses together for each request.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
-        patch.setattr(BaseBackend, "urls", property(cache(BaseBackend.urls.fget)))
+        patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         wiring.client.cache_clear()
         yield _outfit()
     wiring.client.cache_clear()
