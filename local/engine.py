@@ -116,17 +116,17 @@ class Engine:
         request |= {"GlobalSecondaryIndexes": indexes} if indexes else {}
         client = self._client
         try:
-            there = client.describe_table(TableName=name)["Table"]
-        except client.exceptions.ResourceNotFoundException:
             client.create_table(
                 TableName=name,
                 BillingMode="PAY_PER_REQUEST",
                 StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
                 **request,
             )
-            there = client.describe_table(TableName=name)["Table"]
-        if _shape(there) != _shape(request):
-            raise RuntimeError(f"Table {name} was made from another definition: `make reset` begins anew.")
+        except client.exceptions.ResourceInUseException:
+            if _shape(client.describe_table(TableName=name)["Table"]) != _shape(request):
+                raise RuntimeError(
+                    f"Table {name} was made from another definition: `make reset` begins anew."
+                ) from None
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})

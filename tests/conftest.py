@@ -15,6 +15,7 @@ from botocore.client import BaseClient
 
 from local import engine as local_engine
 from local.engine import Engine, EngineMissing
+from tests.nearby import shorten
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -88,7 +89,8 @@ def no_function_scans() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The local DynamoDB, one process for each process of tests."""
-    with local_engine.fleeting() as started:
+    with local_engine.fleeting() as started, pytest.MonkeyPatch.context() as patch:
+        shorten(started, patch)
         yield started
 
 
@@ -99,7 +101,7 @@ def dynamodb(engine: Engine) -> "DynamoDBClient":
 
 
 @pytest.fixture(scope="session")
-def new_table(engine: Engine) -> Callable[[], str]:
+def lasting_table(engine: Engine) -> Callable[[], str]:
     """Makes an empty table of the shop and returns its name, which is never used twice: a name keeps its stream."""
     from functions.model.table import create_table_request  # noqa: PLC0415  not every test needs the model to be whole
 
@@ -111,6 +113,20 @@ def new_table(engine: Engine) -> Callable[[], str]:
         return name
 
     return make
+
+
+@pytest.fixture
+def new_table(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> Iterator[Callable[[], str]]:
+    """The same for one test: with each table more that there is, everything takes longer."""
+    made: list[str] = []
+
+    def make() -> str:
+        made.append(lasting_table())
+        return made[-1]
+
+    yield make
+    for name in made:
+        dynamodb.delete_table(TableName=name)
 
 
 @pytest.fixture

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache, cached_property
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 import jsonpath_ng.ext.parser
 import pytest
 from moto import mock_aws
+from moto.core import responses
 from moto.core.base_backend import BaseBackend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 from moto.ses.models import ses_backends
-from moto.sqs.models import sqs_backends
+from moto.sqs.models import SQSBackend, sqs_backends
 
 from functions import archive, bulk, copies, environment, fulfilment, lapse, names, refunds, relay, wiring
 from functions.model.entities import Address
@@ -91,10 +92,6 @@ class Shopfloor:
     _stream: str = ""
     _iterator: str | None = None
 
-    @cached_property
-    def _streams(self) -> Any:
-        return self.engine.streams()
-
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
 
@@ -106,7 +103,7 @@ class Shopfloor:
     # the stream -------------------------------------------------------------------------------------------------------
     def records(self) -> list[dict[str, Any]]:
         """What has happened in the table since the last call, in order."""
-        client = self._streams
+        client = _streams(self.engine)
         if self._iterator is None:
             (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
             self._stream = stream["StreamArn"]
@@ -204,6 +201,12 @@ class Shopfloor:
         shipments.deliver(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
 
+@cache
+def _streams(engine: Engine) -> Any:
+    """Made once: that takes longer than most tests."""
+    return engine.streams()
+
+
 @contextmanager
 def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     """Buckets, bus, rules and queues, as the stack makes them from the same declarations. The queues' URLs.
@@ -212,9 +215,12 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        # moto reads the paths of each rule anew for each event, and puts its addresses together for each request.
+        # moto puts together anew for each event, message or request what is always the same.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
+        for name in ("method_names_from_class", "camelcase_to_underscores"):
+            patch.setattr(responses, name, cache(getattr(responses, name)))
+        patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)  # none is days old
         wiring.client.cache_clear()
         yield _outfit()
     wiring.client.cache_clear()

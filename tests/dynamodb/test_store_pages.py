@@ -31,9 +31,9 @@ DESKS = count(1)
 
 
 @pytest.fixture(scope="module")
-def loans(engine: Engine, new_table: Callable[[], str]) -> Table:
+def loans(engine: Engine, lasting_table: Callable[[], str]) -> Table:
     """One table for all examples: each has a desk and a book of its own."""
-    return Table(engine.dynamodb(), new_table(), ROWS, clock=lambda: START)
+    return Table(engine.dynamodb(), lasting_table(), ROWS, clock=lambda: START)
 
 
 def load(table: Table, items: list[Loan]) -> None:

@@ -136,10 +136,10 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop)
 
 # conservation -------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
     """One shop for all examples; each sells products of its own."""
     clock = Clock()
-    table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    table = Table(dynamodb, lasting_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
     made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made)
     return made

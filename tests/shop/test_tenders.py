@@ -309,10 +309,10 @@ def test_one_order_paid_by_eight_threads_is_paid_once(shop: Shop) -> None:
 
 # conservation ---------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
-def fresh(new_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
+def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
     """One shop for all examples; each has orders, keys and gift cards of its own, and customers for all."""
     clock = Clock()
-    table = Table(dynamodb, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep, budget_seconds=36_000)
+    table = Table(dynamodb, lasting_table(), BY_TYPE, clock=clock, sleep=clock.sleep, budget_seconds=36_000)
     made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made, available=100_000)
     return made

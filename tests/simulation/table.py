@@ -4,8 +4,6 @@ Every write goes through `send`, which reads the engine's stream at once: so eac
 write, and `history` is what a reader of the past would find.
 """
 
-import re
-import socket
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,18 +16,11 @@ from functions.dynamodb.store import BATCH_WRITE_LIMIT
 from functions.model.table import PROJECTED, create_table_request
 from local.engine import REGION, Engine
 from local.mappings.records import TIME_TO_LIVE
+from tests.line import Line
 
 Image = Mapping[str, Any]
 Key = tuple[str, str]
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
-ASKED = (
-    b"POST / HTTP/1.1\r\nHost: engine\r\nX-Amz-Target: %b\r\nContent-Length: %d\r\n"
-    b"Content-Type: application/x-amz-json-1.0\r\nX-Amz-Date: 20261121T000000Z\r\n"
-    b"Authorization: AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/dynamodb/aws4_request, "
-    b"SignedHeaders=host, Signature=0\r\n\r\n"
-)
-ANSWERED = re.compile(rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE)
-"""The head of an answer: its status, and how long its body is."""
 STREAM = "arn:aws:dynamodb:eu-central-1:000000000000:table/orders/stream/2026-11-02T08:00:00.000"
 NEW_RECORDS = """
     SELECT id, event_name, keys_json, new_image, old_image FROM _stream_records
@@ -40,13 +31,12 @@ WITHIN = {"M", "L"}
 FIRST_SEQUENCE_NUMBER = 10**20
 
 
-class Line:
-    """One connection to the engine that stays open: requests as bytes, answers as bytes, nothing in between; and one to
-    its file, where its stream's records are read in a fraction of the time that a GetRecords takes."""
+class TappedLine(Line):
+    """A line to the engine, and one to its file, where its stream's records are read in a fraction of the time that a
+    GetRecords takes."""
 
     def __init__(self, engine: Engine) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", engine.port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(engine.port)
         self._file = sqlite3.connect(f"file:{engine.database}?mode=ro", uri=True, isolation_level=None)
         self._table = ""
         self._seen = 0
@@ -63,22 +53,6 @@ class Line:
         status, answer = self.ask(f"DynamoDB_20120810.{operation}", orjson.dumps(request))
         assert status == 200, answer
 
-    def ask(self, target: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request of `Service_Version.Operation`; the HTTP status and the answer's body."""
-        self._socket.sendall(ASKED % (target.encode(), len(body)) + body)
-        answer = self._received()
-        while (head := ANSWERED.match(answer)) is None:
-            answer += self._received()
-        end = head.end() + int(head[2])
-        while len(answer) < end:
-            answer += self._received()
-        return int(head[1]), answer[head.end() :]
-
-    def _received(self) -> bytes:
-        if not (received := self._socket.recv(1 << 16)):
-            raise ConnectionError("the engine hung up")
-        return received
-
     def written(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The table's stream records that are new since this was last asked: the event's name, and the change."""
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
@@ -89,14 +63,14 @@ class Line:
             yield name, {**images, "SizeBytes": size, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
     def close(self) -> None:
-        self._socket.close()
+        super().close()
         self._file.close()
 
 
 class SimulatedTable:
     """`listeners` are told of each stream record, in Lambda's shape, at the moment of its write."""
 
-    def __init__(self, line: Line, name: str, now: Callable[[], float]) -> None:
+    def __init__(self, line: TappedLine, name: str, now: Callable[[], float]) -> None:
         line.new_table(name)
         self.name = name
         self.listeners: list[Callable[[dict[str, Any]], None]] = []

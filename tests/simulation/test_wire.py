@@ -16,7 +16,7 @@ from functions import wiring
 from local.engine import Engine
 from tests.simulation import clients
 from tests.simulation.clients import Request, Response
-from tests.simulation.table import Line, SimulatedTable
+from tests.simulation.table import SimulatedTable, TappedLine
 
 TEXT = b64encode(b"\x00\xff").decode()
 EVERY_TYPE: dict[str, Any] = {
@@ -34,7 +34,7 @@ EVERY_TYPE: dict[str, Any] = {
 
 
 def test_the_records_read_from_the_engines_file_are_those_its_stream_gives(engine: Engine) -> None:
-    line = Line(engine)
+    line = TappedLine(engine)
     table = SimulatedTable(line, "read-twice", lambda: 0.0)
     seen: list[Any] = []
     table.listeners.append(seen.append)

@@ -42,7 +42,7 @@ from tests.simulation.provider import Provider
 from tests.simulation.queues import Bus, Queue, Worker
 from tests.simulation.services import S3, Cognito, DynamoDB, EventBridge, Secrets, Ses, Sqs
 from tests.simulation.streams import Reader, Stream
-from tests.simulation.table import Line, SimulatedTable
+from tests.simulation.table import SimulatedTable, TappedLine
 from tests.simulation.tasks import Endless, Tasks, in_turn
 from tests.simulation.template import deployed, switches
 from tests.simulation.traffic import Command, Traffic
@@ -60,8 +60,8 @@ _tables = itertools.count(1)
 
 
 @cache
-def _line(directory: str, engine: Engine) -> Line:
-    return Line(engine)
+def _line(directory: str, engine: Engine) -> TappedLine:
+    return TappedLine(engine)
 
 
 class World:

@@ -1,0 +1,73 @@
+"""What botocore does for an account and a network, left out of tests that have neither: half of their time was that.
+
+No signature is made, for nobody looks at one; the endpoint that is given is not searched for; a request to the engine
+goes as bytes over a connection that stays open. What decides how a call ends is botocore's own: validation, hooks,
+retries, what it writes for a request and reads from an answer.
+"""
+
+from collections import deque
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.serialize
+import orjson
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSResponse
+from botocore.client import BaseClient
+from botocore.exceptions import ConnectionClosedError
+from botocore.httpsession import URLLib3Session
+from botocore.parsers import JSONParser
+
+from local.engine import Engine
+from tests.line import Line, signature
+
+
+def shorten(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+    """From now on, and for as long as `patch` lasts, every client of this process takes the short way."""
+    _leave_out_signatures(patch)
+    _connect(engine, patch)
+    patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
+    patch.setattr(botocore.serialize, "json", SimpleNamespace(dumps=lambda asked, **_: orjson.dumps(asked).decode()))
+
+
+def _leave_out_signatures(patch: pytest.MonkeyPatch) -> None:
+    add_auth = SigV4Auth.add_auth
+
+    def add_nearly_auth(auth: Any, request: Any) -> None:
+        if auth._service_name == "s3":  # where a signature's headers say how the body is written
+            add_auth(auth, request)
+        else:
+            headers = signature(auth.credentials.access_key, auth._region_name, auth._service_name)
+            for name, value in headers.items():
+                request.headers[name] = value
+
+    patch.setattr(SigV4Auth, "add_auth", add_nearly_auth)
+
+
+def _connect(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+    send, resolve = URLLib3Session.send, BaseClient._resolve_endpoint_ruleset  # type: ignore[attr-defined]
+    lines: deque[Line] = deque()
+
+    def send_nearby(session: Any, request: Any) -> Any:
+        if not request.url.startswith(engine.endpoint):
+            return send(session, request)
+        line = lines.pop() if lines else Line(engine.port)
+        try:
+            status, body = line.ask(request.headers["X-Amz-Target"].decode(), request.body)
+        except OSError as error:
+            line.close()
+            raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
+        lines.append(line)
+        answer: Any = AWSResponse(request.url, status, {}, BytesIO(body))  # type: ignore[arg-type]
+        answer._content = body
+        return answer
+
+    def resolve_nearby(client: Any, *arguments: Any, **named: Any) -> Any:
+        if client.meta.endpoint_url == engine.endpoint:
+            return engine.endpoint, {}, {}
+        return resolve(client, *arguments, **named)
+
+    patch.setattr(URLLib3Session, "send", send_nearby)
+    patch.setattr(BaseClient, "_resolve_endpoint_ruleset", resolve_nearby)
