@@ -16,8 +16,9 @@ cdk := $(node) node_modules/aws-cdk/bin/cdk
 # What runs below these recipes (the CDK's `python3 app.py`, the jsii kernel) finds the same Python and Node.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export JSII_NODE := $(CURDIR)/$(node)
-# An activated environment of another project would be taken for ours.
-unexport VIRTUAL_ENV PYTHONHOME
+# An activated environment of another project would be taken for ours; and each of many processes would compile anew all
+# that it imports, where Python is told not to keep that.
+unexport VIRTUAL_ENV PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -300,6 +300,7 @@ def traffic(floor: Shopfloor, pause_seconds: float = 0.02, *, renames: bool = Tr
         going.over.wait(10 * pause_seconds)
 
     def read(_: int) -> None:
+        going.over.wait(pause_seconds)
         records = floor.records()
         assert not records or copies.handler({"Records": records}, None) == {"batchItemFailures": []}
         for one in records:
