@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import json
 import marshal
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: TID251  to keep calls apart
 
 from functions import environment, wiring
@@ -102,7 +102,7 @@ class Lambdas:
             told = SimpleNamespace(aws_request_id=place)
             own: Any = marshal.loads(marshal.dumps(cast(Any, event)))  # noqa: S302  a copy; JSON takes four times as long
             response = _handler(self.template.functions[function].handler)(own, told)
-            return Returned(json.loads(json.dumps(response)))
+            return Returned(orjson.loads(orjson.dumps(response)))
         except Died:
             self.told(function, "dies")
             return Failed("Died")

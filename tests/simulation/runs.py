@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ from tests.simulation.world import World
 
 LOCAL: list[Engine] = []
 """The engine of this process."""
+ENGINE_LASTS_SEEDS = 10
+"""With each transaction it looks through those of its last ten minutes: in a young engine there are few."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+_runs = count(1)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ def _begin(free: Any) -> None:
 
 
 def _run(seed: int) -> Verdict:
+    if next(_runs) % ENGINE_LASTS_SEEDS == 0:
+        LOCAL[0] = local_engine.start(LOCAL[0].directory)
     verdict = run_seed(LOCAL[0], seed)
     return Verdict(**{**verdict.__dict__, "trace": ()})
 

@@ -16,7 +16,7 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any
 from unittest import mock
 
@@ -59,7 +59,7 @@ PEPPER = "pepper of the simulation"
 _tables = itertools.count(1)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _line(directory: str, engine: Engine) -> TappedLine:
     return TappedLine(engine)
 
