@@ -38,6 +38,7 @@ class TappedLine(Line):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.port)
         self._file = sqlite3.connect(f"file:{engine.database}?mode=ro", uri=True, isolation_level=None)
+        self._file.text_factory = bytes
         self._table = ""
         self._seen = 0
 
@@ -59,8 +60,8 @@ class TappedLine(Line):
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
             images = {one: _in_order(orjson.loads(text)) for one, text in texts.items() if text is not None}
-            size = sum(len(text.encode()) for text in texts.values() if text is not None)
-            yield name, {**images, "SizeBytes": size, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+            size = sum(len(text) for text in texts.values() if text is not None)
+            yield name.decode(), {**images, "SizeBytes": size, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
     def close(self) -> None:
         super().close()
