@@ -69,9 +69,9 @@ class Laptop:
         assert self.up is not None
         ids = [process.running(self.state / part) for part in ("engine", "aws")]
         self.up.kill()
-        for id in ids:
+        for id in filter(None, ids):  # 0 would be the tests themselves
             with suppress(ProcessLookupError):
-                os.killpg(id or 0, signal.SIGKILL)
+                os.killpg(id, signal.SIGKILL)
         self.up.wait()
 
     def log(self) -> str:

@@ -18,7 +18,7 @@ from tests.laptop.conftest import Laptop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 T = TypeVar("T")
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 120
 JSON = {"Content-Type": "application/json"}
 
 
