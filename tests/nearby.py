@@ -51,7 +51,7 @@ def _connect(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     lines: deque[Line] = deque()
 
     def send_nearby(session: Any, request: Any) -> Any:
-        if not request.url.startswith(engine.endpoint):
+        if not request.url.startswith(f"{engine.endpoint}/"):
             return send(session, request)
         line = lines.pop() if lines else Line(engine.port)
         try:
