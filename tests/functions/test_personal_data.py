@@ -23,8 +23,9 @@ from tests.shopfloor import READERS, STAFF, WORKERS, Shopfloor
 
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
-HOME = Address(name="Zeb Quillfeather", street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
-CANARIES = ("Zeb", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
+HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
+# Each is longer than what a random id spells by chance.
+CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
 
 
 @pytest.fixture
