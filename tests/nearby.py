@@ -53,7 +53,10 @@ def _connect(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     def send_nearby(session: Any, request: Any) -> Any:
         if not request.url.startswith(f"{engine.endpoint}/"):
             return send(session, request)
-        line = lines.pop() if lines else Line(engine.port)
+        try:
+            line = lines.pop()
+        except IndexError:  # the others are all in use
+            line = Line(engine.port)
         try:
             status, body = line.ask(request.headers["X-Amz-Target"].decode(), request.body)
         except OSError as error:
