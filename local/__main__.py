@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 from datetime import datetime
 from pathlib import Path
 
+from botocore.exceptions import BotoCoreError, ClientError
+from urllib3.exceptions import HTTPError
+
 from local import burst, clock, demo, users, warehouse
+from local.aws import shell_environment
+from local.deploy import DeployFailed
 from local.engine import EngineMissing
+from local.kept_state import DamagedState, UnusableFolder
 from local.process import ProcessFailed
 from local.running import STATE, Running, find
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset, up
+
+EXPECTED = (EngineMissing, ProcessFailed, DeployFailed, DamagedState, UnusableFolder, demo.NotArrived)
+"""Errors whose message is a sentence for a person."""
 
 
 def main() -> None:
@@ -40,14 +50,22 @@ def main() -> None:
     commands.add_parser("token", help="an access token").add_argument("name", help="alice, staff, warehouse, ...")
     advancing = commands.add_parser("advance", help="let end what would end in that time")
     advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
+    commands.add_parser("env", help='variables for the AWS CLI: eval "$(python -m local env)"')
     commands.add_parser("asked", help="what the warehouse is asked, taken off its queue: up --no-warehouse")
     commands.add_parser("mail", help="the mails so far")
     commands.add_parser("reset", help="wipe the state")
     given = parser.parse_args()
     try:
         run(given)
-    except (EngineMissing, ProcessFailed, demo.NotArrived) as error:
+    except EXPECTED as error:
         sys.exit(str(error))
+    except (BotoCoreError, ClientError, HTTPError) as error:
+        sys.exit(f"The shop does not answer ({type(error).__name__}): is it starting or stopping? Try again.")
+    except OSError as error:
+        where = error.filename or given.state
+        sys.exit(f"{where}: {error.strerror or error}. To use another folder: .venv/bin/python -m local --state DIR up")
+    except sqlite3.Error as error:
+        sys.exit(f"The files in {given.state} cannot be used: {error}.")
 
 
 def run(given: argparse.Namespace) -> None:
@@ -73,6 +91,9 @@ def run(given: argparse.Namespace) -> None:
             print(users.token(shop.aws, shop.stack, given.name))
         case "advance":
             print(f"{demo.advance(running(given.state), given.by)} items have expired.")
+        case "env":
+            shop = running(given.state)
+            print(shell_environment(shop.aws, shop.engine))
         case "asked":
             print_asked(running(given.state))
         case "mail":

@@ -1,12 +1,14 @@
 """The local AWS: one ministack process that plays CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES, Cognito.
 
-Everything of DynamoDB goes to the local engine instead (local/engine.py): the functions are told so by the environment
-that they inherit from this process. local/deploy.py puts the stack into it.
+Everything of DynamoDB goes to the local engine instead (local/engine.py): the functions learn its address from the
+environment that they inherit from this process. local/deploy.py puts the stack into it. Its internal port asks for a
+key, which is a part of its endpoint's URL; its public port serves the shop's API alone: local/aws_server.py.
 
 It writes its state down when it is ended by SIGTERM, and only then. So each clean stop, and `save` after a deploy, puts
-a copy aside, and a start after a kill -9 goes back to that copy, together with the files that must go back in time with
-it (the checkpoints of whoever feeds it). What had happened since is then fed to it once more, which is harmless:
-deliveries are at least once everywhere. Objects are not part of that: they are on disk as soon as they are put.
+a copy aside with the checksums of its files. Every start begins with that copy, together with the files that must go
+back in time with it (the checkpoints of the stream's readers). After a clean stop that changes nothing. After a kill -9
+what had happened since is delivered once more, which is harmless: deliveries are at least once everywhere. Objects are
+not part of that: they are on disk as soon as they are put.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import glob
 import http.client
 import json
 import os
+import secrets
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,10 +34,13 @@ import boto3
 from botocore.config import Config
 
 from local import process
-from local.engine import ADDRESS, CREDENTIALS, REGION
+from local.engine import ADDRESS, CREDENTIALS, PROJECT, REGION, Engine
+from local.kept_state import check_manifest, write_manifest
 
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
+URL_PORT = "4566"
+"""The port in the URLs of queues, which the state keeps: always the same, whichever ports are in use."""
 
 # What a directory holds: ministack's state, the copy that is put aside (with the files that go back in time with it),
 # the objects of S3, what the functions were unpacked to, all mails so far, and the sign of a run that was not saved.
@@ -49,19 +56,47 @@ class FunctionFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Address:
+    """How a local AWS is reached. The file with it is readable by its user alone, because it has the key.
+
+    `port`: internal, for callers with the `key`. `public_port`: of the shop's API. `functions_use`: the endpoint of
+    DynamoDB and its streams for the functions. `goes_back_with_it`: see `start`. `allowed_origins`: the web pages that
+    may call the API from another origin.
+    """
+
+    port: int
+    public_port: int
+    key: str = field(repr=False)
+    functions_use: str
+    goes_back_with_it: Sequence[str] = ()
+    allowed_origins: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, directory: Path) -> Address:
+        """Raises process.ProcessFailed if the file is damaged."""
+        return cls(**process.read_address(directory / ADDRESS))
+
+    def write(self, directory: Path) -> None:
+        process.write_private(directory / ADDRESS, json.dumps(asdict(self)))
+
+
+@dataclass(frozen=True)
 class LocalAws:
     """A running local AWS. `interrupted`: the run before was killed, and this one went back to what was saved last."""
 
     directory: Path
-    port: int
-    functions_use: str
-    goes_back_with_it: Sequence[Path] = ()
+    address: Address
     interrupted: bool = False
     started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.address.port}/{self.address.key}"
+
+    @property
+    def public_url(self) -> str:
+        """Where the shop's API answers, without a slash at the end."""
+        return f"http://127.0.0.1:{self.address.public_port}"
 
     @property
     def access(self) -> dict[str, Any]:
@@ -85,8 +120,8 @@ class LocalAws:
         They go into a record of our own, because ministack forgets them when it ends: those that were not collected
         before a kill -9 are lost. Several callers may collect at once, and may then get the same mail.
         """
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
-            connection.request("GET", "/_ministack/ses/messages")
+        with closing(http.client.HTTPConnection("127.0.0.1", self.address.port, timeout=10)) as connection:
+            connection.request("GET", f"/{self.address.key}/_ministack/ses/messages")
             by_account = json.loads(connection.getresponse().read())["messages"]
         mails: list[Mail] = sorted(chain(*by_account.values()), key=lambda mail: mail["Timestamp"])
         files = {self.directory / MAILS / f"{mail['Timestamp']:.6f}-{mail['MessageId']}.json": mail for mail in mails}
@@ -99,13 +134,13 @@ class LocalAws:
     def mails(self) -> list[Mail]:
         """All mails of this shop that were collected, now or before, oldest first."""
         self.collect_mails()
-        return [json.loads(file.read_text()) for file in sorted((self.directory / MAILS).glob("*.json"))]
+        found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
+        return [mail for mail in found if mail]
 
     def mail(self, message_id: str) -> Mail | None:
         """One mail, if it was collected."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
-            found: Mail = json.loads(file.read_text())
-            return found
+            return _read_mail(file)
         return None
 
     def save(self) -> LocalAws:
@@ -114,61 +149,96 @@ class LocalAws:
         The address stays. To be called after every deploy, while nothing is on its way.
         """
         self.stop()
-        return start(self.directory, self.functions_use, port=self.port, goes_back_with_it=self.goes_back_with_it)
+        return restart(self)
 
     def stop(self) -> None:
         """End the process and put its state aside."""
         if process.running(self.directory):
             self.collect_mails()
-        _stop(self.directory, self.goes_back_with_it)
+        _stop(self.directory, self.address.goes_back_with_it)
         if self.started:
             self.started.wait()
 
 
 def start(
-    directory: Path, functions_use: str, *, port: int | None = None, goes_back_with_it: Sequence[Path] = ()
+    directory: Path,
+    functions_use: str,
+    *,
+    public_port: int | None = None,
+    goes_back_with_it: Sequence[Path] = (),
+    allowed_origins: Sequence[str] = (),
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
 
     `functions_use` is the endpoint of DynamoDB and its streams for the functions. Ends the process that an earlier run
     left behind first. The files of `goes_back_with_it` are put aside with each save, and after a kill -9 they are set
-    back to that (those that were not there yet are removed). Without `port` it takes a free one. Raises
-    process.ProcessFailed.
+    back to that (those that were not there yet are removed). Without `public_port` it takes a free one. The internal
+    port and the key are new at each start. Raises process.ProcessFailed, or DamagedState.
     """
-    _stop(directory, goes_back_with_it)
+    files = [str(file) for file in goes_back_with_it]
+    ports = process.free_port(), public_port or process.free_port()
+    return _start(directory, Address(*ports, secrets.token_urlsafe(32), functions_use, files, list(allowed_origins)))
+
+
+def restart(aws: LocalAws) -> LocalAws:
+    """Start a local AWS that has ended again, with the same ports and key. Raises process.ProcessFailed."""
+    return _start(aws.directory, aws.address)
+
+
+def _start(directory: Path, address: Address) -> LocalAws:
+    _stop(directory, address.goes_back_with_it)
     interrupted = (directory / UNSAVED).exists()
-    if interrupted:
-        _go_back(directory, goes_back_with_it)
+    _go_back(directory, address.goes_back_with_it)
     shutil.rmtree(directory / TEMPORARY, ignore_errors=True)
     for folder in (STATE, OBJECTS, TEMPORARY, MAILS):
         (directory / folder).mkdir(parents=True, exist_ok=True)
-    port = port or process.free_port()
-    if process.accepts(port):
-        raise process.ProcessFailed(f"port {port} of 127.0.0.1 is taken")
+    for port in (address.port, address.public_port):
+        if process.accepts(port):
+            raise process.ProcessFailed(f"port {port} of 127.0.0.1 is taken")
     (directory / UNSAVED).touch()
+    address.write(directory)
     started = process.start(
-        [sys.executable, "-m", "ministack"],
+        [sys.executable, "-m", "local.aws_server", str(directory)],
         directory=directory,
-        env=_environment(directory, port, functions_use),
-        ready=lambda: process.accepts(port),
+        env=_environment(directory, address),
+        ready=lambda: process.accepts(address.port) and process.accepts(address.public_port),
         timeout_seconds=30,
+        cwd=PROJECT,
     )
-    address = {"port": port, "functions_use": functions_use, "goes_back_with_it": [str(f) for f in goes_back_with_it]}
-    (directory / ADDRESS).write_text(json.dumps(address))
-    return LocalAws(directory, port, functions_use, goes_back_with_it, interrupted, started)
+    return LocalAws(directory, address, interrupted, started)
 
 
 def find(directory: Path) -> LocalAws | None:
-    """The local AWS that somebody else started in this directory, while it runs."""
+    """The local AWS that another process started in this directory, while it runs."""
     if process.running(directory) is None:
         return None
-    address = json.loads((directory / ADDRESS).read_text())
-    files = [Path(file) for file in address.pop("goes_back_with_it")]
-    return LocalAws(directory, goes_back_with_it=files, **address)
+    return LocalAws(directory, Address.read(directory))
 
 
-def _environment(directory: Path, port: int, functions_use: str) -> dict[str, str]:
-    """All that the process is told. Functions inherit every variable of it, so nothing of the user's is in there."""
+def shell_environment(aws: LocalAws, engine: Engine) -> str:
+    """Lines of a shell that point the AWS CLI and every SDK at this local AWS and its DynamoDB."""
+    values = {
+        "AWS_ENDPOINT_URL": aws.endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": engine.endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        **{name.upper(): value for name, value in CREDENTIALS.items()},
+    }
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _read_mail(file: Path) -> Mail | None:
+    """None if the file is damaged: it is a record of what was sent, and nothing depends on it."""
+    try:
+        found: Mail = json.loads(file.read_bytes())
+    except ValueError:
+        return None
+    return found
+
+
+def _environment(directory: Path, address: Address) -> dict[str, str]:
+    """The variables of the process. Functions inherit all of them, so nothing of the user's is among them."""
     home = str(directory / TEMPORARY)
     return {
         "PATH": "/usr/bin:/bin",
@@ -176,7 +246,7 @@ def _environment(directory: Path, port: int, functions_use: str) -> dict[str, st
         "TMPDIR": home,
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
+        "GATEWAY_PORT": URL_PORT,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
         "IOT_MTLS_ENABLED": "0",
@@ -187,12 +257,13 @@ def _environment(directory: Path, port: int, functions_use: str) -> dict[str, st
         "S3_DATA_DIR": str(directory / OBJECTS),
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL_DYNAMODB": functions_use,
-        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": functions_use,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}/{address.key}",
+        "AWS_ENDPOINT_URL_DYNAMODB": address.functions_use,
+        "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": address.functions_use,
     }
 
 
-def _stop(directory: Path, goes_back_with_it: Sequence[Path]) -> None:
+def _stop(directory: Path, goes_back_with_it: Sequence[str]) -> None:
     """End the process, and put aside what a clean end wrote. A copy is complete before it takes its name."""
     if process.running(directory) is None or not process.stop(directory):
         return
@@ -200,9 +271,10 @@ def _stop(directory: Path, goes_back_with_it: Sequence[Path]) -> None:
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(directory / STATE, new / STATE)
     (new / BESIDE).mkdir()
-    for file in goes_back_with_it:
+    for file in map(Path, goes_back_with_it):
         if file.exists():
             shutil.copy2(file, new / BESIDE / file.name)
+    write_manifest(new)
     if saved.exists():
         shutil.rmtree(before, ignore_errors=True)
         saved.rename(before)
@@ -210,15 +282,24 @@ def _stop(directory: Path, goes_back_with_it: Sequence[Path]) -> None:
     (directory / UNSAVED).unlink(missing_ok=True)
 
 
-def _go_back(directory: Path, goes_back_with_it: Sequence[Path]) -> None:
-    """Set everything to what was saved last; where nothing was, begin anew: that stack was never finished."""
+def saved_copy(directory: Path) -> Path | None:
+    """The copy that the next start begins with. Raises DamagedState if its files are not as they were saved."""
+    for copy in (directory / SAVED, directory / SAVED_BEFORE):
+        if copy.exists():
+            check_manifest(copy)
+            return copy
+    return None
+
+
+def _go_back(directory: Path, goes_back_with_it: Sequence[str]) -> None:
+    """Set everything to what was saved last; begin from nothing if nothing was: that stack was never finished."""
+    copy = saved_copy(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
-    copies = [copy for copy in (directory / SAVED, directory / SAVED_BEFORE) if copy.exists()]
-    if copies:
-        shutil.copytree(copies[0] / STATE, directory / STATE)
+    if copy:
+        shutil.copytree(copy / STATE, directory / STATE)
     else:
         shutil.rmtree(directory / OBJECTS, ignore_errors=True)
-    for file in goes_back_with_it:
+    for file in map(Path, goes_back_with_it):
         file.unlink(missing_ok=True)
-        if copies and (copies[0] / BESIDE / file.name).exists():
-            shutil.copy2(copies[0] / BESIDE / file.name, file)
+        if copy and (copy / BESIDE / file.name).exists():
+            shutil.copy2(copy / BESIDE / file.name, file)

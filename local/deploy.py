@@ -14,14 +14,14 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import ClientError
 
-from local.aws import ACCOUNT, API_PATH, LocalAws
+from local.aws import ACCOUNT, LocalAws
 from local.engine import REGION
 
 if TYPE_CHECKING:
@@ -86,12 +86,16 @@ DIFFERENCES = (
 
 @dataclass(frozen=True)
 class Stack:
-    """A deployed stack. `resources`: the names its resources were given, by their ids in the template."""
+    """A deployed stack. `resources`: the names its resources were given, by their ids in the template.
+
+    `changed`, `created`: what this deploy did.
+    """
 
     template: Mapping[str, Any]
     outputs: Mapping[str, str]
     resources: Mapping[str, str]
-    changed: bool
+    changed: bool = False
+    created: bool = False
 
     def names(self, resource_type: str) -> list[str]:
         """The names of all resources of a type (of a queue: its URL), in the order of the template."""
@@ -103,6 +107,12 @@ class Stack:
         [name] = self.names(resource_type)
         return name
 
+    def resource(self, resource_type: str, part: str) -> str:
+        """The name of the only resource of a type whose id in the template contains `part`."""
+        found = self.template["Resources"].items()
+        [id] = [id for id, resource in found if resource["Type"] == resource_type and part in id]
+        return self.resources[id]
+
     def properties(self, resource_type: str) -> Mapping[str, Any]:
         """What the template says of the only resource of a type."""
         [resource] = [found for found in self.template["Resources"].values() if found["Type"] == resource_type]
@@ -113,10 +123,6 @@ class Stack:
         """The name of the function with that handler, such as functions.lapse.handler."""
         [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
         return self.resources[id]
-
-    def api_url(self, aws: LocalAws) -> str:
-        """Where the HTTP API answers, without a slash at the end."""
-        return f"{aws.endpoint}{API_PATH}/{self.name('AWS::ApiGatewayV2::Api')}"
 
 
 def deploy(
@@ -143,7 +149,7 @@ def deploy(
         try:
             act(
                 StackName=name,
-                TemplateURL=f"{aws.endpoint}/{BUCKET}/{name}.template.json",
+                TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{name}.template.json",
                 Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
             )
         except ClientError as error:
@@ -151,7 +157,7 @@ def deploy(
         after = _settled(client, name)
         if after != ("UPDATE_COMPLETE" if before else "CREATE_COMPLETE"):
             raise DeployFailed(f"{name} is {after}: {'; '.join(_failures(client, name))}")
-    stack = _described(client, name, template, changed)
+    stack = replace(_described(client, name, template), changed=changed, created=before is None)
     _make_archives(aws, stack)
     _verify_senders(aws, stack)
     return stack
@@ -160,7 +166,13 @@ def deploy(
 def deployed(aws: LocalAws, name: str) -> Stack:
     """The stack as somebody else deployed it; its template lacks what was left out."""
     client = boto3.client("cloudformation", **aws.access)
-    return _described(client, name, json.loads(_body(client, name)), changed=False)
+    return _described(client, name, json.loads(_body(client, name)))
+
+
+def allowed_origins(template: Mapping[str, Any]) -> list[str]:
+    """The web pages that may call the API, as the template's CORS has them."""
+    [api] = [found for found in template["Resources"].values() if found["Type"] == "AWS::ApiGatewayV2::Api"]
+    return list(api["Properties"].get("CorsConfiguration", {}).get("AllowOrigins", ()))
 
 
 def _handler(resource: Resource) -> str | None:
@@ -230,14 +242,13 @@ def _failures(client: CloudFormationClient, name: str) -> list[str]:
     ]
 
 
-def _described(client: CloudFormationClient, name: str, template: Mapping[str, Any], changed: bool) -> Stack:
+def _described(client: CloudFormationClient, name: str, template: Mapping[str, Any]) -> Stack:
     outputs = client.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
     resources = client.describe_stack_resources(StackName=name)["StackResources"]
     return Stack(
         template=template,
         outputs={output["OutputKey"]: output["OutputValue"] for output in outputs},
         resources={resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
-        changed=changed,
     )
 
 

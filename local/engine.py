@@ -3,6 +3,9 @@
 What it does differently from AWS, as far as this project meets it: nothing expires by itself (`Engine.expire`), shard
 ids are shorter than botocore allows, and a table made again under an old name still has the old stream records.
 It is durable: after a kill -9 a new process on the same file continues, sequence numbers included.
+
+It asks no caller for a key, and it answers every web page. The running shop's engine therefore listens on a port that
+browsers never connect to (`BLOCKED_PORTS`); its tools, which expire items, ask for a key.
 """
 
 from __future__ import annotations
@@ -10,14 +13,16 @@ from __future__ import annotations
 import http.client
 import json
 import platform
+import random
+import secrets
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +40,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
 CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+BLOCKED_PORTS = (1719, 1720, 1723, 4190, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
+"""Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
 TTL_ATTRIBUTE = "ttl"
 DATABASE = "dynamodb.sqlite"
 ADDRESS = "address.json"
@@ -73,11 +80,15 @@ def program() -> Path:
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: where its file is, and the two ports of 127.0.0.1 it answers on (DynamoDB and its tools)."""
+    """A running engine: where its file is, and the two ports of 127.0.0.1 it answers on (DynamoDB and its tools).
+
+    `tools_key`: the bearer token that the tools ask for.
+    """
 
     directory: Path
     port: int
     tools_port: int
+    tools_key: str = field(repr=False)
     started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -151,6 +162,7 @@ class Engine:
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers["Authorization"] = f"Bearer {self.tools_key}"
         with closing(http.client.HTTPConnection("127.0.0.1", self.tools_port, timeout=60)) as connection:
             connection.request("POST", "/mcp", json.dumps(call), headers)
             answer = json.loads(connection.getresponse().read())
@@ -166,30 +178,36 @@ class Engine:
             self.started.wait()
 
 
-def start(directory: Path, port: int | None = None, tools_port: int | None = None) -> Engine:
+def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine on the file in `directory` and wait until it answers (well under a second).
 
     Continues where an earlier process on the same directory left off, and ends that one first if it still runs: two on
-    one file would give out the same sequence numbers. Without ports it takes free ones. Raises EngineMissing,
-    or process.ProcessFailed (a given port is taken).
+    one file would give out the same sequence numbers. `ports`: those it may listen on; any free one if there are none
+    (tests). Raises EngineMissing, or process.ProcessFailed if it does not start or all ports are taken.
     """
+    # A port that was free a moment ago may be taken, by another shop that starts at the same time, too.
+    candidates = random.sample(ports, len(ports)) if ports else [process.free_port() for _ in range(3)]
+    free = [port for port in candidates if not process.accepts(port)]
+    if not free:
+        raise process.ProcessFailed(f"All ports for the local DynamoDB are taken: {', '.join(map(str, ports))}.")
+    *others, last = (Engine(directory, port, process.free_port(), secrets.token_urlsafe(32)) for port in free)
+    for engine in others:
+        with suppress(process.ProcessFailed):
+            return restart(engine)
+    return restart(last)
+
+
+def restart(engine: Engine) -> Engine:
+    """Start an engine that has ended again, with the same ports and key. Raises as `start`."""
+    directory = engine.directory
     binary = program()
     process.stop(directory)
-    attempts = 1 if port else 3  # a port that was free a moment ago may be gone
-    while True:
-        engine = Engine(directory, port or process.free_port(), tools_port or process.free_port())
-        try:
-            started = _run(binary, engine)
-            break
-        except process.ProcessFailed:
-            attempts -= 1
-            if not attempts:
-                raise
+    started = _run(binary, engine)
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         database.execute(STREAM_INDEX)
-    address = {"port": engine.port, "tools_port": engine.tools_port}
-    (directory / ADDRESS).write_text(json.dumps(address))
-    return Engine(directory, **address, started=started)
+    address = {"port": engine.port, "tools_port": engine.tools_port, "tools_key": engine.tools_key}
+    process.write_private(directory / ADDRESS, json.dumps(address))
+    return replace(engine, started=started)
 
 
 @contextmanager
@@ -205,21 +223,21 @@ def fleeting() -> Iterator[Engine]:
 
 
 def find(directory: Path) -> Engine | None:
-    """The engine that somebody else started in this directory, while it runs."""
+    """The engine that another process started in this directory, while it runs."""
     if process.running(directory) is None:
         return None
-    return Engine(directory, **json.loads((directory / ADDRESS).read_text()))
+    return Engine(directory, **process.read_address(directory / ADDRESS))
 
 
 def _run(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
     if process.accepts(engine.port):
         raise process.ProcessFailed(f"port {engine.port} of 127.0.0.1 is taken")
     command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
-    command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port), "--mcp-no-auth"]
+    command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port)]
     return process.start(
         command,
         directory=engine.directory,
-        env={},
+        env={"DYNOXIDE_MCP_AUTH_TOKEN": engine.tools_key},
         ready=lambda: process.accepts(engine.port) and process.accepts(engine.tools_port),
         timeout_seconds=10,
     )

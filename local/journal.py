@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,20 @@ Entry = dict[str, Any]
 
 
 class Journal:
-    """Thread-safe. `shown` hears of each new entry."""
+    """Thread-safe. `shown` is called with each new entry. `was_damaged`: the file could not be read and was replaced.
+
+    Raises sqlite3.OperationalError if the file cannot be written.
+    """
 
     def __init__(self, file: Path, shown: Callable[[Entry], None] = lambda entry: None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
+        self.was_damaged = _is_damaged(file)
+        if self.was_damaged:
+            for part in file.parent.glob(f"{file.name}*"):
+                part.unlink()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = OFF")  # what a power cut takes of it, nobody misses
+        self._database.execute("PRAGMA synchronous = OFF")  # a power cut may take the last entries: nothing needs them
         self._database.executescript(TABLE)
         self._shown = shown
         self._new = threading.Condition()
@@ -64,15 +71,19 @@ class Journal:
         with self._new:
             if self._closed:
                 return
-            with suppress(sqlite3.IntegrityError):
+            try:
                 new = self._database.execute(
                     "INSERT INTO entries (order_id, once, entry) VALUES (?, ?, ?)", (order_id, once, json.dumps(entry))
                 ).lastrowid
                 assert new is not None
                 if new % 1000 == 0:
                     self._database.execute("DELETE FROM entries WHERE id <= ?", (new - KEPT,))
-                self._shown(entry)
-                self._new.notify_all()
+            except sqlite3.IntegrityError:  # it is noted already
+                return
+            except sqlite3.Error:  # the disk is full: the shop goes on, and the terminal shows the entry
+                pass
+            self._shown(entry)
+            self._new.notify_all()
 
     def after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[Entry]:
         """The entries behind that one, of all orders or of one, oldest first."""
@@ -99,6 +110,17 @@ class Journal:
             self._closed = True
             self._database.close()
             self._new.notify_all()
+
+
+def _is_damaged(file: Path) -> bool:
+    """Whether the file is there and is no database, or one with broken pages."""
+    if not file.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(file)) as database:
+            return database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 def of_order(file: Path, order_id: str) -> list[Entry]:

@@ -86,17 +86,12 @@ class Keeper(threading.Thread):
 
     def _restart_engine(self) -> None:
         """It has lost nothing; the readers go on by themselves."""
-        local_engine.start(self._engine.directory, self._engine.port, self._engine.tools_port)
+        local_engine.restart(self._engine)
 
     def _restart_aws(self) -> None:
         """It goes back to what it saved last, and the readers with it: they are started by the look that follows."""
         self._stop_readers()
-        local_aws.start(
-            self._aws.directory,
-            self._aws.functions_use,
-            port=self._aws.port,
-            goes_back_with_it=self._aws.goes_back_with_it,
-        )
+        local_aws.restart(self._aws)
         self._journal.note("process", "what had happened since its last clean stop is delivered again")
 
     def _resume(self) -> None:

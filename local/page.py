@@ -1,8 +1,7 @@
 """Serves the page of the shop on this machine at one origin: its files, the shop's API, and what a laptop adds.
 
-`/api/…` is handed on to the API untouched, so that a browser needs no leave from another origin. `/local/…` is for this
-machine only, and guards itself as such a thing must: it answers under its own address alone (a foreign name that leads
-to 127.0.0.1 is refused), and takes commands as JSON alone, which no form of another page can send.
+`/api/…` is handed on to the API untouched, so that the page needs no permission of another origin. `/local/…` is what
+only a laptop has. Pages of other origins reach neither (local/server.py).
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ import re
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -29,7 +30,7 @@ from local.looks import Looks
 from local.patterns import Patterns
 from local.queues import Queues
 from local.running import TOKEN_SECONDS, Running
-from local.server import Asked, Given, Gone, Server, Wrong, as_problem, file_at, problem
+from local.server import Asked, Given, Gone, Server, Write, Wrong, as_problem, file_at, problem
 
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 HANDED_ON = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
@@ -62,6 +63,7 @@ class Page:
             (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
             for method, pattern, answer in (
                 ("GET", "/local/shop", self._shop),
+                ("GET", "/local/events", self._events),
                 ("POST", "/local/tokens", self._token),
                 ("POST", "/local/payments", self._pay),
                 ("GET", "/local/orders/{id}/story", self._story),
@@ -81,7 +83,6 @@ class Page:
         ]
         self._server = Server(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._hosts = {f"{name}:{self._server.server_port}" for name in ("127.0.0.1", "localhost")}
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
 
     def start(self) -> Page:
@@ -98,8 +99,6 @@ class Page:
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
         """The answer to a request, whatever comes of it."""
         path, _, query = target.partition("?")
-        if refused := self.refused(headers):
-            return refused
         if path.startswith("/api/"):
             return self._handed_on(method, target.removeprefix("/api"), headers, body)
         if path == "/settings.json" and method == "GET":
@@ -116,12 +115,6 @@ class Page:
             return problem(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
         except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
-
-    def refused(self, headers: Mapping[str, str]) -> Given | None:
-        """The answer to who calls this by a name that is not its own."""
-        if headers.get("Host") in self._hosts:
-            return None
-        return problem(HTTPStatus.FORBIDDEN, f"this is {self.url}, for this machine only")
 
     def _routed(self, method: str, path: str, asked: Asked) -> Given:
         there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
@@ -172,7 +165,7 @@ class Page:
 
     def _person(self, user: object) -> tuple[str, str | None]:
         """Somebody's token, and who they are to the shop; None: no customer yet. Raises Wrong."""
-        if not isinstance(user, str) or not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", user):
+        if not isinstance(user, str) or not re.fullmatch(users.NAME, user):
             raise Wrong("user", "is a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token(user))()
         me = Api(self._running.api_url, lambda: token).call("GET", "/customers/me")
@@ -239,19 +232,23 @@ class Page:
         return Given(self._looks.redrive(asked.path["key"]))
 
     # as it happens ----------------------------------------------------------------------------------------------------
-    def after(self, query: Mapping[str, str]) -> int:
-        """Behind which entry to follow; behind the newest, if not said. Raises Wrong."""
-        return Asked({}, query, {}, b"").number("after", self._journal.last(), MOST_ID)
+    def _events(self, asked: Asked) -> Given:
+        """Entries as server-sent events: those behind `after` or Last-Event-ID, and then as they come."""
+        if last_id := asked.headers.get("Last-Event-Id"):
+            asked = replace(asked, query={**asked.query, "after": last_id})
+        after = asked.number("after", self._journal.last(), MOST_ID)
+        follow = partial(self._follow, after, asked.query.get("order"))
+        return Given(None, content_type="text/event-stream", stream=follow)
 
-    def follow(self, after: int, order_id: str | None, send: Callable[[bytes], object]) -> None:
-        """Send entries as server-sent events until the journal is closed or `send` fails."""
+    def _follow(self, after: int, order_id: str | None, write: Write) -> None:
+        """Write entries until the journal is closed or `write` fails."""
         while not self._journal.closed:
             entries = self._journal.after(after, order_id=order_id)
             for entry in entries:
-                send(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
+                write(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
                 after = entry["id"]
             if not entries:
-                send(b": still here\n\n")
+                write(b": still here\n\n")
                 self._wait(after, order_id)
 
     def _wait(self, after: int, order_id: str | None) -> None:

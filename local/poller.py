@@ -55,6 +55,15 @@ class Checkpoints:
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def are_damaged(self) -> bool:
+        """Whether the file is there and cannot be read."""
+        try:
+            self._all()
+        except ValueError:
+            return True
+        return False
+
     def of(self, name: str, stream_arn: str) -> dict[str, str]:
         """Shard → sequence number behind which a mapping resumes."""
         return dict(self._all().get(f"{name} {stream_arn}", {}))
@@ -67,7 +76,7 @@ class Checkpoints:
             new.replace(self.file)
 
     def _all(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.file.read_text()) if self.file.exists() else {}
+        found: dict[str, Any] = json.loads(self.file.read_bytes()) if self.file.exists() else {}
         return found
 
 

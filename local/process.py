@@ -7,17 +7,19 @@ parent was, so a process id read from that file is never someone else's (an id a
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 LOCK = "pid"
-LOG = "log"
+LOG, LOG_BEFORE = "log", "log.before"
 ALONE = "alone"
 
 
@@ -39,6 +41,24 @@ def accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def write_private(file: Path, text: str) -> None:
+    """Write a file that its user alone may read, whole or not at all."""
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)
+    with open(new, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as opened:
+        opened.write(text)
+    new.replace(file)
+
+
+def read_address(file: Path) -> dict[str, Any]:
+    """What a running process has written about how it is reached. Raises ProcessFailed if the file is damaged."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        raise ProcessFailed(f"{file} is damaged: stop the shop and start it again.") from None
+    return found
+
+
 @contextmanager
 def alone(directory: Path, otherwise: str) -> Iterator[None]:
     """Nobody else is let in here with the same directory, for as long as this process lives at most.
@@ -52,6 +72,12 @@ def alone(directory: Path, otherwise: str) -> Iterator[None]:
         except BlockingIOError:
             raise ProcessFailed(otherwise) from None
         yield
+
+
+def begin_log(directory: Path) -> None:
+    """Let the next process write a new log, and keep the one of the run before beside it."""
+    with suppress(FileNotFoundError):
+        (directory / LOG).replace(directory / LOG_BEFORE)
 
 
 def running(directory: Path) -> int | None:
@@ -77,14 +103,15 @@ def start(
     env: Mapping[str, str],
     ready: Callable[[], bool],
     timeout_seconds: float,
+    cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process and wait until it is ready. Its output goes to `directory/log`, started afresh.
+    """Start a process and wait until it is ready. Its output is appended to `directory/log`.
 
     It gets its own session: a Ctrl-C in the terminal reaches the one who started it, who stops things in order.
     Raises ProcessFailed when it ends, or is not ready within timeout_seconds (it is ended then).
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / LOCK).open("a+") as lock, (directory / LOG).open("wb") as log:
+    with (directory / LOCK).open("a+") as lock, (directory / LOG).open("ab") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -93,6 +120,7 @@ def start(
         process = subprocess.Popen(
             command,
             env=dict(env),
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

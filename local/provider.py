@@ -14,18 +14,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import urllib3
+
+from local.kept_state import DamagedState
+from local.server import Given, Server
 
 RETRY_SECONDS = 0.5
 SENDERS = 4
@@ -57,8 +59,9 @@ def signature(secret: str, payload: str, at: int) -> str:
 
 
 class Provider:
-    """Takes payments on the loopback interface, and gives them back to who has the `key`. `secret()` is what it signs
-    with; `directory` keeps its events, which tell all that it has ever done."""
+    """Takes payments on the loopback interface, and gives them back to the caller with the `key`. `secret()` is what it
+    signs with; `directory` keeps its events, which are all that it has ever done. Raises DamagedState.
+    """
 
     def __init__(
         self, directory: Path, port: int, webhook_url: str, secret: Callable[[], str], key: Callable[[], str]
@@ -69,16 +72,16 @@ class Provider:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=30)
-        taken = set(_lines(self._taken))
+        taken = {str(line) for line in _lines(self._taken, is_truth=False)}
         self._intents: dict[str, Object] = {}
         self._refunds: dict[str, Object] = {}
         self._first: dict[str, Object] = {}
         self._waiting: list[Object] = []
-        for event in _lines(self._made):
+        for event in _lines(self._made, is_truth=True):
             self._remember(event)
             if event["id"] not in taken:
                 self._waiting.append(event)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server = Server(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._threads = [
             threading.Thread(target=self._server.serve_forever, args=(0.1,), name="provider", daemon=True),
@@ -97,16 +100,16 @@ class Provider:
         for thread in self._threads:
             thread.join()
 
-    def answer(self, method: str, target: str, body: str, headers: Message) -> tuple[int, Object]:
-        """The status and the object that a request is answered with."""
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+        """The object that a request is answered with, or Stripe's error."""
         try:
-            return 200, self._act(method, target, body, headers)
+            return Given(self._act(method, target, headers, body))
         except Refused as refusal:
-            return refusal.status, {"error": refusal.error}
+            return Given({"error": refusal.error}, refusal.status)
 
-    def _act(self, method: str, target: str, body: str, headers: Message) -> Object:
+    def _act(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Object:
         path, _, query = target.partition("?")
-        form, key = dict(urllib.parse.parse_qsl(body)), headers.get("Idempotency-Key")
+        form, key = _form(body), headers.get("Idempotency-Key")
         if (method, path) == ("POST", "/v1/payment_intents"):
             return self.pay(form, key)
         if path != "/v1/refunds":
@@ -130,7 +133,7 @@ class Provider:
                 "payment_method": method,
                 "status": "requires_payment_method" if method == DECLINED else "succeeded",
             }
-            if not intent["currency"] or "order_id" not in _metadata(form):
+            if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or "order_id" not in _metadata(form):
                 raise Refused(400, "amount (minor units), currency, metadata[order_id]")
             if method == DECLINED:
                 intent["last_payment_error"] = {"code": "card_declined"}
@@ -225,9 +228,17 @@ class Provider:
 def _amount(form: dict[str, str]) -> int:
     """A positive number of minor units. Raises Refused."""
     amount = form.get("amount", "")
-    if not amount.isdecimal() or not int(amount):
+    if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
         raise Refused(400, "amount: a positive number of minor units", code="parameter_invalid_integer", param="amount")
     return int(amount)
+
+
+def _form(body: bytes) -> dict[str, str]:
+    """Raises Refused."""
+    try:
+        return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
+    except ValueError:
+        raise Refused(400, "the body is form-encoded UTF-8, as curl -d sends it") from None
 
 
 def _metadata(form: dict[str, str]) -> dict[str, str]:
@@ -235,36 +246,20 @@ def _metadata(form: dict[str, str]) -> dict[str, str]:
     return {name.removesuffix("]"): value for name, value in inside.items()}
 
 
-def _lines(file: Path) -> list[Any]:
-    """What was written whole; a kill may have cut the last line short."""
+def _lines(file: Path, *, is_truth: bool) -> list[Any]:
+    """What was written whole. A kill may have cut the last line short: it is taken off the file.
+
+    Any other line that cannot be read is left out, or raises DamagedState if the file `is_truth`.
+    """
+    *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
+    if last:
+        with file.open("r+b") as cut:
+            cut.truncate(file.stat().st_size - len(last))
     found = []
-    for line in file.read_text().splitlines() if file.exists() else []:
+    for number, line in enumerate(lines, 1):
         try:
             found.append(json.loads(line))
         except ValueError:
-            continue
+            if is_truth:
+                raise DamagedState(file, f"cannot be read in line {number}") from None
     return found
-
-
-def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_POST(self) -> None:
-            self._answer()
-
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            status, answer = provider.answer(self.command, self.path, body, self.headers)
-            data = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-            """The narrator tells of what follows from a payment; the provider itself is silent."""
-
-    return Handler

@@ -37,7 +37,7 @@ class Running:
 
     @property
     def api_url(self) -> str:
-        return self.stack.api_url(self.aws)
+        return self.aws.public_url
 
     @property
     def table_name(self) -> str:
@@ -74,8 +74,8 @@ def find(state: Path = STATE) -> Running | None:
 
 def _ready(state: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((state / READY).read_text())
-    except (FileNotFoundError, ValueError):
+        found: dict[str, Any] = json.loads((state / READY).read_bytes())
+    except (OSError, ValueError):
         return None
     return found
 

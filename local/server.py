@@ -1,6 +1,8 @@
-"""Answers over HTTP at one address of this machine: what is asked, what is given, and the threads that do it.
+"""The HTTP server of the page and of the payment provider: one thread a connection, on 127.0.0.1.
 
-What is answered is another's matter (local/page.py); here is what holds for every answer.
+Here is what holds for every request: it comes from this machine and from no web page of another origin
+(local/browser_guard.py), its body has a length, and every error is a problem document. What is answered is decided by
+a `Site` (local/page.py, local/provider.py).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
+from local.browser_guard import refusal
 from local.running import PROJECT
 from stacks.page_policy import page_policy
 
@@ -25,6 +28,10 @@ FILES = (PROJECT / "page").resolve()
 POLICY = page_policy(frame_src="'self'")
 """The mails of an order are shown in frames."""
 MOST_BYTES = 1 << 20
+SILENT_SECONDS = 60
+"""How long a client may send nothing in the middle of a request, or take nothing of an answer."""
+
+Write = Callable[[bytes], object]
 
 
 class Wrong(Exception):
@@ -69,12 +76,13 @@ class Asked:
 
 @dataclass
 class Given:
-    """An answer: JSON unless `content_type` says otherwise."""
+    """An answer: JSON unless `content_type` says otherwise. `stream`: writes the body piece by piece, until it ends."""
 
     body: Any
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Callable[[Write], None] | None = None
 
     @property
     def bytes(self) -> bytes:
@@ -113,29 +121,21 @@ class Site(Protocol):
     """What answers."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
-        """The answer to a request, whatever comes of it."""
-
-    def refused(self, headers: Mapping[str, str]) -> Given | None:
-        """The answer to who may not ask at all."""
-
-    def after(self, query: Mapping[str, str]) -> int:
-        """Behind which entry to follow. Raises Wrong."""
-
-    def follow(self, after: int, order_id: str | None, send: Callable[[bytes], object]) -> None:
-        """Send entries until the end, or `send` fails."""
+        """The answer to a request, whatever comes of it. Headers have their usual names, such as Content-Type."""
 
 
 class Server(ThreadingHTTPServer):
     """Listens at 127.0.0.1, each connection in a thread of its own."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, site: Site, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.site = site
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle of an answer is no error; anything else is told in the terminal."""
+        """Ignore a client that goes away in the middle of an answer; print anything else in the terminal."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -143,70 +143,59 @@ class Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+    timeout = SILENT_SECONDS
     wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
 
     def _answer(self) -> None:
-        length = self.headers.get("Content-Length") or "0"
-        if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,12}", length):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "say how long the body is, with Content-Length")
+        headers = {name.title(): value for name, value in self.headers.items()}
+        if why := refusal(self.command, {name.lower(): value for name, value in headers.items()}, self._port):
+            self._refuse(HTTPStatus.FORBIDDEN, why)
+            return
+        length = headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in headers:
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body, with Content-Length.")
+        elif not re.fullmatch("[0-9]{1,12}", length):
+            self._refuse(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes.")
         elif int(length) > MOST_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MOST_BYTES} bytes")
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body may have {MOST_BYTES} bytes.")
         else:
-            body = self.rfile.read(int(length))
-            self._send(self.server.site.answer(self.command, self.path, self._named(), body))
+            self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
+
+    @property
+    def _port(self) -> int:
+        return self.server.server_port
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Say no without reading the body."""
+        """Answer without reading the body."""
         self.close_connection = True
         self._send(problem(status, detail))
 
-    def _named(self) -> dict[str, str]:
-        """The headers by their usual names: in a request they may be written in any case."""
-        return {name.title(): value for name, value in self.headers.items()}
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] == "/local/events":
-            self._follow()
-        else:
-            self._answer()
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
+        """Answer what http.server cannot read, or has no method for, with a problem document."""
+        self._refuse(HTTPStatus(code), "This is no request that is answered here.")
 
     def _send(self, given: Given) -> None:
-        data = given.bytes
-        self.send_response(given.status)
         headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
-        headers |= {"Referrer-Policy": "no-referrer", "Content-Type": given.content_type}
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+        headers |= {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+        headers |= {"Cross-Origin-Opener-Policy": "same-origin", "Content-Type": given.content_type}
+        data = given.bytes if given.stream is None else b""
+        if given.stream is None:
+            headers["Content-Length"] = str(len(data))
+        self.send_response(given.status)
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
+        if given.stream is not None:
+            self.close_connection = True
+            with suppress(OSError):  # the browser went away
+                given.stream(self._write)
 
-    def _follow(self) -> None:
-        headers = self._named()
-        if refused := self.server.site.refused(headers):
-            self._send(refused)
-            return
-        query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
-        if last_id := headers.get("Last-Event-Id"):
-            query["after"] = last_id
-        self.close_connection = True
-
-        def send(data: bytes) -> None:
-            self.wfile.write(data)
-            self.wfile.flush()
-
-        try:
-            after = self.server.site.after(query)
-        except Wrong as error:
-            self._send(as_problem(error))
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        with suppress(OSError):  # the browser went away
-            self.server.site.follow(after, query.get("order"), send)
+    def _write(self, data: bytes) -> None:
+        self.wfile.write(data)
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """What happens in the shop is told by the journal; the page itself is silent."""
+        """Log nothing: the journal has what happens in the shop."""

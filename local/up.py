@@ -26,9 +26,19 @@ from local import process, users
 from local.aws import LocalAws
 from local.clock import keep_expiring
 from local.deploy import Stack
+from local.engine import BLOCKED_PORTS
 from local.journal import FILE as JOURNAL
 from local.journal import Journal
 from local.keeper import Keeper
+from local.kept_state import (
+    DamagedState,
+    Fingerprint,
+    check_database,
+    check_fingerprint,
+    check_space,
+    fingerprint_in,
+    write_fingerprint,
+)
 from local.narrator import Narrator, Terminal
 from local.page import Page
 from local.poller import Checkpoints, start_pollers
@@ -60,11 +70,15 @@ def up(
         signal.signal(number, lambda *_: stopping.set())
     with ExitStack() as ending:
         ending.enter_context(process.alone(state, RUNNING_HERE))
+        state.chmod(0o700)
+        check_space(state)
         _check_ports(state, api_port, provider_port, page_port)
         (state / READY).unlink(missing_ok=True)
         terminal = Terminal()
         journal = Journal(state / JOURNAL, terminal.show)
         ending.callback(journal.close)
+        if journal.was_damaged:
+            print(f"{state / JOURNAL} was damaged: what happened before this start is not shown any more")
         running, keeper = _start(state, settings or {}, api_port, provider_port, journal, ending)
         if with_warehouse:
             api = running.api("warehouse")
@@ -85,7 +99,7 @@ def _check_ports(state: Path, *ports: int) -> None:
     """Raises process.ProcessFailed where a port is taken, but for what a kill -9 left behind: the start ends that."""
     left_behind = local_aws.find(state / "aws")
     for port in ports:
-        if process.accepts(port) and not (left_behind and left_behind.port == port):
+        if process.accepts(port) and not (left_behind and left_behind.address.public_port == port):
             others = 'make up ARGS="--port N --provider-port M --page-port P"'
             raise process.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
 
@@ -103,21 +117,37 @@ def _start(
 ) -> tuple[Running, Keeper]:
     """Start every part, and have `ending` stop them in the opposite order."""
     template = _step("synthesizing the stack", lambda: synthesized(state, settings))
-    engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine"))
+    for part in ("engine", "aws"):
+        process.begin_log(state / part)
+    check_database(state / "engine")
+    if fingerprint_in(state / "engine") and not local_aws.saved_copy(state / "aws"):
+        raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
+    engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
     ending.callback(engine.stop)
     checkpoints = Checkpoints(state / "checkpoints.json")
+    if checkpoints.are_damaged:
+        print(f"{checkpoints.file} was damaged: the stream is read again from the last clean stop", flush=True)
     aws = _step(
         "starting the local AWS",
-        lambda: local_aws.start(state / "aws", engine.endpoint, port=api_port, goes_back_with_it=[checkpoints.file]),
+        lambda: local_aws.start(
+            state / "aws",
+            engine.endpoint,
+            public_port=api_port,
+            goes_back_with_it=[checkpoints.file],
+            allowed_origins=local_deploy.allowed_origins(template),
+        ),
     )
     ending.callback(aws.stop)
     told = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
     stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", told))
-    engine.create_table(stack.name("AWS::DynamoDB::GlobalTable"), stack.properties("AWS::DynamoDB::GlobalTable"))
+    fingerprint = _fingerprint(aws, stack)
+    check_fingerprint(engine, state / "aws", fingerprint, stack_is_new=stack.created)
+    engine.create_table(fingerprint["table"], stack.properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.token(aws, stack, name)
     if stack.changed:  # from here on a kill -9 goes back to this moment at most
         aws = _step("saving what was deployed", aws.save)
+    write_fingerprint(engine, fingerprint)
     narrator = Narrator(aws, stack.names("AWS::Logs::LogGroup"), journal)
     narrator.start()
     ending.callback(narrator.stop)
@@ -132,8 +162,9 @@ def _start(
     expiring = threading.Thread(target=keep_expiring, args=(engine, stop_expiring), daemon=True)
     expiring.start()
     ending.callback(stop_expiring.set)
-    secret, key = json.loads(_secret(aws, stack, "WebhookSecret"))["current"], _secret(aws, stack, "ProviderSecret")
-    webhook_url = f"{stack.api_url(aws)}/payments/events"
+    secret = json.loads(_secret(aws, stack.outputs["WebhookSecret"]))["current"]
+    key = _secret(aws, stack.outputs["ProviderSecret"])
+    webhook_url = f"{aws.public_url}/payments/events"
     provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
     return Running(engine, aws, stack, provider.url), keeper
@@ -148,7 +179,7 @@ def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     known = state / f"template-{digest.hexdigest()[:16]}.json"
-    if not known.exists():
+    if (kept := _kept_template(known)) is None:
         out = state / "cdk.out"
         told = {"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(out)}  # as the CDK's command line tells it
         done = subprocess.run(
@@ -161,7 +192,19 @@ def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[
         new = known.with_suffix(".new")
         new.write_bytes((out / f"{STACK_NAME}.template.json").read_bytes())
         new.rename(known)
-    found: dict[str, Any] = json.loads(known.read_text())
+        kept = json.loads(known.read_bytes())
+    return kept
+
+
+def _kept_template(file: Path) -> dict[str, Any] | None:
+    """The template of an earlier start; None if there is none, or if it is damaged."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
+        return None
     return found
 
 
@@ -208,7 +251,17 @@ def _step(what: str, do: Callable[[], Any]) -> Any:
     return result
 
 
-def _secret(aws: LocalAws, stack: Stack, output: str) -> str:
-    """The value of the secret that an output of the stack names."""
+def _fingerprint(aws: LocalAws, stack: Stack) -> Fingerprint:
+    """What must stay the same as long as a table is used: no secret can be read from it."""
+    pepper = hashlib.sha256(_secret(aws, stack.resource("AWS::SecretsManager::Secret", "Pepper")).encode()).hexdigest()
+    pool = stack.name("AWS::Cognito::UserPool")
+    return {"pepper": pepper, "user pool": pool, "table": stack.name("AWS::DynamoDB::GlobalTable")}
+
+
+def _secret(aws: LocalAws, name: str) -> str:
+    """The value of a secret. Raises DamagedState if the local AWS has lost it."""
     client = boto3.client("secretsmanager", **aws.access)
-    return str(client.get_secret_value(SecretId=stack.outputs[output])["SecretString"])
+    try:
+        return str(client.get_secret_value(SecretId=name)["SecretString"])
+    except client.exceptions.ResourceNotFoundException:
+        raise DamagedState(aws.directory, "has lost the secrets of this shop") from None

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
+NAME = r"[a-z][a-z0-9-]{0,29}"
+"""What a user's name looks like."""
+
 PASSWORD = "Local-only-1-password"  # guards nothing: whoever reaches the local AWS may make users
 
 

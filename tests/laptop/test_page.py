@@ -233,14 +233,25 @@ def test_headers_are_known_in_any_case(browser: Browser) -> None:
         assert connection.getresponse().status == 200
 
 
-@pytest.mark.parametrize("sent", [{"Content-Length": "-1"}, {"Content-Length": "x"}, {"Transfer-Encoding": "chunked"}])
-def test_a_body_without_a_length_is_refused(browser: Browser, sent: dict[str, str]) -> None:
-    with closing(HTTPConnection(urllib.parse.urlsplit(browser.url).netloc, timeout=5)) as connection:
+@pytest.mark.parametrize("port", ["--page-port", "--provider-port"])
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ({"Content-Length": "-1"}, 400),
+        ({"Content-Length": "x"}, 400),
+        ({"Content-Length": "9" * 30}, 400),
+        ({"Content-Length": "9999999"}, 413),
+        ({"Transfer-Encoding": "chunked"}, 411),
+    ],
+)
+def test_a_body_without_a_length_is_refused(laptop: Laptop, port: str, sent: dict[str, str], status: int) -> None:
+    with closing(HTTPConnection(f"127.0.0.1:{laptop.ports[port]}", timeout=5)) as connection:
         connection.putrequest("POST", "/local/chaos")
         for name, value in sent.items():
             connection.putheader(name, value)
         connection.endheaders()
-        assert connection.getresponse().status == 411
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["status"]) == (status, status)
 
 
 def test_entries_are_followed_from_a_number(browser: Browser) -> None:

@@ -2,6 +2,8 @@ import http.client
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,9 +17,10 @@ import pytest
 
 from local import aws as local_aws
 from local import deploy, process, users
-from local.aws import FunctionFailed, LocalAws
+from local.aws import FunctionFailed, LocalAws, shell_environment
 from local.deploy import DeployFailed, Stack
 from local.engine import Engine
+from local.running import STACK_NAME
 from tests.local.tokens import changed, none_of_ours, pool_key
 
 HANDLER = """
@@ -27,6 +30,8 @@ def api(event, context):
     print(event["routeKey"])
     told = {"bank": os.environ["BANK_URL"], "unknown": os.environ.get("UNKNOWN")}
     claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
+    if claims:  # a call that SDKs do not sign
+        boto3.client("cognito-idp").get_user(AccessToken=event["headers"]["authorization"].removeprefix("Bearer "))
     tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
     if event["rawPath"] == "/paid":
         detail = {"order_id": event["queryStringParameters"]["order_id"]}
@@ -169,7 +174,7 @@ class Shop:
     token: str
 
     def request(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], Any]:
-        address = urlsplit(self.stack.api_url(self.aws))
+        address = urlsplit(self.aws.public_url)
         with closing(http.client.HTTPConnection(address.netloc, timeout=20)) as connection:
             connection.request(method, address.path + path, headers=headers)
             response = connection.getresponse()
@@ -196,9 +201,13 @@ class Shop:
     def start_again(self) -> None:
         """As `make up` does, on the directory of the run before."""
         self.aws = local_aws.start(
-            self.aws.directory, self.aws.functions_use, port=self.aws.port, goes_back_with_it=[self.checkpoint]
+            self.aws.directory,
+            self.aws.address.functions_use,
+            public_port=self.aws.address.public_port,
+            goes_back_with_it=[self.checkpoint],
+            allowed_origins=self.aws.address.allowed_origins,
         )
-        self.stack = deploy.deploy(self.aws, "shop", template(), self.source)
+        self.stack = deploy.deploy(self.aws, STACK_NAME, template(), self.source)
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +217,14 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
     source.mkdir()
     (source / "__init__.py").touch()
     (source / "handler.py").write_text(HANDLER)
-    aws = local_aws.start(folder / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
+    aws = local_aws.start(
+        folder / "aws",
+        engine.endpoint,
+        goes_back_with_it=[checkpoint],
+        allowed_origins=deploy.allowed_origins(template()),
+    )
     try:
-        stack = deploy.deploy(aws, "shop", template(), source)
+        stack = deploy.deploy(aws, STACK_NAME, template(), source)
         yield Shop(aws, stack, source, checkpoint, users.token(aws, stack, "staff"))
     finally:
         process.stop(folder / "aws")
@@ -220,7 +234,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
 def shop(started_shop: Shop) -> Shop:
     """The one shop of these tests, as it was deployed first, whatever another test made of it."""
     (started_shop.source / "handler.py").write_text(HANDLER)
-    started_shop.stack = deploy.deploy(started_shop.aws, "shop", template(), started_shop.source)
+    started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
     return started_shop
 
 
@@ -278,27 +292,115 @@ def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:
     assert headers["Access-Control-Allow-Origin"] == "https://shop.example"
 
 
+# who is let in --------------------------------------------------------------------------------------------------------
+SECRETS = {"X-Amz-Target": "secretsmanager.ListSecrets", "Content-Type": "application/x-amz-json-1.1"}
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/secretsmanager/aws4_request"}
+
+
+def ask(port: int, method: str, path: str, headers: dict[str, str], body: str = "") -> tuple[int, str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/guessed", "/guessed/", "//", "/000000000000/queue"])
+@pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
+def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Shop, method: str, path: str) -> None:
+    status, body = ask(shop.aws.address.port, method, path, SECRETS | SIGNED, "{}")
+    assert (status, json.loads(body)["detail"]) == (403, "the key of this start is missing or wrong")
+    assert ask(shop.aws.address.port, "POST", f"/{shop.aws.address.key}/", SECRETS | SIGNED, "{}")[0] == 200
+
+
+def test_the_local_aws_opens_no_websocket_without_the_key(shop: Shop) -> None:
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    headers = upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    for port in (shop.aws.address.port, shop.aws.address.public_port):
+        assert ask(port, "GET", "/_aws/execute-api/orderstream/$default", headers)[0] == 403
+
+
+def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: Shop) -> None:
+    before = shop.aws.address.key
+    assert len(before) >= 43, "256 bits"
+    assert (shop.aws.directory / "address.json").stat().st_mode & 0o777 == 0o600
+    assert before not in repr(shop.aws)
+    shop.start_again()
+    assert shop.aws.address.key != before
+
+
+@pytest.mark.parametrize("path", ["/", "/_ministack/ses/messages", "/_ministack/reset", "/oauth2/token", "/KEY/"])
+def test_behind_the_public_port_there_is_nothing_but_the_api(shop: Shop, path: str) -> None:
+    """Each of these paths is ministack's own on its internal port."""
+    path = path.replace("KEY", shop.aws.address.key)
+    headers = SECRETS | SIGNED | {"X-Amz-Date": "20261121T000000Z"}
+    status, body = ask(shop.aws.address.public_port, "POST", path, headers, "{}")
+    assert (status, json.loads(body)) in ((401, {"message": "Unauthorized"}), (404, {"message": "Not Found"}))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "shop.example.com"},
+        {"Host": "orderstream.execute-api.localhost"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+    ],
+)
+def test_the_public_port_refuses_other_names_and_other_pages(shop: Shop, headers: dict[str, str]) -> None:
+    status, body = ask(shop.aws.address.public_port, "GET", "/me", {**headers, "Authorization": f"Bearer {shop.token}"})
+    assert (status, json.loads(body)["title"]) == (403, "Forbidden")
+
+
+def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
+    def sign_in(body: str, content_type: str = "application/json") -> tuple[int, Any]:
+        headers = {"Content-Type": content_type}
+        status, answer = ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, body)
+        return status, json.loads(answer)
+
+    status, answer = sign_in('{"user": "carol"}')
+    assert (status, answer["user"], answer["expires_in_seconds"]) == (200, "carol", 1800)
+    assert shop.get("/me", answer["token"])["claims"]["token_use"] == "access"
+    for body in ("", "{", "[]", '{"user": 1}', '{"user": "../x"}', '{"user": "' + "a" * 9000 + '"}', "[" * 9000):
+        status, answer = sign_in(body)
+        assert (status, answer["title"]) == (400, "Bad Request"), body
+    assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
+
+
+def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: Shop, engine: Engine) -> None:
+    script = "import boto3; boto3.client('sqs').list_queues(); boto3.client('dynamodb').list_tables(); print('reached')"
+    exports = shell_environment(shop.aws, engine)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'{exports}\nexec "$0" -c "$1"', sys.executable, script],
+        env={"HOME": os.devnull},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "reached\n", done.stderr
+
+
 def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
     pepper, subject = shop.pepper(), shop.get("/me")["claims"]["sub"]
-    assert not deploy.deploy(shop.aws, "shop", template(), shop.source).changed
+    assert not deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
 
     (shop.source / "handler.py").write_text(HANDLER.replace('"version": 1', '"version": 2'))
-    assert deploy.deploy(shop.aws, "shop", template(), shop.source).changed
+    assert deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
     assert shop.get("/me")["version"] == 2
 
     wider = template()
     wider["Resources"]["Second"] = {"Type": "AWS::SQS::Queue"}
-    assert "Second" in deploy.deploy(shop.aws, "shop", wider, shop.source).resources
+    assert "Second" in deploy.deploy(shop.aws, STACK_NAME, wider, shop.source).resources
     assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
 
 
 def test_a_function_is_told_where_on_this_machine_it_finds_what_is_elsewhere_on_aws(shop: Shop) -> None:
     here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "what no function asks for"}
     told = template()
-    assert deploy.deploy(shop.aws, "shop", told, shop.source, here).changed
+    assert deploy.deploy(shop.aws, STACK_NAME, told, shop.source, here).changed
     assert told == template(), "the template is not what is changed"
     assert (shop.get("/me")["bank"], shop.get("/me")["unknown"]) == ("http://127.0.0.1:4567", None)
-    deploy.deploy(shop.aws, "shop", template(), shop.source)
+    deploy.deploy(shop.aws, STACK_NAME, template(), shop.source)
     assert shop.get("/me")["bank"] == "https://bank.example"
 
 
@@ -312,7 +414,7 @@ def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop)
 def test_whoever_finds_the_running_shop_finds_its_stack(shop: Shop) -> None:
     aws = local_aws.find(shop.aws.directory)
     assert aws == shop.aws
-    stack = deploy.deployed(aws, "shop")
+    stack = deploy.deployed(aws, STACK_NAME)
     assert (stack.resources, stack.outputs) == (shop.stack.resources, shop.stack.outputs)
     assert stack.properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
 
@@ -321,11 +423,11 @@ def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
     broken = template()
     broken["Resources"]["Broken"] = {"Type": "AWS::SQS::Nothing"}
     with pytest.raises(DeployFailed, match="AWS::SQS::Nothing"):
-        deploy.deploy(shop.aws, "shop", broken, shop.source)
+        deploy.deploy(shop.aws, STACK_NAME, broken, shop.source)
 
 
 def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: Shop) -> None:
-    pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.stack.api_url(shop.aws)
+    pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.aws.public_url
     shop.checkpoint.write_text("as saved")
     shop.aws = shop.aws.save()
     shop.get("/paid?order_id=o2")
@@ -339,7 +441,7 @@ def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: S
         assert shop.aws.interrupted
         assert not shop.stack.changed
         assert shop.checkpoint.read_text() == "as saved"
-        assert (shop.pepper(), shop.stack.api_url(shop.aws)) == (pepper, address)
+        assert (shop.pepper(), shop.aws.public_url) == (pepper, address)
         assert shop.get("/me")["claims"]["sub"] == subject  # the token of before the kill, too
         assert shop.get("/me", users.token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
         assert "orders/o2" in shop.objects()
@@ -369,8 +471,7 @@ def test_a_shop_killed_before_it_was_ever_saved_begins_anew(engine: Engine, tmp_
 
 
 def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: Shop) -> None:
-    queues = boto3.client("sqs", **shop.aws.access)
-    queues.create_queue(QueueName="made-meanwhile")
+    boto3.client("sqs", **shop.aws.access).create_queue(QueueName="made-meanwhile")
     left_behind = shop.aws.started
     assert left_behind
 
@@ -379,4 +480,4 @@ def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop
     assert left_behind.wait(timeout=5) == 0
     assert not shop.aws.interrupted
     assert local_aws.find(shop.aws.directory) == shop.aws
-    assert queues.get_queue_url(QueueName="made-meanwhile")["QueueUrl"]
+    assert boto3.client("sqs", **shop.aws.access).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]

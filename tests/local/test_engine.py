@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -161,9 +162,22 @@ def test_a_start_ends_the_engine_that_an_earlier_run_left_behind(own: Path) -> N
     assert local_engine.find(own) == engine
 
 
-def test_a_port_that_is_taken_is_refused(engine: Engine, own: Path) -> None:
-    with pytest.raises(process.ProcessFailed, match=f"port {engine.port} of 127.0.0.1 is taken"):
-        local_engine.start(own, port=engine.port)
+def test_ports_that_are_all_taken_are_named(engine: Engine, own: Path) -> None:
+    with pytest.raises(process.ProcessFailed, match=f"are taken: {engine.port}, {engine.tools_port}"):
+        local_engine.start(own, ports=(engine.port, engine.tools_port))
+
+
+def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own: Path) -> None:
+    free = process.free_port()
+    started = local_engine.start(own, ports=(engine.port, free))
+    started.stop()
+    assert started.port == free
+
+
+def test_the_tools_of_the_engine_answer_nobody_without_their_key(engine: Engine) -> None:
+    assert engine.expire() == 0
+    with pytest.raises(RuntimeError, match="unauthorized"):
+        replace(engine, tools_key="guessed").expire()
 
 
 def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:

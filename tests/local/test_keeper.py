@@ -47,10 +47,10 @@ def test_readers_that_cannot_start_yet_are_started_again(
     def start_aws(*_: Any, **__: Any) -> None:
         parts.update(dynamodb=False, aws=True)
 
-    monkeypatch.setattr("local.aws.start", start_aws)
-    monkeypatch.setattr("local.engine.start", lambda *_: parts.update(dynamodb=True))
-    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
-    aws: Any = SimpleNamespace(directory=tmp_path / "aws", functions_use="", port=3, goes_back_with_it=())
+    monkeypatch.setattr("local.aws.restart", start_aws)
+    monkeypatch.setattr("local.engine.restart", lambda *_: parts.update(dynamodb=True))
+    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
+    aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     keeper = Keeper(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
     keeper.readers[0].disabled, keeper.readers[0].fail_next = True, 3
     keeper.start()
@@ -77,8 +77,8 @@ def test_a_process_that_does_not_start_is_tried_again(
             raise OSError("the disk is full")
         parts["dynamodb"] = True
 
-    monkeypatch.setattr("local.engine.start", start_engine)
-    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb", port=1, tools_port=2)
+    monkeypatch.setattr("local.engine.restart", start_engine)
+    engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     poller: Any = SimpleNamespace(reader="copies", stop=lambda: None, disabled=False, fail_next=0)
     keeper = Keeper(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))

@@ -1,0 +1,209 @@
+"""The process of the local AWS: ministack behind a key, and the shop's API in front of it. Started by local/aws.py.
+
+ministack answers every caller and runs code for them, so a web page that reached it could run a program as the
+developer. This process therefore has two ports of 127.0.0.1:
+
+- The internal port is ministack itself, below a path that nobody can guess: the key of this start. SDKs and the AWS
+  CLI take it as a part of the endpoint's URL, also for the calls that they do not sign. Every other request, OPTIONS
+  and WebSocket too, is refused before it is handled.
+- The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. Nothing else
+  of ministack is behind it.
+
+Both run in ministack's own event loop: the check costs no second process and no second connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import re
+import resource
+import sys
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack.app import app as ministack  # type: ignore[import-untyped]
+from ministack.services import apigateway  # type: ignore[import-untyped]
+
+from local import users
+from local.aws import API_PATH, Address, LocalAws
+from local.browser_guard import refusal
+from local.deploy import API_ID, deployed
+from local.running import STACK_NAME, TOKEN_SECONDS
+
+Scope = MutableMapping[str, Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+TOKEN_PATH = "/local/tokens"
+MOST_BYTES = 1 << 12
+"""Of a request for a token."""
+BACKLOG = 1024
+"""Connections that wait to be accepted: a burst of clients must not be reset."""
+PROBLEM = (b"content-type", b"application/problem+json")
+
+
+class LocalAwsServer:
+    """The ASGI application of both ports."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws, self._address = aws, aws.address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await ministack(scope, receive, send)
+        elif scope["server"][1] == self._address.public_port:
+            await self._serve_public(scope, receive, send)
+        elif self._has_key(scope["path"]):
+            prefix = 1 + len(self._address.key)
+            await ministack(_moved(scope, lambda path: path[prefix:]), receive, send)
+        else:
+            await _refuse(scope, receive, send, HTTPStatus.FORBIDDEN, "the key of this start is missing or wrong")
+
+    def _has_key(self, path: str) -> bool:
+        _, given, _ = f"{path}/".split("/", 2)
+        return hmac.compare_digest(given.encode(), self._address.key.encode())
+
+    async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope.get("method", "GET")
+        why = refusal(method, _headers(scope), self._address.public_port, self._address.allowed_origins)
+        if why or scope["type"] != "http":
+            await _refuse(scope, receive, send, HTTPStatus.FORBIDDEN, why or "there are no WebSockets here")
+        elif scope["path"] == TOKEN_PATH:
+            await self._sign_in(scope, receive, send)
+        else:
+            await ministack(_to_the_api(scope), receive, _with_problems(send))
+
+    async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer {"user": "alice"} with that user's access token. A user who does not exist is created."""
+        user = _user_in(await _body(receive))
+        if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
+            detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
+            await _answer(send, HTTPStatus.BAD_REQUEST, _problem(HTTPStatus.BAD_REQUEST, detail), PROBLEM)
+            return
+        token = await asyncio.to_thread(lambda: users.token(self._aws, deployed(self._aws, STACK_NAME), user))
+        body = {"user": user, "token": token, "expires_in_seconds": TOKEN_SECONDS}
+        await _answer(send, HTTPStatus.OK, body, (b"content-type", b"application/json"))
+
+
+def _to_the_api(scope: Scope) -> Scope:
+    """The same request as ministack expects it: below its path of the API, without anything that AWS's SDKs send."""
+    headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
+    return {**_moved(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
+
+
+def _moved(scope: Scope, move: Callable[[str], str]) -> Scope:
+    """The same request at another path."""
+    raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+    return {**scope, "path": move(scope["path"]) or "/", "raw_path": (move(raw_path) or "/").encode("latin-1")}
+
+
+def _with_problems(send: Send) -> Send:
+    """Answer as a problem document where the gateway itself failed, for example because a function timed out."""
+    replaced = False
+
+    async def checked(message: Message) -> None:
+        nonlocal replaced
+        if message["type"] == "http.response.start" and message["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            content_type = dict(message["headers"]).get(b"content-type", b"")
+            replaced = not content_type.startswith(PROBLEM[1])
+            if replaced:
+                status = HTTPStatus(message["status"])
+                detail = "The function failed or took too long. Send the same request again, with the same key."
+                await _answer(send, status, _problem(status, detail), PROBLEM)
+        if not replaced:
+            await send(message)
+
+    return checked
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
+    """Answer without reading the body; a WebSocket is closed before it opens."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+    else:
+        await _answer(send, status, _problem(status, detail), PROBLEM)
+
+
+async def _answer(send: Send, status: HTTPStatus, body: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> None:
+    data = json.dumps(body).encode()
+    length = (b"content-length", str(len(data)).encode())
+    await send({"type": "http.response.start", "status": status.value, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": data})
+
+
+def _problem(status: HTTPStatus, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Headers by lower-case name. One that is repeated holds all its values, so it equals no single one."""
+    found: dict[str, str] = {}
+    for raw_name, value in scope["headers"]:
+        name = raw_name.decode("latin-1").lower()
+        found[name] = ", ".join([found[name], value.decode("latin-1")] if name in found else [value.decode("latin-1")])
+    return found
+
+
+def _is_json(headers: Mapping[str, str]) -> bool:
+    """What a form of another page cannot send without asking first."""
+    return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
+
+
+def _user_in(body: bytes) -> str | None:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    user = said.get("user") if isinstance(said, dict) else None
+    return user if isinstance(user, str) and re.fullmatch(users.NAME, user) else None
+
+
+async def _body(receive: Receive) -> bytes:
+    body = b""
+    while len(body) <= MOST_BYTES:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return body
+
+
+def _let_the_authorizer_in(aws: LocalAws) -> None:
+    """Give the key to the one request that ministack sends to itself: its authorizer fetches the pool's public keys."""
+    fetch = apigateway._urlopen_async
+
+    async def fetch_with_key(url: str, *rest: Any) -> Any:
+        return await fetch(f"{aws.endpoint}{urlsplit(url).path}", *rest)
+
+    apigateway._urlopen_async = fetch_with_key
+
+
+def main(directory: Path) -> None:
+    """Serve until SIGTERM, which lets ministack write its state."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    address = Address.read(directory)
+    aws = LocalAws(directory, address)
+    _let_the_authorizer_in(aws)
+    server: Any = LocalAwsServer(aws)
+    config = Config()
+    config.bind = [f"127.0.0.1:{port}" for port in (address.port, address.public_port)]
+    config.backlog = BACKLOG
+    config.keep_alive_timeout = 75
+    config.keep_alive_max_requests = sys.maxsize
+    config.errorlog = "-"
+    asyncio.run(serve(server, config))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,40 @@
+"""Refuse requests that a web page of another origin could have caused.
+
+Every server on a laptop is reachable by every page in the developer's browser. A browser cannot hide where a request
+comes from: it sends the name that the page's address used (`Host`), the page's origin (`Origin`, on every request that
+can change something), and how the two relate (`Sec-Fetch-Site`). Sources: https://fetch.spec.whatwg.org/#origin-header
+and https://www.w3.org/TR/fetch-metadata/. A program such as curl sends none of the last two and is let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+OWN_SITES = ("same-origin", "none")
+"""Values of Sec-Fetch-Site for requests of our own pages and for addresses that a person typed."""
+LOCAL_NAMES = ("127.0.0.1", "localhost")
+
+
+def refusal(method: str, headers: Mapping[str, str], port: int, allowed_origins: Collection[str] = ()) -> str | None:
+    """Return why the request must not be handled, or None if it may be.
+
+    `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
+    pages that may call, such as http://localhost:5173 (`*`: all); these are checked by CORS afterwards.
+    """
+    hosts = {f"{name}:{port}" for name in LOCAL_NAMES}
+    if headers.get("host") not in hosts:
+        return f"this server answers to 127.0.0.1:{port} only, for this machine"
+    origin = headers.get("origin")
+    if origin is not None:
+        own = {f"http://{host}" for host in hosts}
+        return None if origin in own or {origin, "*"} & set(allowed_origins) else "pages of other origins may not call"
+    if headers.get("sec-fetch-site", "none") in OWN_SITES or _is_link(method, headers):
+        return None
+    return "pages of other sites may not call"
+
+
+def _is_link(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a person followed a link to here: a new document in a tab, which changes nothing and is not embedded."""
+    return (
+        method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    )

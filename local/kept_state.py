@@ -1,0 +1,114 @@
+"""Checks what an earlier run of the shop has left on this machine, before a start works on it.
+
+Three things hold truth and belong together: the table (`engine/`), what was saved of the local AWS (`aws/saved`: users,
+secrets, queues), and the provider's payments (`provider/events.jsonl`). If one of them is damaged, or of another shop,
+the start ends with a sentence and changes nothing. All else is a cache or a record, and is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from local.engine import DATABASE, Engine
+
+MANIFEST = "manifest.json"
+NEEDED_BYTES = 200 << 20
+"""Free space that a start asks for: packages of functions, logs and the table grow from the first second on."""
+
+Fingerprint = Mapping[str, str]
+FINGERPRINT = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
+
+
+class DamagedState(Exception):
+    """What is kept cannot be used. The message is one sentence, which names the file and what to do."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} {why}; to begin with an empty shop: make reset")
+
+
+class UnusableFolder(Exception):
+    """The shop cannot keep anything where it should. The message is one sentence."""
+
+
+def check_space(state: Path) -> None:
+    """Raises UnusableFolder if the disk is nearly full."""
+    free = shutil.disk_usage(state).free
+    if free < NEEDED_BYTES:
+        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {NEEDED_BYTES >> 20} MB.")
+
+
+# copies with a manifest -----------------------------------------------------------------------------------------------
+def write_manifest(folder: Path) -> None:
+    """Write down the SHA-256 of every file of a folder."""
+    (folder / MANIFEST).write_text(json.dumps(_sums(folder), indent=1))
+
+
+def check_manifest(folder: Path) -> None:
+    """Raises DamagedState if a file of the folder is not as it was when its manifest was written."""
+    try:
+        expected = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        raise DamagedState(folder / MANIFEST, "cannot be read") from None
+    found = _sums(folder)
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            raise DamagedState(folder / name, "is damaged" if name in found else "is missing")
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != MANIFEST)
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+def check_database(directory: Path) -> None:
+    """Raises DamagedState if the engine's file is there and cannot be read."""
+    file = directory / DATABASE
+    if not file.exists():
+        return
+    try:
+        with closing(sqlite3.connect(file, timeout=30)) as database:
+            [(result,)] = database.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.DatabaseError as error:
+        result = str(error)
+    if result != "ok":
+        raise DamagedState(file, f"is damaged ({result})")
+
+
+def fingerprint_in(directory: Path) -> Fingerprint | None:
+    """The fingerprint of the shop that wrote this table, or None if no shop was ever open on it."""
+    file = directory / DATABASE
+    if not file.exists():
+        return None
+    with closing(sqlite3.connect(file, timeout=30)) as database:
+        database.execute(FINGERPRINT)
+        return dict(database.execute("SELECT name, value FROM orderstream_fingerprint")) or None
+
+
+def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
+    """Raise DamagedState unless the table and the local AWS are of the same shop.
+
+    `stack_is_new`: this start has created the stack, so there must be no table of an earlier one, and the other way
+    round. To be called before the table is created.
+    """
+    kept = fingerprint_in(engine.directory)
+    if kept is not None and kept != fingerprint:
+        names = ", ".join(name for name in fingerprint if kept.get(name) != fingerprint[name])
+        raise DamagedState(aws, f"is of another shop than the table in {engine.directory} (other: {names})")
+    has_table = fingerprint["table"] in engine.dynamodb().list_tables()["TableNames"]
+    if not stack_is_new and not has_table:
+        raise DamagedState(engine.database, "lacks the table of this shop")
+
+
+def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
+    """Keep the fingerprint in the engine's own file: both are there, or neither."""
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
+        database.execute(FINGERPRINT)
+        rows = list(fingerprint.items())
+        database.executemany("INSERT OR REPLACE INTO orderstream_fingerprint VALUES (?, ?)", rows)

@@ -1,0 +1,64 @@
+import pytest
+
+from local.browser_guard import refusal
+
+PORT = 4566
+OWN = {"host": "127.0.0.1:4566"}
+CROSS_SITE = {"sec-fetch-site": "cross-site"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        OWN,
+        {"host": "localhost:4566"},
+        {**OWN, "origin": "http://127.0.0.1:4566", "sec-fetch-site": "same-origin"},
+        {**OWN, "origin": "http://localhost:4566"},
+        {**OWN, "sec-fetch-site": "none"},
+    ],
+)
+def test_programs_and_our_own_pages_are_let_through(headers: dict[str, str]) -> None:
+    assert refusal("POST", headers, PORT) is None
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.test:4566", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:4566.evil.test", "127.0.0.1:4566, a", "", None]
+)
+def test_a_request_to_another_name_is_refused(host: str | None) -> None:
+    headers = {} if host is None else {"host": host}
+    assert refusal("GET", headers, PORT) == "this server answers to 127.0.0.1:4566 only, for this machine"
+
+
+@pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://127.0.0.1:4568", "https://127.0.0.1:4566", ""])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_a_page_of_another_origin_is_refused(method: str, origin: str) -> None:
+    """Also where the browser says that the site is the same: all ports of localhost are one site."""
+    assert refusal(method, {**OWN, "origin": origin, "sec-fetch-site": "same-site"}, PORT)
+
+
+@pytest.mark.parametrize("allowed", ["http://localhost:5173", "*"])
+def test_a_page_that_the_api_allows_is_let_through(allowed: str) -> None:
+    headers = {**OWN, **CROSS_SITE, "origin": "http://localhost:5173"}
+    assert refusal("OPTIONS", headers, PORT, [allowed]) is None
+    assert refusal("OPTIONS", headers, PORT, ["http://localhost:5174"])
+    assert refusal("OPTIONS", {**headers, "host": "evil.test"}, PORT, [allowed])
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
+        {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "script"},
+        {"sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"},
+        {"sec-fetch-mode": "websocket", "sec-fetch-dest": "empty"},
+        {},
+    ],
+)
+def test_what_another_page_embeds_is_refused(what: dict[str, str]) -> None:
+    assert refusal("GET", {**OWN, **CROSS_SITE, **what}, PORT) == "pages of other sites may not call"
+
+
+def test_a_link_in_another_page_can_be_followed_but_sends_no_form() -> None:
+    link = {**OWN, **CROSS_SITE, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert refusal("GET", link, PORT) is None
+    assert refusal("POST", link, PORT)

@@ -1,0 +1,213 @@
+"""What a start makes of state that is damaged, missing, or of another shop."""
+
+import errno
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local import aws as local_aws
+from local.engine import DATABASE, Engine
+from local.journal import Journal
+from local.kept_state import (
+    DamagedState,
+    UnusableFolder,
+    check_database,
+    check_fingerprint,
+    check_manifest,
+    check_space,
+    fingerprint_in,
+    write_fingerprint,
+    write_manifest,
+)
+from local.poller import Checkpoints
+from local.provider import Provider
+from local.running import PROJECT
+from local.up import synthesized
+
+SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
+KEYS = {
+    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
+}
+ONE_SENTENCE = r"^/[^ ]+ [^.;]+; to begin with an empty shop: make reset$"
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    folder = tmp_path / "aws" / "saved"
+    (folder / "state").mkdir(parents=True)
+    (folder / "state" / "secretsmanager.json").write_text('{"pepper": "salt"}')
+    write_manifest(folder)
+    return folder
+
+
+def test_a_saved_copy_is_found_as_it_was_saved(saved: Path) -> None:
+    assert local_aws.saved_copy(saved.parent) == saved
+    assert local_aws.saved_copy(saved) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("state/secretsmanager.json", b'{"pep', "is damaged"),
+        ("state/secretsmanager.json", None, "is missing"),
+        ("state/cognito.json", b"{}", "is damaged"),
+        ("manifest.json", b'{"state', "cannot be read"),
+        ("manifest.json", None, "cannot be read"),
+    ],
+)
+def test_a_damaged_copy_stops_the_start_and_names_the_file(
+    saved: Path, name: str, content: bytes | None, says: str
+) -> None:
+    if content is None:
+        (saved / name).unlink()
+    else:
+        (saved / name).write_bytes(content)
+    with pytest.raises(DamagedState, match=ONE_SENTENCE) as raised:
+        local_aws.saved_copy(saved.parent)
+    assert str(raised.value).startswith(f"{saved / name} {says}")
+
+
+def test_a_table_file_that_is_damaged_stops_the_start_and_names_the_file(tmp_path: Path) -> None:
+    check_database(tmp_path)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+        database.execute("CREATE TABLE items (item TEXT)")
+        database.executemany("INSERT INTO items VALUES (?)", [("x" * 1000,)] * 100)
+    check_database(tmp_path)
+    truncate(tmp_path / DATABASE)
+    with pytest.raises(DamagedState, match=ONE_SENTENCE):
+        check_database(tmp_path)
+    (tmp_path / DATABASE).write_text("this is no database, and it is long enough to have a header" * 20)
+    with pytest.raises(DamagedState, match=ONE_SENTENCE):
+        check_database(tmp_path)
+
+
+def test_the_table_knows_the_shop_that_wrote_it(engine: Engine) -> None:
+    aws = Path("/aws")
+    with pytest.raises(DamagedState, match=r"lacks the table of this shop"):
+        check_fingerprint(engine, aws, SHOP, stack_is_new=False)
+    check_fingerprint(engine, aws, SHOP, stack_is_new=True)
+    assert fingerprint_in(engine.directory) is None
+
+    engine.create_table(SHOP["table"], KEYS)
+    write_fingerprint(engine, SHOP)
+
+    assert fingerprint_in(engine.directory) == SHOP
+    check_fingerprint(engine, aws, SHOP, stack_is_new=False)
+    for name in SHOP:
+        with pytest.raises(DamagedState, match=rf"^/aws is of another shop than the table in .*\(other: {name}\)"):
+            check_fingerprint(engine, aws, {**SHOP, name: "another"}, stack_is_new=True)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_space(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3 << 20})())
+    with pytest.raises(UnusableFolder, match=rf"^The disk of {tmp_path} has 3 MB left; the shop needs 200 MB\.$"):
+        check_space(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "reason"), [("/dev/null/shop", errno.ENOTDIR), ("/proc/shop", errno.ENOENT), ("\udce9" * 300, None)]
+)
+def test_a_folder_that_cannot_be_used_is_one_sentence(folder: str, reason: int | None) -> None:
+    command = [sys.executable, "-m", "local", "--state", folder, "up"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, check=False)
+    [line] = done.stderr.decode(errors="replace").splitlines()
+    assert done.returncode == 1
+    assert reason is None or os.strerror(reason) in line
+    assert line.endswith("To use another folder: .venv/bin/python -m local --state DIR up")
+
+
+# caches and records ---------------------------------------------------------------------------------------------------
+def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
+    file = tmp_path / "journal.sqlite"
+    for damage in (truncate, lambda file: file.write_bytes(b"no database" * 100)):
+        journal = Journal(file)
+        assert not journal.was_damaged
+        for _ in range(200):
+            journal.note("request", "x" * 500)
+        journal.close()
+        damage(file)
+
+        journal = Journal(file)
+        assert journal.was_damaged
+        journal.note("request", "after")
+        assert [entry["text"] for entry in journal.after(0)] == ["after"]
+        journal.close()
+
+
+def test_an_entry_that_cannot_be_kept_is_shown_and_stops_nothing(tmp_path: Path) -> None:
+    shown: list[str] = []
+    journal = Journal(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
+    journal._database.execute("PRAGMA max_page_count = 8")  # as small as the disk of this test
+    for number in range(100):
+        journal.note("request", f"{number} " + "x" * 500)
+    assert len(shown) == 100
+    assert len(journal.after(0)) < 100
+
+
+def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "checkpoints.json")
+    assert not checkpoints.are_damaged
+    checkpoints.note("copies", "arn", {"shard": "1"})
+    assert not checkpoints.are_damaged
+    truncate(checkpoints.file)
+    assert checkpoints.are_damaged
+    checkpoints.file.write_bytes(b"\xff\xfe")
+    assert checkpoints.are_damaged
+
+
+def test_a_damaged_template_is_synthesized_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    template = synthesized(tmp_path)
+    [file] = tmp_path.glob("template-*.json")
+    assert synthesized(tmp_path) == template
+    assert capsys.readouterr().out == ""
+    truncate(file)
+    assert synthesized(tmp_path) == template
+    assert capsys.readouterr().out == f"{file} was damaged, synthesizing again ... "
+
+
+def provider_on(folder: Path) -> Provider:
+    return Provider(folder, 0, "http://127.0.0.1:1", lambda: "secret", lambda: "key")
+
+
+def test_a_payment_that_a_kill_cut_short_is_forgotten_and_the_next_one_is_kept(tmp_path: Path) -> None:
+    form = {"amount": "100", "currency": "eur", "metadata[order_id]": "o1"}
+    provider_on(tmp_path).pay(form, "first")
+    events = tmp_path / "events.jsonl"
+    with events.open("ab") as file:
+        file.write(b'{"id": "evt_cut')
+    second = provider_on(tmp_path).pay(form, "second")
+    assert provider_on(tmp_path).pay(form, "second") == second
+    assert len(events.read_bytes().splitlines()) == 2
+
+
+def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_bytes(b'{"id"\n')
+    with pytest.raises(DamagedState, match=r"events\.jsonl cannot be read in line 1; to begin"):
+        provider_on(tmp_path)
+    (tmp_path / "events.jsonl").write_bytes(b"\xff\n")
+    with pytest.raises(DamagedState, match=r"line 1"):
+        provider_on(tmp_path)
+
+
+def test_which_events_the_shop_took_may_be_lost_they_are_sent_again(tmp_path: Path) -> None:
+    (tmp_path / "taken.jsonl").write_bytes(b'"evt_1"\n\xff\n{"a": 1}\n"evt_')
+    provider_on(tmp_path)
+
+
+def test_a_manifest_holds_every_file_but_itself(saved: Path) -> None:
+    before = (saved / "manifest.json").read_bytes()
+    write_manifest(saved)
+    assert (saved / "manifest.json").read_bytes() == before
+    check_manifest(saved)
