@@ -74,7 +74,9 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        why = refusal(method, _headers(scope), self._address.public_port, self._address.allowed_origins)
+        # A web page that may call the API must still not sign in as staff.
+        origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
+        why = refusal(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
             await _refuse(scope, receive, send, HTTPStatus.FORBIDDEN, why or "there are no WebSockets here")
         elif scope["path"] == TOKEN_PATH:

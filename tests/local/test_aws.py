@@ -367,6 +367,13 @@ def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
     assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
 
 
+def test_a_page_that_may_call_the_api_may_not_sign_in(shop: Shop) -> None:
+    headers = {"Origin": "https://shop.example", "Content-Type": "application/json"}
+    assert shop.aws.address.allowed_origins == ["https://shop.example"]
+    assert ask(shop.aws.address.public_port, "GET", "/me", headers)[0] == 401
+    assert ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, '{"user": "staff"}')[0] == 403
+
+
 def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: Shop, engine: Engine) -> None:
     script = "import boto3; boto3.client('sqs').list_queues(); boto3.client('dynamodb').list_tables(); print('reached')"
     exports = shell_environment(shop.aws, engine)

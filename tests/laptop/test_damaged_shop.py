@@ -1,0 +1,98 @@
+"""A shop that is started again after its files were damaged, or on other ports."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import demo, process
+from local.demo import Shoppers
+from local.running import PROJECT
+from tests.laptop.conftest import START, Laptop
+
+pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    """A shop that has sold something and was stopped."""
+    shop = Laptop(tmp_path_factory.mktemp("own") / "state")
+    shop.start()
+    try:
+        sell(shop)
+        shop.stop()
+        yield shop
+    finally:
+        if shop.up is not None and shop.up.poll() is None:
+            shop.kill()
+
+
+def sell(shop: Laptop) -> str:
+    """Place and pay an order, and wait for its first and its last effect."""
+    people = Shoppers(shop.shop())
+    order = people.place(people.stocked(1), quantity=1)
+    people.pay(order)
+    order_id: str = order["order_id"]
+    assert demo.until("delivered", lambda: people.alice.get(f"/orders/{order_id}")["status"] == "DELIVERED")
+    return order_id
+
+
+def refused(state: Path) -> str:
+    """What a start says that ends by itself."""
+    ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(process.free_port()))]
+    command = [*START, "--state", str(state), "up", *ports]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    [sentence] = done.stderr.splitlines()
+    return sentence
+
+
+def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: Laptop) -> None:
+    customer = "alice"
+    for name in ("journal.sqlite", "checkpoints.json", "provider/taken.jsonl", "aws/address.json", "ready.json"):
+        (own.state / name).write_bytes(b'{"damaged')
+    [template] = own.state.glob("template-*.json")
+    template.write_bytes(template.read_bytes()[:1000])
+    own.ports = {name: str(process.free_port()) for name in own.ports}
+
+    own.start()
+
+    sell(own)
+    log = own.log()
+    assert f"{template} was damaged, synthesizing again" in log
+    assert f"{own.state / 'journal.sqlite'} was damaged" in log
+    assert f"{own.state / 'checkpoints.json'} was damaged" in log
+    orders = Shoppers(own.shop()).alice.get("/orders")["items"]
+    assert len(orders) == 2, f"{customer} has the order of before, and no other"
+    assert (own.state / "aws" / "log.before").stat().st_size > 0
+    own.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["aws/saved/state/secretsmanager.json", "aws/saved/manifest.json", "engine/dynamodb.sqlite"]
+)
+def test_damaged_truth_stops_the_start_and_changes_nothing(own: Laptop, tmp_path: Path, name: str) -> None:
+    state = tmp_path / "state"
+    shutil.copytree(own.state, state)
+    (state / name).write_bytes((state / name).read_bytes()[:700])
+    for _ in range(2):
+        sentence = refused(state)
+        assert sentence.startswith(str(state / name))
+        assert sentence.endswith("to begin with an empty shop: make reset")
+
+
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [
+        ("aws", "aws is missing or was emptied, and the table has orders of it"),
+        ("engine", "dynamodb.sqlite lacks the table of this shop"),
+    ],
+)
+def test_a_part_that_is_lost_stops_the_start(own: Laptop, tmp_path: Path, lost: str, says: str) -> None:
+    state = tmp_path / "state"
+    shutil.copytree(own.state, state)
+    shutil.rmtree(state / lost)
+    assert says in refused(state)
