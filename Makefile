@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs reset locks clean
+.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -32,6 +32,9 @@ up: installed ## start the shop on this machine and follow what happens in it
 demo: installed ## tell an order's whole way against the running shop
 	$(python) -m local demo $(ARGS)
 
+load: installed ## send many orders to the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
+	$(python) -m local load $(ARGS)
+
 reset: installed ## wipe the state of the shop on this machine
 	$(python) -m local reset $(ARGS)
 
@@ -40,7 +43,7 @@ test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All passed. Next: 'make check', or 'make up' to try it by hand."
 
-laptop: installed ## run the whole shop in processes of its own: demo, burst of orders, kill -9
+laptop: installed ## run the whole shop in processes of its own: demo, load, kill -9
 	$(python) -m pytest -m laptop --numprocesses 2 --dist loadfile tests/laptop $(ARGS)
 
 browser: installed ## look at the page as a person does, in the Chromium of this machine

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Figure, exact
-from local import burst
+from local import load
 from local.demo import Shoppers
 from local.engine import Engine
 from tests.laptop.conftest import Laptop
@@ -63,11 +63,11 @@ def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> list[str
 
     def order(number: int) -> str:
         time.sleep(max(0.0, began + number * every_seconds - time.monotonic()))
-        return burst.order(people, product_id)
+        return load.order(people, product_id)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         placed = list(pool.map(order, range(orders)))
-    burst.check(people, placed, product_id)
+    load.check(people, placed, product_id)
     return placed
 
 

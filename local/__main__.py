@@ -12,7 +12,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from local import burst, clock, demo, users, warehouse
+from local import clock, demo, load, users, warehouse
 from local.aws import shell_environment
 from local.deploy import DeployFailed
 from local.engine import EngineMissing
@@ -44,9 +44,10 @@ def main() -> None:
         help="a setting of the deployment (docs/settings.md); repeatable",
     )
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
-    bursting = commands.add_parser("burst", help="many orders at once, then a look at every effect of each")
-    bursting.add_argument("--orders", type=int, default=200)
-    bursting.add_argument("--clients", type=int, default=8)
+    loading = commands.add_parser("load", help="many orders: how fast, how far effects are behind; checks each effect")
+    loading.add_argument("--orders", type=int, default=600)
+    loading.add_argument("--clients", type=int, default=16)
+    loading.add_argument("--rate", type=float, default=0, help="orders a second (default: as fast as the clients can)")
     commands.add_parser("token", help="an access token").add_argument("name", help="alice, staff, warehouse, ...")
     advancing = commands.add_parser("advance", help="let end what would end in that time")
     advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
@@ -84,8 +85,8 @@ def run(given: argparse.Namespace) -> None:
             print("Wiped. Next: make up")
         case "demo":
             demo.tell(running(given.state))
-        case "burst":
-            burst.run(running(given.state), given.orders, given.clients)
+        case "load":
+            load.run(running(given.state), given.orders, given.clients, given.rate)
         case "token":
             shop = running(given.state)
             print(users.token(shop.aws, shop.stack, given.name))

@@ -1,4 +1,4 @@
-"""A caller of the shop's API, as the demo, the burst, the warehouse and the provider are one."""
+"""A caller of the shop's API, as the demo, the load, the warehouse and the provider are one."""
 
 from __future__ import annotations
 

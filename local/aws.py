@@ -14,19 +14,14 @@ not part of that: they are on disk as soon as they are put.
 from __future__ import annotations
 
 import glob
-import http.client
 import json
-import os
 import secrets
 import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +38,10 @@ URL_PORT = "4566"
 """The port in the URLs of queues, which the state keeps: always the same, whichever ports are in use."""
 
 # What a directory holds: ministack's state, the copy that is put aside (with the files that go back in time with it),
-# the objects of S3, what the functions were unpacked to, all mails so far, and the sign of a run that was not saved.
+# the objects of S3, what the functions were unpacked to, all mails so far, the sign of a run that was not saved, and
+# what the functions have logged in this run.
 STATE, OBJECTS, TEMPORARY, MAILS, UNSAVED = "state", "s3", "tmp", "mails", "unsaved"
+FUNCTION_LOG = "functions.log"
 SAVED, SAVED_BEFORE, BESIDE = "saved", "saved-before", "beside"
 
 
@@ -99,6 +96,11 @@ class LocalAws:
         return f"http://127.0.0.1:{self.address.public_port}"
 
     @property
+    def function_log(self) -> Path:
+        """What all functions log, a line each."""
+        return self.directory / FUNCTION_LOG
+
+    @property
     def access(self) -> dict[str, Any]:
         """What boto3.client needs beside the name of a service (not of DynamoDB, which is the engine's)."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
@@ -113,32 +115,15 @@ class LocalAws:
             raise FunctionFailed(f"{function_name}: {payload}")
         return payload
 
-    def collect_mails(self) -> list[Mail]:
-        """The mails sent since the last call, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml,
-        Timestamp (epoch seconds).
-
-        They go into a record of our own, because ministack forgets them when it ends: those that were not collected
-        before a kill -9 are lost. Several callers may collect at once, and may then get the same mail.
-        """
-        with closing(http.client.HTTPConnection("127.0.0.1", self.address.port, timeout=10)) as connection:
-            connection.request("GET", f"/{self.address.key}/_ministack/ses/messages")
-            by_account = json.loads(connection.getresponse().read())["messages"]
-        mails: list[Mail] = sorted(chain(*by_account.values()), key=lambda mail: mail["Timestamp"])
-        files = {self.directory / MAILS / f"{mail['Timestamp']:.6f}-{mail['MessageId']}.json": mail for mail in mails}
-        new = {file: mail for file, mail in files.items() if not file.exists()}
-        for file, mail in new.items():
-            (whole := file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")).write_text(json.dumps(mail))
-            whole.rename(file)
-        return list(new.values())
-
     def mails(self) -> list[Mail]:
-        """All mails of this shop that were collected, now or before, oldest first."""
-        self.collect_mails()
+        """All mails that this shop has ever sent, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml,
+        Timestamp (epoch seconds).
+        """
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
     def mail(self, message_id: str) -> Mail | None:
-        """One mail, if it was collected."""
+        """One mail, if it was sent."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
             return _read_mail(file)
         return None
@@ -153,8 +138,6 @@ class LocalAws:
 
     def stop(self) -> None:
         """End the process and put its state aside."""
-        if process.running(self.directory):
-            self.collect_mails()
         _stop(self.directory, self.address.goes_back_with_it)
         if self.started:
             self.started.wait()

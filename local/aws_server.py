@@ -35,6 +35,7 @@ from local import users
 from local.aws import API_PATH, Address, LocalAws
 from local.browser_guard import refusal
 from local.deploy import API_ID, deployed
+from local.function_output import keep_output
 from local.running import STACK_NAME, TOKEN_SECONDS
 
 Scope = MutableMapping[str, Any]
@@ -197,6 +198,7 @@ def main(directory: Path) -> None:
     address = Address.read(directory)
     aws = LocalAws(directory, address)
     _let_the_authorizer_in(aws)
+    keep_output(directory)
     server: Any = LocalAwsServer(aws)
     config = Config()
     config.bind = [f"127.0.0.1:{port}" for port in (address.port, address.public_port)]

@@ -124,9 +124,25 @@ def _is_damaged(file: Path) -> bool:
 
 
 def of_order(file: Path, order_id: str) -> list[Entry]:
-    """All entries of an order, oldest first, for another process than that which keeps the journal."""
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    """All entries of an order, oldest first, for another process than the one that writes the journal."""
+    with _reading(file) as database:
         return _after(database, 0, order_id, -1)
+
+
+def after(file: Path, id: int) -> list[Entry]:
+    """The entries behind that one, oldest first, for another process than the one that writes the journal."""
+    with _reading(file) as database:
+        return _after(database, id, None, -1)
+
+
+def last(file: Path) -> int:
+    """The newest entry's id, for another process; 0 if there is none."""
+    with _reading(file) as database:
+        return int(database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
+
+
+def _reading(file: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True))
 
 
 def _after(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[Entry]:

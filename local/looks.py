@@ -53,7 +53,6 @@ class Looks:
 
     def mails(self, order_id: str) -> Shown:
         """The mails that were sent for an order, newest first."""
-        self._running.aws.collect_mails()
         told = order.notifications(self._place.table, order_id)
         found = [self._running.aws.mail(one.message_id) for one in told if one.message_id]
         return {"items": [_mail(mail) for mail in found if mail]}

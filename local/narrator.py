@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
-
-from local.aws import LocalAws
 from local.journal import Entry, Journal
 
-LOOK_SECONDS = 0.25
-COLLECT_SECONDS = 2
-LATE_MS = 5000
-"""How much later than others a line may be kept that was written before them."""
+LOOK_SECONDS = 0.1
 QUIET = {"record"}
 """What is not told in the terminal: there are as many stream records as everything else together."""
 Line = Mapping[str, Any]
@@ -158,10 +151,10 @@ def _order_of(line: Line) -> str | None:
     return id if kind == "ORDER" else line.get("order_id")
 
 
-def entries_of(event: Mapping[str, Any]) -> list[Noted]:
-    """What a line of the log tells; nothing where it is none of ours."""
+def entries_of(text: bytes | str) -> list[Noted]:
+    """The entries that a line of the log stands for; none if it is another line."""
     try:
-        line = json.loads(event["message"])
+        line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
         return [{"at": at, **noted} for noted in TOLD[line["message"]](line)]
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -169,45 +162,31 @@ def entries_of(event: Mapping[str, Any]) -> list[Noted]:
 
 
 class Narrator(threading.Thread):
-    """Follows these log groups from now on."""
+    """Follows the file with the functions' log from now on."""
 
-    def __init__(self, aws: LocalAws, groups: list[str], journal: Journal) -> None:
+    def __init__(self, log: Path, journal: Journal) -> None:
         super().__init__(name="narrator", daemon=True)
-        self._aws, self._journal = aws, journal
-        self._logs = boto3.client("logs", **aws.access)
-        self._began = int(time.time() * 1000)
-        self._seen: dict[str, dict[str, int]] = {group: {} for group in groups}
+        log.touch()
+        self._log, self._journal = log.open("rb"), journal
+        self._log.seek(0, os.SEEK_END)
         self._stopping = threading.Event()
 
     def stop(self) -> None:
+        """End after what has been logged until now."""
         self._stopping.set()
         if self.is_alive():
             self.join()
+        self._log.close()
 
     def run(self) -> None:
-        collected = 0.0
-        while not self._stopping.wait(LOOK_SECONDS):
-            if time.monotonic() > collected + COLLECT_SECONDS:
-                with suppress(
-                    OSError, HTTPException, ValueError
-                ):  # a kill -9 loses the mails that nobody has looked at
-                    self._aws.collect_mails()
-                collected = time.monotonic()
-            found = [noted for group in self._seen for noted in self._new(group)]
-            for noted in sorted(found, key=lambda noted: float(noted["at"])):
+        rest = b""
+        while True:
+            ending = self._stopping.wait(LOOK_SECONDS)
+            *lines, rest = (rest + self._log.read()).split(b"\n")
+            for noted in (noted for line in lines for noted in entries_of(line)):
                 self._journal.note(**noted)
-
-    def _new(self, group: str) -> list[Noted]:
-        seen = self._seen[group]
-        since = max(self._began, max(seen.values(), default=0) - LATE_MS)
-        try:
-            events = self._logs.filter_log_events(logGroupName=group, startTime=since)["events"]
-        except (ClientError, BotoCoreError):  # a function that has not run yet has no log
-            return []
-        # A message holds the millisecond and an id; the local AWS numbers no events.
-        found = [noted for event in events if event["message"] not in seen for noted in entries_of(event)]
-        self._seen[group] = {event["message"]: event["timestamp"] for event in events} or seen
-        return found
+            if ending:
+                return
 
 
 class Terminal:

@@ -13,13 +13,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 LOCK = "pid"
-LOG, LOG_BEFORE = "log", "log.before"
+PROC = Path("/proc")
+LOG = "log"
 ALONE = "alone"
 
 
@@ -74,10 +76,10 @@ def alone(directory: Path, otherwise: str) -> Iterator[None]:
         yield
 
 
-def begin_log(directory: Path) -> None:
+def begin_log(log: Path) -> None:
     """Let the next process write a new log, and keep the one of the run before beside it."""
     with suppress(FileNotFoundError):
-        (directory / LOG).replace(directory / LOG_BEFORE)
+        log.replace(log.with_name(f"{log.name}.before"))
 
 
 def running(directory: Path) -> int | None:
@@ -94,6 +96,45 @@ def running(directory: Path) -> int | None:
     except FileNotFoundError:
         pass
     return None
+
+
+def memory(process_ids: Iterable[int]) -> int:
+    """The bytes of memory of these processes and all that descend from them.
+
+    On Linux what processes share counts once (Pss), elsewhere in each of them (RSS).
+    """
+    sizes = _sizes_on_linux() if PROC.is_dir() else _sizes()
+    found = set(process_ids) & sizes.keys()
+    while new := {child for child, (parent, _) in sizes.items() if parent in found} - found:
+        found |= new
+    return sum(size() for _, size in map(sizes.__getitem__, found))
+
+
+Sizes = dict[int, tuple[int, Callable[[], int]]]
+"""The parent of every process, and how to find its size."""
+
+
+def _sizes() -> Sizes:
+    listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
+    rows = (map(int, line.split()) for line in listed.stdout.splitlines())
+    return {id: (parent, partial(int, kilobytes << 10)) for id, parent, kilobytes in rows}
+
+
+def _sizes_on_linux() -> Sizes:
+    found: Sizes = {}
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            found[int(folder.name)] = parent, partial(_shared_size, folder)
+    return found
+
+
+def _shared_size(folder: Path) -> int:
+    try:
+        text = (folder / "smaps_rollup").read_text()
+    except OSError:  # it has just ended
+        return 0
+    return int(text.partition("\nPss:")[2].split()[0]) << 10
 
 
 def start(

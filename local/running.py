@@ -12,7 +12,7 @@ from typing import Any
 from local import aws as local_aws
 from local import deploy as local_deploy
 from local import engine as local_engine
-from local import journal, users
+from local import journal, process, users
 from local.api import Api
 from local.aws import LocalAws
 from local.deploy import Stack
@@ -34,6 +34,18 @@ class Running:
     aws: LocalAws
     stack: Stack
     provider_url: str
+    process_id: int
+    """Of `up` itself."""
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The processes of the shop, without their children."""
+        parts = (process.running(part.directory) for part in (self.engine, self.aws))
+        return [self.process_id, *filter(None, parts)]
+
+    @property
+    def journal_file(self) -> Path:
+        return self.engine.directory.parent / journal.FILE
 
     @property
     def api_url(self) -> str:
@@ -45,7 +57,7 @@ class Running:
 
     def journal_of(self, order_id: str) -> list[journal.Entry]:
         """All that was seen of an order."""
-        return journal.of_order(self.engine.directory.parent / journal.FILE, order_id)
+        return journal.of_order(self.journal_file, order_id)
 
     @property
     def warehouse_queue(self) -> str:
@@ -69,7 +81,7 @@ def find(state: Path = STATE) -> Running | None:
     # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
     if engine is None or aws is None or _ready(state) != ready:
         return None
-    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"])
+    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"], ready["process_id"])
 
 
 def _ready(state: Path) -> dict[str, Any] | None:

@@ -87,7 +87,8 @@ def up(
             ending.callback(warehouse.stop)
         page = Page(running, keeper, journal, page_port, has_warehouse=with_warehouse).start()
         ending.callback(page.stop)
-        (state / READY).write_text(json.dumps({"provider_url": running.provider_url, "since": time.time()}))
+        ready = {"provider_url": running.provider_url, "process_id": os.getpid(), "since": time.time()}
+        (state / READY).write_text(json.dumps(ready))
         ending.callback((state / READY).unlink)
         print(welcome(running, page.url), flush=True)
         terminal.silent = False
@@ -118,7 +119,8 @@ def _start(
     """Start every part, and have `ending` stop them in the opposite order."""
     template = _step("synthesizing the stack", lambda: synthesized(state, settings))
     for part in ("engine", "aws"):
-        process.begin_log(state / part)
+        process.begin_log(state / part / process.LOG)
+    process.begin_log(state / "aws" / local_aws.FUNCTION_LOG)
     check_database(state / "engine")
     if fingerprint_in(state / "engine") and not local_aws.saved_copy(state / "aws"):
         raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
@@ -148,7 +150,7 @@ def _start(
     if stack.changed:  # from here on a kill -9 goes back to this moment at most
         aws = _step("saving what was deployed", aws.save)
     write_fingerprint(engine, fingerprint)
-    narrator = Narrator(aws, stack.names("AWS::Logs::LogGroup"), journal)
+    narrator = Narrator(aws.function_log, journal)
     narrator.start()
     ending.callback(narrator.stop)
     if aws.interrupted:
@@ -167,7 +169,7 @@ def _start(
     webhook_url = f"{aws.public_url}/payments/events"
     provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
-    return Running(engine, aws, stack, provider.url), keeper
+    return Running(engine, aws, stack, provider.url, os.getpid()), keeper
 
 
 def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[str, Any]:

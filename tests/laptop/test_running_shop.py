@@ -17,7 +17,7 @@ import urllib3
 from functions.dynamodb.keys import instant_of
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
-from local import burst, demo
+from local import demo, load
 from local.demo import ADDRESS, NotArrived, Shoppers
 from local.running import PROJECT
 from tests.laptop.conftest import START, Laptop
@@ -31,7 +31,7 @@ def test_the_demo_tells_every_story(laptop: Laptop) -> None:
 
 
 def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: Laptop) -> None:
-    burst.run(laptop.shop(), orders=200, clients=8)
+    load.run(laptop.shop(), orders=200, clients=8)
 
 
 def test_followers_are_told_page_after_page(laptop: Laptop) -> None:
@@ -115,7 +115,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(lapt
         print(f"ready after the kill: {laptop.start():.1f} s")
         placed = [one.result(timeout=120) for one in buying]
     assert len(set(placed)) == orders
-    burst.check(Shoppers(laptop.shop()), placed, product_id, mail_may_repeat=True)
+    load.check(Shoppers(laptop.shop()), placed, product_id, mail_may_repeat=True)
 
 
 def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(laptop: Laptop) -> None:

@@ -27,7 +27,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def told(log: io.StringIO) -> list[dict[str, Any]]:
-    return [entry for line in log.getvalue().splitlines() for entry in entries_of({"message": line})]
+    return [entry for line in log.getvalue().splitlines() for entry in entries_of(line)]
 
 
 def test_every_step_of_an_order_is_told_with_its_order(floor: Shopfloor, log: io.StringIO) -> None:
@@ -101,7 +101,7 @@ STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "re
     ],
 )
 def test_lines_of_others_are_passed_over(line: str) -> None:
-    assert entries_of({"message": line}) == []
+    assert entries_of(line) == []
 
 
 def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,72 @@
+"""Keeps what functions log and the mails they send in files, as it happens. Runs in the process of the local AWS.
+
+ministack keeps both in memory for as long as it runs, in a new log stream for each call, and answers every question
+about them by going through all of it: after some thousand orders it did little else. So each line goes to a file, which
+`make up` follows, each mail goes to a file of its own, and in memory only the newest stay, for the AWS CLI.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type: ignore[import-untyped]
+
+from local.aws import FUNCTION_LOG, MAILS
+
+STREAMS_IN_MEMORY = 100
+"""Log streams of a log group: ministack begins one for each call."""
+MAILS_IN_MEMORY = 100
+
+
+def keep_output(directory: Path) -> None:
+    """From now on everything that functions log and mail is kept in `directory`."""
+    _keep_logs(directory / FUNCTION_LOG)
+    _keep_mails(directory / MAILS)
+
+
+def _keep_logs(file: Path) -> None:
+    emit, writing = lambda_svc._emit_lambda_logs, threading.Lock()
+
+    def emit_and_keep(function: Mapping[str, Any], request_id: str, text: str, *rest: Any, **more: Any) -> None:
+        emit(function, request_id, text, *rest, **more)
+        with writing:
+            if text:
+                with file.open("a") as log:
+                    log.write(text if text.endswith("\n") else f"{text}\n")
+            _forget_old_streams(function)
+
+    lambda_svc._emit_lambda_logs = emit_and_keep
+
+
+def _forget_old_streams(function: Mapping[str, Any]) -> None:
+    config = function.get("config") or function
+    name = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config.get('FunctionName')}"
+    with cloudwatch_logs._log_events_lock, suppress(KeyError):
+        streams = cloudwatch_logs._log_groups[name]["streams"]
+        for old in list(streams)[:-STREAMS_IN_MEMORY]:
+            del streams[old]
+
+
+def _keep_mails(folder: Path) -> None:
+    mails = _Mails(folder)
+    ses._sent_emails_list = ses_v2._sent_emails_list = lambda: mails
+
+
+class _Mails(list[dict[str, Any]]):
+    """The list to which ministack appends each mail."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def append(self, mail: dict[str, Any]) -> None:
+        file = self._folder / f"{mail['Timestamp']:.6f}-{mail['MessageId']}.json"
+        (whole := file.with_suffix(".new")).write_text(json.dumps(mail))
+        whole.rename(file)
+        super().append(mail)
+        del self[:-MAILS_IN_MEMORY]
