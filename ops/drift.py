@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from ops import place
 from ops.estates import Fault, faults_of, faults_of_activity, faults_of_summary, read
 from ops.items import Place, fields_of, place_of, there
 from ops.kept import Kept
-from ops.pace import Pace
+from ops.pace import limit
 from ops.progress import Progress
 from ops.sweep import AfterPage, Found, Lost, anywhere, sweep
 from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon, seen_again
@@ -75,7 +75,7 @@ class Drift:
 
     def whole(self, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
         """Look at everything, totals too. Raises InHand where somebody else has taken it over."""
-        with self._paced(units_per_second):
+        with limit(self.shop.table, units_per_second):
             if self.kept is None:
                 sweep(self.shop.table, self._act, found=self.found, after_page=after_page)
             else:
@@ -122,7 +122,7 @@ class Drift:
 
         No total can be judged by a part of what counts in it, and no mark be mended without its totals.
         """
-        with self._paced(units_per_second):
+        with limit(self.shop.table, units_per_second):
             for segments, most in anywhere(self.shop.table, number):
                 if self.found.read >= number:
                     break
@@ -131,9 +131,6 @@ class Drift:
         for mark in self._marks:
             self._say(mark)
         self.left += len(self._marks) if self.repair else 0
-
-    def _paced(self, units_per_second: float | None) -> Pace | nullcontext[None]:
-        return Pace(self.shop.table, units_per_second) if units_per_second else nullcontext()
 
     # looking ----------------------------------------------------------------------------------------------------------
     def _act(self, image: Image) -> bool | None:
@@ -291,10 +288,10 @@ def run(given: argparse.Namespace) -> None:
     if given.all:
         pages = (Progress(shop.table, "drift", dry=True).after_page,)
         with place.kept(given, shop.table, "drift", "all", "repair" if given.repair else "look") as drift.kept:
-            drift.whole(after_page=pages, units_per_second=given.units_per_second)
+            drift.whole(after_page=pages, units_per_second=place.units_per_second(given))
     else:
         progress = Progress(shop.table, "drift", dry=True, of=given.sample)
-        drift.some(given.sample, after_page=(progress.after_page,), units_per_second=given.units_per_second)
+        drift.some(given.sample, after_page=(progress.after_page,), units_per_second=place.units_per_second(given))
         progress.end()
     print("\n".join(report(drift, whole=given.all)))
     if drift.left or drift.moving or drift.found.unreadable or (drift.told and not given.repair):

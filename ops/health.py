@@ -18,7 +18,7 @@ from functions.dynamodb.store import Table
 from functions.model.table import PROJECTED
 from ops import place
 from ops.drift import Drift
-from ops.pace import Pace
+from ops.pace import limit
 from ops.put_aside import PARKED, Failures
 from ops.sweep import sweep
 
@@ -226,7 +226,7 @@ def tell(given: argparse.Namespace) -> None:
     """Say how the shop is. Exits with 1 where something is to be done."""
     where = place.place_of(given)
     todo = 0
-    with Pace(where.table, given.units_per_second):
+    with limit(where.table, place.units_per_second(given)):
         for line in look(where, ON_AWS if given.stack else HERE, datetime.now(UTC)):
             print(line, flush=True)
             todo += bool(line.todo)

@@ -92,15 +92,12 @@ def _named(one: str, many: str, versions: Sequence[int]) -> str:
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: place.Commands) -> None:
     looking = commands.add_parser(
-        "ledger", parents=[place.where()], help="is every account's balance what its entries make?"
+        "ledger", parents=[place.where(), place.pace()], help="is every account's balance what its entries make?"
     )
-    looking.add_argument(
-        "--units-per-second", type=place.positive, default=100, help="what it may read (default: %(default)s)"
-    )
-    looking.set_defaults(run=lambda given: check_ledger(place.table_of(given), given.units_per_second))
+    looking.set_defaults(run=lambda given: check_ledger(place.table_of(given), place.units_per_second(given)))
 
 
-def check_ledger(table: Table, units_per_second: float) -> None:
+def check_ledger(table: Table, units_per_second: float | None) -> None:
     """Say what is wrong with each account. Exits with 1 where anything is."""
     looked_at = wrong = 0
 

@@ -283,19 +283,13 @@ def command(commands: place.Commands) -> None:
         ("up", "run those that have not run, or have stopped; up to a version, or all"),
         ("down", "undo those above a version, the last first; or the last one"),
     ):
-        doing = tasks.add_parser(task, parents=[somewhere], help=what)
+        doing = tasks.add_parser(task, parents=[somewhere, place.pace()], help=what)
         which = doing.add_mutually_exclusive_group()
         which.add_argument("--to", type=_version, metavar="VERSION", help="such as 0001; down to 0000 undoes all")
         if task == "up":
             which.add_argument("--again", type=_version, metavar="VERSION", help="just this one, though it is up")
         doing.add_argument(
             "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
-        )
-        doing.add_argument(
-            "--units-per-second",
-            type=place.positive,
-            default=100,
-            help="what it may read and write (default: %(default)s)",
         )
         doing.add_argument(
             "--segments", type=place.count, default=1, help="how many parts of the table at once (default: %(default)s)"
@@ -325,7 +319,7 @@ def run_migrations(given: argparse.Namespace) -> None:
             dry=given.dry_run,
             segments=given.segments,
             after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
-            units_per_second=given.units_per_second,
+            units_per_second=place.units_per_second(given),
         )
         passed_over += done.passed_over
         print(f"{one.title}: {done.told(dry=given.dry_run)} ({one.migration.says})", flush=True)

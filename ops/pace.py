@@ -2,9 +2,15 @@
 
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from functions.dynamodb.store import Table
+
+
+def limit(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
+    """Within this context a table's client consumes no more than so many units a second. None: there is no limit."""
+    return nullcontext() if units_per_second is None else Pace(table, units_per_second)
 
 
 class Pace:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from botocore.exceptions import ClientError
@@ -19,6 +19,9 @@ from functions.model.table import BY_TYPE
 from functions.shop.shop import Shop
 from ops.kept import STALE, Kept, who
 
+ON_AWS_UNITS_PER_SECOND = 100
+"""How many capacity units a second a sweep consumes at most, unless it is given another limit: a table on AWS serves
+customers meanwhile. On this machine a sweep has no limit, for no capacity is paid for there."""
 PATIENCE_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""
 
@@ -125,16 +128,24 @@ def here(running: Running) -> Place:
 
 
 # what is said on the command line -------------------------------------------------------------------------------------
-def pace(units_per_second: float = 100) -> argparse.ArgumentParser:
-    """How fast a tool may be that goes through the table."""
+def pace() -> argparse.ArgumentParser:
+    """The option of every tool that goes through the table: how fast it may be. See `units_per_second`."""
     asked = argparse.ArgumentParser(add_help=False)
     asked.add_argument(
         "--units-per-second",
         type=positive,
-        default=units_per_second,
-        help="what it may read and write (default: %(default)s)",
+        metavar="UNITS",
+        help="how many capacity units it reads and writes a second at most "
+        f"(default: {ON_AWS_UNITS_PER_SECOND} on AWS, no limit on this machine)",
     )
     return asked
+
+
+def units_per_second(given: argparse.Namespace) -> float | None:
+    """The limit that `pace` was given, else the default of where the tool works; None: there is no limit."""
+    if given.units_per_second is None and (given.stack or getattr(given, "table", None)):
+        return ON_AWS_UNITS_PER_SECOND
+    return cast(float | None, given.units_per_second)
 
 
 def remembered(*, parts: bool = True) -> argparse.ArgumentParser:

@@ -242,7 +242,7 @@ def _from_table(given: argparse.Namespace, there: Place) -> None:
     what = "copies" if given.copies else "reactions"
     settings: dict[str, Any] = {
         "after_page": (Progress(shop.table, what, dry=dry).after_page,),
-        "units_per_second": given.units_per_second,
+        "units_per_second": place.units_per_second(given),
     }
     if given.copies:
         name, play = "copies", partial(recover_copies, shop, dry=dry, **settings)

@@ -36,7 +36,7 @@ from functions.shop.shop import Shop, decided_again
 from ops import place
 from ops.ends import Misused
 from ops.kept import Kept
-from ops.pace import Pace
+from ops.pace import limit
 from ops.progress import Bar, Progress
 from ops.sweep import AfterPage, Found, of_type, sweep
 
@@ -301,7 +301,7 @@ def run(given: argparse.Namespace) -> None:
     _understood(given)
     where = place.place_of(given)
     fetch = archive_of(where.client("s3"), where.outputs["ArchiveBucket"])
-    with Pace(where.shop.table, given.units_per_second):
+    with limit(where.shop.table, place.units_per_second(given)):
         told = _restore_all(where.shop, fetch, given)
     print(f"{told.back} {'would be restored' if given.dry_run else 'restored'}, {told.there} there already.")
     if told.left:

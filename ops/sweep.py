@@ -9,7 +9,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
 from functions.dynamodb.writes import Changed
 from functions.model.entities import Stretch
-from ops.pace import Pace
+from ops.pace import limit
 
 if TYPE_CHECKING:
     from ops.kept import Kept
@@ -103,7 +102,7 @@ def sweep(
     found = found or Found()
     end = None if most is None else found.read + most
     walk = _Walk(table, act, scan or {}, found, list(segments), after_page, end)
-    with Pace(table, units_per_second) if units_per_second else nullcontext():
+    with limit(table, units_per_second):
         walk.run()
     return walk.found
 

@@ -1,0 +1,80 @@
+"""`--units-per-second`: a table on AWS is spared by default, the shop on this machine is not."""
+
+from contextlib import suppress
+
+import pytest
+
+from functions import wiring
+from local import running
+from local.engine import REGION, Engine
+from ops import pace, place
+from ops.__main__ import main
+from ops.place import ON_AWS_UNITS_PER_SECOND, Place
+from tests.ops.running import BUCKETS, NAMES, whole_shop
+from tests.shopfloor import Shopfloor
+
+ON_ANY_TABLE = ["ledger", "drift", "drift --all", "migrate up --dry-run"]
+ON_A_WHOLE_SHOP = [
+    "replay --from-table --copies --dry-run",
+    "replay --from-table --reactions --to-all --dry-run",
+    "restore --from 2020-01-01 --to 2020-01-02 --dry-run",
+    "restore unheard-of",
+]
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> set[float]:
+    """The limits, in units per second, under which requests are sent. They hold back nothing here."""
+    found: set[float] = set()
+    monkeypatch.setattr(pace.Pace, "__init__", lambda self, table, units_per_second: found.add(units_per_second))
+    monkeypatch.setattr(pace.Pace, "__enter__", lambda self: None)
+    monkeypatch.setattr(pace.Pace, "__exit__", lambda self, *_: None)
+    return found
+
+
+def run(command: str, *more: str) -> None:
+    """Run a command, whether it ends with 0 or finds something to do."""
+    with suppress(SystemExit):
+        main([*command.split(), *more])
+
+
+@pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
+def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
+    floor: Shopfloor, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
+    run(command)
+    assert limits == set()
+    run(command, "--units-per-second", "7e6")
+    assert limits == {7e6}
+
+
+@pytest.mark.parametrize("command", ON_ANY_TABLE)
+def test_a_table_on_aws_is_spared_by_default(
+    floor: Shopfloor, engine: Engine, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
+    run(command, "--table", floor.shop.table.name, "--region", REGION)
+    assert limits == {ON_AWS_UNITS_PER_SECOND} == {100}
+
+
+@pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
+def test_a_stack_on_aws_is_spared_by_default(
+    floor: Shopfloor, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def client(service: str) -> object:
+        return floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service)
+
+    outputs = {"TableName": floor.shop.table.name, **BUCKETS}
+    deployed = Place(outputs, client, lambda kind: NAMES.get(kind, []))
+    monkeypatch.setattr(place, "_deployed", lambda name, region: deployed)
+    monkeypatch.setattr("ops.health.ON_AWS", ())
+    run(command, "--stack", "orderstream-dev")
+    assert limits == {ON_AWS_UNITS_PER_SECOND}
+
+
+@pytest.mark.parametrize("command", ["ledger", "drift", "migrate up", "replay", "restore", "health"])
+def test_the_help_says_which_limit_applies_where(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    assert "(default: 100 on AWS, no limit on this machine)" in " ".join(capsys.readouterr().out.split())
