@@ -53,7 +53,8 @@ class Drift:
 
     `moving`: how much changed each time it was looked at, and so was not judged; `final`: how many totals are final.
     `kept`: the look at everything is remembered there. What seems wrong and is not mended yet is looked at once more by
-    whoever goes on with it. Only who keeps it may put a total right that others write at the same time.
+    whoever goes on with it. Only who keeps it may put a total right that others write at the same time. `progress`
+    reports how far it is.
     """
 
     shop: Shop
@@ -61,6 +62,7 @@ class Drift:
     pause_seconds: float = PAUSE_SECONDS
     tell: Tell = lambda fault: None
     kept: Kept | None = None
+    progress: Progress | None = None
     found: Found = field(default_factory=Found)
     told: dict[Place, Fault] = field(default_factory=dict)
     mended: int = 0
@@ -73,18 +75,19 @@ class Drift:
     _orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _unsettled: dict[Place, None] = field(default_factory=dict)
 
-    def whole(self, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
+    def whole(self, *, units_per_second: float | None = None) -> None:
         """Look at everything, totals too. Raises InHand where somebody else has taken it over."""
         with limit(self.shop.table, units_per_second):
             if self.kept is None:
-                sweep(self.shop.table, self._act, found=self.found, after_page=after_page)
+                sweep(self.shop.table, self._act, found=self.found, progress=self.progress)
             else:
-                self._go_on(self.kept, after_page)
+                self._go_on(self.kept)
             self._finish()
-            seen = self._seen if self._has_seen_all else seen_again(self.shop, self._living)
+            again: Any = {"after_page": self._living, "progress": self.progress}
+            seen = self._seen if self._has_seen_all else seen_again(self.shop, **again)
             marks = {mark.place: mark for mark in self._marks}
             guard = (lambda: [kept.guard()]) if (kept := self.kept) else tuple
-            reckoning = reckon(self.shop, seen, list(marks.values()), after_page=self._living, guard=guard)
+            reckoning = reckon(self.shop, seen, list(marks.values()), guard=guard, **again)
             self.moving += reckoning.moving
             self.final = reckoning.final
             for fault in reckoning.faults():
@@ -93,7 +96,7 @@ class Drift:
                 mended, left = reckoning.mend()
                 self.mended, self.left = self.mended + mended, self.left + left
 
-    def _go_on(self, kept: Kept, after_page: Sequence[AfterPage]) -> None:
+    def _go_on(self, kept: Kept) -> None:
         """The sweep from where it was stopped, with what was waiting then."""
         self.found = kept.found
         for text in kept.sweep.waiting:
@@ -105,8 +108,14 @@ class Drift:
             if len(self._unsettled) <= MOST_UNSETTLED:
                 kept.after_page(found, segments, [" / ".join(at) for at in self._unsettled])
 
-        act, pages = kept.living(self._act), (remember, *after_page)
-        sweep(self.shop.table, act, found=self.found, segments=kept.segments, after_page=pages)
+        sweep(
+            self.shop.table,
+            kept.living(self._act),
+            found=self.found,
+            segments=kept.segments,
+            after_page=(remember,),
+            progress=self.progress,
+        )
 
     @property
     def _has_seen_all(self) -> bool:
@@ -117,7 +126,7 @@ class Drift:
         kept = self.kept
         return [lambda found, segments: kept.hold()] if kept else []
 
-    def some(self, number: int, *, after_page: Sequence[AfterPage] = (), units_per_second: float | None = None) -> None:
+    def some(self, number: int, *, units_per_second: float | None = None) -> None:
         """Look at so many items and what belongs to them, from places of the table taken at random.
 
         No total can be judged by a part of what counts in it, and no mark be mended without its totals.
@@ -126,7 +135,14 @@ class Drift:
             for segments, most in anywhere(self.shop.table, number):
                 if self.found.read >= number:
                     break
-                sweep(self.shop.table, self._act, found=self.found, segments=segments, after_page=after_page, most=most)
+                sweep(
+                    self.shop.table,
+                    self._act,
+                    found=self.found,
+                    segments=segments,
+                    progress=self.progress,
+                    most=most,
+                )
             self._finish()
         for mark in self._marks:
             self._say(mark)
@@ -185,14 +201,19 @@ class Drift:
             if (seconds := due - self.shop.now().timestamp()) > 0:
                 if self.kept:
                     self.kept.hold(seconds)
+                if self.progress:
+                    places = f"{len(suspicions):,} places seem wrong"
+                    self.progress.note(f"{places}, they are checked again in {seconds:.0f} seconds")
                 self.shop.table.sleep(seconds)
-            suspicions = [one for one in suspicions if self._moves(one)]
+            suspicions = [one for number, one in enumerate(suspicions) if self._moves(one, number, len(suspicions))]
         self.moving += len(suspicions)
 
-    def _moves(self, suspicion: _Suspicion) -> bool:
+    def _moves(self, suspicion: _Suspicion, number: int, of: int) -> bool:
         """Tell what has stayed. Whether there is something else by now."""
         if self.kept:
             self.kept.hold()
+        if self.progress:
+            self.progress.note(f"{number:,} of {of:,} places are checked again", only_when_due=True)
         try:
             found = suspicion.look(None)
         except (Unreadable, BadKey, Permanent):
@@ -286,13 +307,13 @@ def run(given: argparse.Namespace) -> None:
     shop = place.shop_of(given)
     drift = Drift(shop, repair=given.repair, pause_seconds=given.pause)
     if given.all:
-        pages = (Progress(shop.table, "drift", dry=True).after_page,)
+        drift.progress = Progress(shop.table, "drift", dry=True)
         with place.kept(given, shop.table, "drift", "all", "repair" if given.repair else "look") as drift.kept:
-            drift.whole(after_page=pages, units_per_second=place.units_per_second(given))
+            drift.whole(units_per_second=place.units_per_second(given))
     else:
-        progress = Progress(shop.table, "drift", dry=True, of=given.sample)
-        drift.some(given.sample, after_page=(progress.after_page,), units_per_second=place.units_per_second(given))
-        progress.end()
+        drift.progress = Progress(shop.table, "drift", dry=True, of=given.sample)
+        drift.some(given.sample, units_per_second=place.units_per_second(given))
+        drift.progress.end()
     print("\n".join(report(drift, whole=given.all)))
     if drift.left or drift.moving or drift.found.unreadable or (drift.told and not given.repair):
         sys.exit(1)

@@ -16,7 +16,7 @@ from functions.model.patterns import A22b, A22c
 from functions.model.table import ACCOUNT
 from ops import place
 from ops.progress import Progress
-from ops.sweep import AfterPage, sweep
+from ops.sweep import sweep
 
 NAMED = 5
 """How many of a ledger's gaps are named."""
@@ -26,7 +26,7 @@ def look(
     table: Table,
     tell: Callable[[str, Sequence[str]], None],
     *,
-    after_page: Sequence[AfterPage] = (),
+    progress: Progress | None = None,
     units_per_second: float | None = None,
 ) -> None:
     """Tell what is wrong with each account of which there is anything, nothing where it is balanced. All of it consumes
@@ -46,7 +46,7 @@ def look(
         "ExpressionAttributeValues": {":prefix": {"S": prefix}},
         "ConsistentRead": False,
     }
-    sweep(table, look_at, scan=any_of_theirs, after_page=after_page, units_per_second=units_per_second)
+    sweep(table, look_at, scan=any_of_theirs, progress=progress, units_per_second=units_per_second)
 
 
 def faults(table: Table, account_id: str) -> list[str]:
@@ -107,8 +107,7 @@ def check_ledger(table: Table, units_per_second: float | None) -> None:
             print(f"account {account_id}: {fault}", flush=True)
         looked_at, wrong = looked_at + 1, wrong + bool(found)
 
-    pages = (Progress(table, "ledger").after_page,)
-    look(table, tell, after_page=pages, units_per_second=units_per_second)
+    look(table, tell, progress=Progress(table, "ledger"), units_per_second=units_per_second)
     if wrong:
         sys.exit(f"{looked_at} accounts, {wrong} not balanced.")
     print(f"{looked_at} accounts, all balanced.")

@@ -151,19 +151,25 @@ def run(
     dry: bool = False,
     segments: int = 1,
     after_page: tuple[AfterPage, ...] = (),
+    progress: Progress | None = None,
     units_per_second: float | None = None,
 ) -> Found:
     """Do it. Remembered in the table, and gone on with there after whatever stopped it; `dry`: look only, write
     nothing. Raises InHand where somebody else does it, Busy, Misused."""
     migration = ordered.migration
     act = acting(shop, migration, ordered.task, dry=dry)
-    go: dict[str, Any] = {"scan": of_type(migration.of), "units_per_second": units_per_second}
+    go: dict[str, Any] = {
+        "scan": of_type(migration.of),
+        "after_page": after_page,
+        "progress": progress,
+        "units_per_second": units_per_second,
+    }
     if migration.leaves(ordered.task):
         return Found() if dry else _mark(shop, ordered, by)
     if dry:
-        return sweep(shop.table, act, after_page=after_page, **go)
+        return sweep(shop.table, act, **go)
     with Kept(shop.table, TOOL, ordered.version, ordered.task, by=by, segments=segments) as kept:
-        return sweep(shop.table, act, kept=kept, after_page=after_page, **go)
+        return sweep(shop.table, act, kept=kept, **go)
 
 
 def _mark(shop: Shop, ordered: Ordered, by: str) -> Found:
@@ -318,7 +324,7 @@ def run_migrations(given: argparse.Namespace) -> None:
             by=who(),
             dry=given.dry_run,
             segments=given.segments,
-            after_page=(Progress(shop.table, one.title, dry=given.dry_run).after_page,),
+            progress=Progress(shop.table, one.title, dry=given.dry_run),
             units_per_second=place.units_per_second(given),
         )
         passed_over += done.passed_over

@@ -1,8 +1,9 @@
-"""How far an operators' tool has come, for who looks on."""
+"""Report how far an operators' tool has come, on a terminal and elsewhere."""
 
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -14,7 +15,7 @@ TOLD_EVERY_SECONDS = 10
 
 
 class Bar:
-    """Tells how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
+    """Reports how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
 
     WIDTH = 24
 
@@ -26,15 +27,28 @@ class Bar:
     def tell(self, part: float, says: str, *, done: bool = False) -> None:
         """`part`: from 0 to 1. `done`: that was the last of it."""
         bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
-        line, now = f"{self._what} [{bar}] {part:4.0%}  {says}", self._clock()
+        line = f"{self._what} [{bar}] {part:4.0%}  {says}"
         if self._out.isatty():
             line = line[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + line.ljust(self._shown) + ("\n" if done else ""))
             self._shown = 0 if done else len(line)
-        elif done or (now - self._told).total_seconds() >= TOLD_EVERY_SECONDS:
-            self._out.write(line + "\n")
-            self._told = now
+        elif done or self._line_is_due():
+            self._write_line(line)
         self._out.flush()
+
+    def note(self, text: str, *, only_when_due: bool = False) -> None:
+        """Write a line of its own, unless the output is a terminal. `only_when_due`: not within TOLD_EVERY_SECONDS of
+        the last one."""
+        if not self._out.isatty() and (self._line_is_due() or not only_when_due):
+            self._write_line(f"{self._what}: {text}")
+            self._out.flush()
+
+    def _line_is_due(self) -> bool:
+        return (self._clock() - self._told).total_seconds() >= TOLD_EVERY_SECONDS
+
+    def _write_line(self, line: str) -> None:
+        self._out.write(line + "\n")
+        self._told = self._clock()
 
     def end(self) -> None:
         """There was less than was expected: what is printed next begins a line."""
@@ -52,9 +66,9 @@ class Bar:
 
 
 class Progress(Bar):
-    """How far a sweep has come, or of so many items (`of`) a sample.
+    """Reports how far a sweep has come, or a sample of so many items (`of`).
 
-    The table's size is what DescribeTable says, which may be six hours old: so is what is said to be left.
+    The table's size is what DescribeTable answers. It may be six hours old, and so may be what is left.
     """
 
     def __init__(
@@ -65,6 +79,21 @@ class Progress(Bar):
         self._size = of or size_of(table)
 
     def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
+        """Report the items read so far. `segments`: where each part of the table goes on."""
         done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
+        self._tell(found, done=done)
+
+    def within_page(self, before: Found, page: Found) -> None:
+        """Report the same within a page, unless the output is a terminal or the last line is too recent. `before`: what
+        was found on the pages before this one, `page`: what was found on this one so far."""
+        if not self._out.isatty() and self._line_is_due():
+            so_far = replace(before)
+            so_far.add(page)
+            self._tell(so_far)
+
+    def _tell(self, found: Found, *, done: bool = False) -> None:
         part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
-        self.tell(part, found.told(dry=self._dry), done=done)
+        says = found.told(dry=self._dry)
+        if self._size and not self._out.isatty():
+            says += f"; {self._size:,} are to be read" if self._is_sample else f"; about {self._size:,} in the table"
+        self.tell(part, says, done=done)

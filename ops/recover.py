@@ -28,7 +28,8 @@ from functions.shop.shop import Shop, decided_again
 from ops.history import became, entries, history
 from ops.items import fields_of, place_of, there
 from ops.kept import Kept
-from ops.sweep import AfterPage, Found, sweep
+from ops.progress import Progress
+from ops.sweep import Found, sweep
 
 Publish = Callable[[Sequence[Mapping[str, Any]]], None]
 """Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
@@ -78,7 +79,7 @@ def recover_copies(
     shop: Shop,
     *,
     dry: bool = False,
-    after_page: Sequence[AfterPage] = (),
+    progress: Progress | None = None,
     units_per_second: float | None = None,
     kept: Kept | None = None,
 ) -> Found:
@@ -97,14 +98,14 @@ def recover_copies(
             return None
         return bring_up(shop, change.after, dry=dry)
 
-    return sweep(shop.table, act, after_page=after_page, units_per_second=units_per_second, kept=kept)
+    return sweep(shop.table, act, progress=progress, units_per_second=units_per_second, kept=kept)
 
 
 def recover_reactions(
     shop: Shop,
     publish: Publish,
     *,
-    after_page: Sequence[AfterPage] = (),
+    progress: Progress | None = None,
     units_per_second: float | None = None,
     kept: Kept | None = None,
 ) -> Found:
@@ -127,7 +128,7 @@ def recover_reactions(
         publish(details)
         return bool(details)
 
-    return sweep(shop.table, tell, after_page=after_page, units_per_second=units_per_second, kept=kept)
+    return sweep(shop.table, tell, progress=progress, units_per_second=units_per_second, kept=kept)
 
 
 # copies ---------------------------------------------------------------------------------------------------------------

@@ -241,7 +241,7 @@ def _from_table(given: argparse.Namespace, there: Place) -> None:
     shop, dry = there.shop, given.dry_run
     what = "copies" if given.copies else "reactions"
     settings: dict[str, Any] = {
-        "after_page": (Progress(shop.table, what, dry=dry).after_page,),
+        "progress": Progress(shop.table, what, dry=dry),
         "units_per_second": place.units_per_second(given),
     }
     if given.copies:

@@ -38,7 +38,7 @@ from ops.ends import Misused
 from ops.kept import Kept
 from ops.pace import limit
 from ops.progress import Bar, Progress
-from ops.sweep import AfterPage, Found, of_type, sweep
+from ops.sweep import Found, of_type, sweep
 
 Fetch = Callable[[str], bytes]
 """An object of the archive, by its key. Raises StaysArchived where it is not to be had."""
@@ -235,7 +235,7 @@ def restore_placed(
     keep_days: int = KEEP_DAYS,
     settles: timedelta = SETTLES,
     dry: bool = False,
-    after_page: Sequence[AfterPage] = (),
+    progress: Progress | None = None,
     kept: Kept | None = None,
 ) -> Found:
     """Bring back every archived order that was placed in [since, until). One that cannot be is passed over."""
@@ -249,7 +249,7 @@ def restore_placed(
     stubs = of_type(ARCHIVED_ORDER.type)
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
     stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
-    return sweep(shop.table, act, scan=stubs, after_page=after_page, kept=kept)
+    return sweep(shop.table, act, scan=stubs, progress=progress, kept=kept)
 
 
 def archive_of(client: Any, bucket: str) -> Fetch:
@@ -347,7 +347,7 @@ def _restore_all(shop: Shop, fetch: Fetch, given: argparse.Namespace) -> _Told:
         if isinstance(outcome, Back):
             told.tell(outcome.order_id, outcome)
 
-    how["after_page"] = (progress.after_page,)
+    how["progress"] = progress
     if given.dry_run:
         found = restore_placed(shop, fetch, given.since, given.until, tell, **how)
     else:

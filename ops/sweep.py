@@ -25,6 +25,7 @@ from ops.pace import limit
 
 if TYPE_CHECKING:
     from ops.kept import Kept
+    from ops.progress import Progress
 
 PAGE = 500
 """Items a page: what is done again after a kill, and a short burst on the table however slowly it may be read."""
@@ -85,6 +86,7 @@ def sweep(
     found: Found | None = None,
     segments: Sequence[Stretch] = (Stretch(),),
     after_page: Sequence[AfterPage] = (),
+    progress: "Progress | None" = None,
     units_per_second: float | None = None,
     kept: "Kept | None" = None,
     most: int | None = None,
@@ -92,16 +94,18 @@ def sweep(
     """Do something at each item of the table, or at those that `scan` chooses (more arguments of the Scan's).
 
     `segments`: where each of them begins; several go on at once, each in a thread of its own. `found`: what was found
-    before. `kept`: the table remembers both, it goes on from there and says so after each page. `most`: it ends when
-    this many items were read. Raises Busy where the table is throttled, or an item disputed, for longer than it is
-    waited for; InHand where another has taken it over.
+    before. `progress` reports how far it is. `kept`: the table remembers both, it goes on from there and says so after
+    each page. `most`: it ends when this many items were read. Raises Busy where the table is throttled, or an item
+    disputed, for longer than it is waited for; InHand where another has taken it over.
     """
     if kept is not None:
         found, segments, act = kept.found, kept.segments, kept.living(act)
         after_page = (kept.after_page, *after_page)
+    if progress is not None:
+        after_page = (*after_page, progress.after_page)
     found = found or Found()
     end = None if most is None else found.read + most
-    walk = _Walk(table, act, scan or {}, found, list(segments), after_page, end)
+    walk = _Walk(table, act, scan or {}, found, list(segments), after_page, progress, end)
     with limit(table, units_per_second):
         walk.run()
     return walk.found
@@ -124,6 +128,7 @@ class _Walk:
     found: Found
     segments: list[Stretch]
     after_page: Sequence[AfterPage]
+    progress: "Progress | None"
     end: int | None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -149,6 +154,9 @@ class _Walk:
                 if self._stopped:
                     return
                 self._item(image, found)
+                if self.progress is not None:
+                    with self._lock:
+                        self.progress.within_page(self.found, found)
             with self._lock:
                 last = page.get("LastEvaluatedKey")
                 self.segments[number] = Stretch(pk=last["PK"]["S"], sk=last["SK"]["S"]) if last else Stretch(done=True)

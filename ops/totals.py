@@ -22,6 +22,7 @@ from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, 
 from functions.shop.shop import Shop, decided_again
 from ops.estates import Fault, Source, as_it_was, instead, order_in
 from ops.items import Place, fields_of, place_of, there
+from ops.progress import Progress
 from ops.sweep import AfterPage, sweep
 
 CAME_BACK = ("PARTIALLY_RETURNED", "RETURNED")
@@ -233,15 +234,21 @@ class Reckoning:
         return decided_again(self.shop, attempt)
 
 
-def seen_again(shop: Shop, after_page: Sequence[AfterPage] = ()) -> Seen:
+def seen_again(shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: Progress | None = None) -> Seen:
     """What counts, for a sweep that has not seen all of it."""
     seen = Seen()
-    sweep(shop.table, seen.look, after_page=after_page)
+    sweep(shop.table, seen.look, after_page=after_page, progress=progress)
     return seen
 
 
 def reckon(
-    shop: Shop, seen: Seen, marks: Sequence[Fault], *, after_page: Sequence[AfterPage] = (), guard: Guard = tuple
+    shop: Shop,
+    seen: Seen,
+    marks: Sequence[Fault],
+    *,
+    after_page: Sequence[AfterPage] = (),
+    progress: Progress | None = None,
+    guard: Guard = tuple,
 ) -> Reckoning:
     """Judge all totals that seem to be wrong after a sweep, by another one over all marks."""
     candidates = [*marks, *(one for one in seen.orphans() if one.place not in {mark.place for mark in marks})]
@@ -253,7 +260,9 @@ def reckon(
         return Reckoning(shop, [], {}, final, guard)
     before = there(shop, [_place(where) for where in judged])
     again = Seen(came_back=seen.came_back)
-    sweep(shop.table, again.look, scan=COUNTING, after_page=after_page)
+    if progress:
+        progress.note("totals or marks seem wrong, all of them are read once more")
+    sweep(shop.table, again.look, scan=COUNTING, after_page=after_page, progress=progress)
     after = there(shop, [_place(where) for where in judged])
     lie = there(shop, [mark.place for mark in candidates])
     orphans = {one.place for one in again.orphans()}

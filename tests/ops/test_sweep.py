@@ -21,7 +21,7 @@ from functions.model.entities import Stretch
 from functions.model.table import BY_TYPE, PRODUCT
 from ops import sweep as module
 from ops.kept import HELD_SECONDS, InHand, Kept, remembered
-from ops.progress import Progress
+from ops.progress import Bar, Progress
 from ops.sweep import Found, Lost, of_type, rewrite, sweep
 from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.dynamodb.wire import Wire, after, lost, refused
@@ -350,7 +350,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_has_one_line_that_grows(shelf: Table) -> None:
     out = Terminal()
-    sweep(shelf, lambda image: True, after_page=(Progress(shelf, "blue up", out).after_page,))
+    sweep(shelf, lambda image: True, progress=Progress(shelf, "blue up", out))
     lines = out.getvalue().split("\r")
     assert lines[1].startswith("blue up [#####...................]  22%  5 looked at (of 5 read), 5 changed")
     assert lines[-1].startswith("blue up [########################] 100%  23 looked at (of 23 read), 23 changed")
@@ -383,6 +383,46 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: Cl
         clock.now += timedelta(seconds=1)
         return True
 
-    sweep(shelf, act, after_page=(Progress(shelf, "blue up", out).after_page,))
+    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
     told = [int(re.search(r"(\d+) looked at", line)[1]) for line in out.getvalue().splitlines()]  # type: ignore[index]
     assert told == [10, 20, 23]
+
+
+def test_without_a_terminal_a_long_page_has_a_line_at_most_every_ten_seconds(
+    shelf: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE", 500)
+    begun, out = clock.now, io.StringIO()
+    lines: list[tuple[float, str]] = []
+    monkeypatch.setattr(out, "write", lambda line: lines.append(((clock.now - begun).total_seconds(), line)))
+
+    def act(image: Image) -> bool:
+        clock.now += timedelta(seconds=3)
+        return True
+
+    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
+    assert [after_seconds for after_seconds, _ in lines] == [12, 24, 36, 48, 60, 69]
+    assert lines[0][1].endswith("4 looked at (of 23 read), 4 changed, 0 right already; about 23 in the table\n")
+    assert lines[-1][1].startswith("blue up [########################] 100%  23 looked at")
+
+
+def test_a_terminal_has_its_line_after_each_page_only(shelf: Table, clock: Clock) -> None:
+    out = Terminal()
+
+    def act(image: Image) -> bool:
+        clock.now += timedelta(seconds=30)
+        return True
+
+    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
+    assert out.getvalue().count("\r") == 5
+    assert "in the table" not in out.getvalue()
+
+
+def test_only_without_a_terminal_a_note_has_a_line(clock: Clock) -> None:
+    for out, expected in ((io.StringIO(), "blue up: waits\nblue up: goes on\n"), (Terminal(), "")):
+        bar = Bar("blue up", out, clock)
+        bar.note("waits")
+        bar.note("waits on", only_when_due=True)
+        clock.now += timedelta(seconds=10)
+        bar.note("goes on", only_when_due=True)
+        assert out.getvalue() == expected
