@@ -24,13 +24,22 @@ from functions.model.patterns import A12b
 from functions.model.table import ACTIVITY, COUNTED, ORDER, ORDER_SUMMARY, RETURN, REVIEW
 from functions.shop.shop import Shop
 from ops import place
-from ops.estates import Fault, faults_of, faults_of_activity, faults_of_summary, read
+from ops.estates import (
+    Fault,
+    Images,
+    faults_of,
+    faults_of_activity,
+    faults_of_summary,
+    read,
+    sources_of_activity,
+    sources_of_summary,
+)
 from ops.items import Place, fields_of, place_of, there
 from ops.kept import Kept
 from ops.pace import limit
 from ops.progress import Progress
 from ops.sweep import AfterPage, Found, Lost, anywhere, sweep
-from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon, seen_again
+from ops.totals import Seen, faults_of_mark, faults_of_marks, reckon, seen_again, sources_of_mark
 
 PAUSE_SECONDS = 30
 """Longer than the readers usually take: what is wrong for so long, and unchanged, is not on its way."""
@@ -74,12 +83,15 @@ class Drift:
     _waiting: list[_Suspicion] = field(default_factory=list)
     _orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _unsettled: dict[Place, None] = field(default_factory=dict)
+    _sources: Images = field(default_factory=dict)
 
     def whole(self, *, units_per_second: float | None = None) -> None:
         """Look at everything, totals too. Raises InHand where somebody else has taken it over."""
         with limit(self.shop.table, units_per_second):
             if self.kept is None:
-                sweep(self.shop.table, self._act, found=self.found, progress=self.progress)
+                sweep(
+                    self.shop.table, self._act, found=self.found, before_page=self._read_sources, progress=self.progress
+                )
             else:
                 self._go_on(self.kept)
             self._finish()
@@ -113,6 +125,7 @@ class Drift:
             kept.living(self._act),
             found=self.found,
             segments=kept.segments,
+            before_page=self._read_sources,
             after_page=(remember,),
             progress=self.progress,
         )
@@ -140,6 +153,7 @@ class Drift:
                     self._act,
                     found=self.found,
                     segments=segments,
+                    before_page=self._read_sources,
                     progress=self.progress,
                     most=most,
                 )
@@ -149,6 +163,16 @@ class Drift:
         self.left += len(self._marks) if self.repair else 0
 
     # looking ----------------------------------------------------------------------------------------------------------
+    def _read_sources(self, images: Sequence[Image]) -> None:
+        """Read all that the items of a page are judged by in a few requests, and not in one for each item."""
+        places: list[Place] = []
+        for image in images:
+            for row, find in FINDS.items():
+                if fields_of(row, place_of(image)):
+                    with suppress(BadKey):  # the item's own turn reports it
+                        places += find.sources(image)
+        self._sources = there(self.shop, places)
+
     def _act(self, image: Image) -> bool | None:
         """Whether anything seems to be wrong with what lies here. Raises Unreadable, BadKey, Permanent."""
         self._seen.look(image)
@@ -172,8 +196,16 @@ class Drift:
         return None
 
     def _look_at(self, at: Place, find: Find, image: Image | None) -> list[Fault]:
-        image = image or there(self.shop, [at]).get(at)
-        return list(find(self.shop, image)) if image else []
+        """`image`: the item on the page that the sweep is at; None: it is read again, and what it is judged by, too."""
+        if image:
+            return list(find.faults(self.shop, image, self._sources))
+        image = there(self.shop, [at]).get(at)
+        if image is None:
+            return []
+        sources: Images = {}
+        with suppress(BadKey):
+            sources = there(self.shop, find.sources(image))
+        return list(find.faults(self.shop, image, sources))
 
     def _first(self, suspicion: _Suspicion | None, image: Image | None = None) -> bool:
         found = suspicion.look(image) if suspicion else []
@@ -258,7 +290,12 @@ class _Suspicion:
     at: float = 0.0
 
 
-Find = Callable[[Shop, Image], Iterable[Fault]]
+@dataclass(frozen=True)
+class Find:
+    """How an item is checked. `sources`: the places of the items that `faults` judges it by, and is given."""
+
+    faults: Callable[[Shop, Image, Images], Iterable[Fault]]
+    sources: Callable[[Image], Sequence[Place]]
 
 
 def _look_at_order(shop: Shop, order_id: str) -> list[Fault]:
@@ -268,10 +305,10 @@ def _look_at_order(shop: Shop, order_id: str) -> list[Fault]:
 
 
 FINDS: Mapping[Row[Any], Find] = {
-    REVIEW: lambda shop, image: faults_of_marks(shop, [read(image)]),
-    ORDER_SUMMARY: faults_of_summary,
-    ACTIVITY: faults_of_activity,
-    COUNTED: faults_of_mark,
+    REVIEW: Find(lambda shop, image, _: faults_of_marks(shop, [read(image)]), lambda _: []),
+    ORDER_SUMMARY: Find(lambda _, image, sources: faults_of_summary(image, sources), sources_of_summary),
+    ACTIVITY: Find(faults_of_activity, sources_of_activity),
+    COUNTED: Find(faults_of_mark, sources_of_mark),
 }
 """How what does not lie with its order is looked at."""
 LAST = (ACTIVITY, COUNTED)

@@ -79,12 +79,15 @@ def read(image: Image) -> Source:
     return row, row.read(image)
 
 
-def order_in(shop: Shop, order_id: str) -> Source:
-    """An order, or what stands for it in the archive; its key where there is none. Raises Unreadable."""
+Images = Mapping[Place, Image]
+"""Items as they are in the table, by their place; a place that has no item is missing."""
+
+
+def order_in(images: Images, order_id: str) -> Source:
+    """An order, or what stands for it in the archive; its key where there is none. Raises BadKey, Unreadable."""
     key = ORDER.key(order_id=order_id)
-    for image in there(shop, [place_of(key)]).values():
-        return read(image)
-    return ORDER, key
+    image = images.get(place_of(key))
+    return (ORDER, key) if image is None else read(image)
 
 
 # an order and what lies beside it -------------------------------------------------------------------------------------
@@ -187,17 +190,34 @@ def _logs(shop: Shop, order: Order, images: Sequence[Image]) -> Wanted:
 
 
 # copies that lie elsewhere --------------------------------------------------------------------------------------------
-def faults_of_summary(shop: Shop, image: Image) -> Iterator[Fault]:
+def sources_of_summary(image: Image) -> list[Place]:
+    """The places of the items by which `faults_of_summary` judges an order's summary."""
+    key = fields_of(ORDER_SUMMARY, place_of(image))
+    assert key is not None
+    return [place_of(ORDER.key(order_id=key["order_id"]))]
+
+
+def faults_of_summary(image: Image, sources: Images) -> Iterator[Fault]:
     """Whether an order's summary is of nothing; what it says is looked at with the order. Raises Unreadable."""
     key = fields_of(ORDER_SUMMARY, place_of(image))
     assert key is not None
-    row, item = order_in(shop, key["order_id"])
+    row, item = order_in(sources, key["order_id"])
     is_one = not isinstance(item, Mapping) and place_of(image) in derived.copies_of(row, item)
     if not is_one and getattr(item, "status", "") != "ARCHIVING":
         yield Fault(ORPHANED[ORDER_SUMMARY], place_of(image), image, None, (row, item))
 
 
-def faults_of_activity(shop: Shop, image: Image) -> Iterator[Fault]:
+def sources_of_activity(image: Image) -> list[Place]:
+    """The places of the items by which `faults_of_activity` judges an entry: its order, and the entry of the order's
+    timeline for the same change. Raises BadKey."""
+    key = fields_of(ACTIVITY, place_of(image))
+    assert key is not None
+    order_id = _order_id(image)
+    twin = TIMELINE.key(order_id=order_id, at=key["at"], change_id=key["change_id"])
+    return [place_of(ORDER.key(order_id=order_id)), place_of(twin)]
+
+
+def faults_of_activity(shop: Shop, image: Image, sources: Images) -> Iterator[Fault]:
     """Whether an entry of a customer's activity is of nothing that happened to them; of what happened to an order that
     is archived, whether it says when. Raises Unreadable."""
     place = place_of(image)
@@ -205,7 +225,12 @@ def faults_of_activity(shop: Shop, image: Image) -> Iterator[Fault]:
     assert key is not None
     if int(image.get("ttl", {}).get("N", 1 << 40)) <= shop.now().timestamp():
         return
-    twin, row, item = _with_twin(shop, image.get("order_id", {}).get("S", ""), key)
+    try:
+        row, item = order_in(sources, _order_id(image))
+    except BadKey:
+        row, item = ORDER, ORDER.key(order_id="none")
+    else:
+        _, twin = sources_of_activity(image)
     ids = {} if isinstance(item, Mapping) else ids_of(row, item)
     if key["change_id"] not in ids or item.customer_id != key["customer_id"]:
         yield Fault(ORPHANED[ACTIVITY], place, image, None, (row, item))
@@ -216,19 +241,11 @@ def faults_of_activity(shop: Shop, image: Image) -> Iterator[Fault]:
         (entry,) = derived.activity(change)
         if (wanted := ACTIVITY.write(entry)) != image:
             yield Fault("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
-    elif item.status != "ARCHIVING" and not twin:
+    elif item.status != "ARCHIVING" and twin not in sources:
         beside = shop.table.partition(A12b, order_id=item.order_id)
         if place not in _logs(shop, item, beside):
             yield Fault(ORPHANED[ACTIVITY], place, image, None, (row, item))
 
 
-def _with_twin(shop: Shop, order_id: str, key: Mapping[str, str]) -> tuple[Image | None, Row[Any], Any]:
-    """What an order's timeline tells of a change at the same moment as its customer's activity; and the order."""
-    try:
-        order = ORDER.key(order_id=order_id)
-    except BadKey:
-        return None, ORDER, ORDER.key(order_id="none")
-    twin = TIMELINE.key(order_id=order_id, at=key["at"], change_id=key["change_id"])
-    found = there(shop, [place_of(order), place_of(twin)])
-    row, item = read(found[place_of(order)]) if place_of(order) in found else (ORDER, order)
-    return found.get(place_of(twin)), row, item
+def _order_id(image: Image) -> str:
+    return str(image.get("order_id", {}).get("S", ""))

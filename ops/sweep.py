@@ -85,6 +85,7 @@ def sweep(
     scan: Mapping[str, Any] | None = None,
     found: Found | None = None,
     segments: Sequence[Stretch] = (Stretch(),),
+    before_page: Callable[[Sequence[Image]], None] = lambda images: None,
     after_page: Sequence[AfterPage] = (),
     progress: "Progress | None" = None,
     units_per_second: float | None = None,
@@ -94,9 +95,10 @@ def sweep(
     """Do something at each item of the table, or at those that `scan` chooses (more arguments of the Scan's).
 
     `segments`: where each of them begins; several go on at once, each in a thread of its own. `found`: what was found
-    before. `progress` reports how far it is. `kept`: the table remembers both, it goes on from there and says so after
-    each page. `most`: it ends when this many items were read. Raises Busy where the table is throttled, or an item
-    disputed, for longer than it is waited for; InHand where another has taken it over.
+    before. `before_page` is given the items of each page before anything is done at them. `progress` reports how far it
+    is. `kept`: the table remembers both, it goes on from there and says so after each page. `most`: it ends when this
+    many items were read. Raises Busy where the table is throttled, or an item disputed, for longer than it is waited
+    for; InHand where another has taken it over.
     """
     if kept is not None:
         found, segments, act = kept.found, kept.segments, kept.living(act)
@@ -105,7 +107,7 @@ def sweep(
         after_page = (*after_page, progress.after_page)
     found = found or Found()
     end = None if most is None else found.read + most
-    walk = _Walk(table, act, scan or {}, found, list(segments), after_page, progress, end)
+    walk = _Walk(table, act, scan or {}, found, list(segments), before_page, after_page, progress, end)
     with limit(table, units_per_second):
         walk.run()
     return walk.found
@@ -127,6 +129,7 @@ class _Walk:
     scan: Mapping[str, Any]
     found: Found
     segments: list[Stretch]
+    before_page: Callable[[Sequence[Image]], None]
     after_page: Sequence[AfterPage]
     progress: "Progress | None"
     end: int | None
@@ -149,6 +152,7 @@ class _Walk:
     def _segment(self, number: int) -> None:
         while not self.segments[number].done and (self.end is None or self.found.read < self.end):
             page = self._page(number)
+            self.before_page(page["Items"])
             found = Found(read=page["ScannedCount"])
             for image in page["Items"]:
                 if self._stopped:

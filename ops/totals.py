@@ -20,7 +20,7 @@ from functions.model import counters
 from functions.model.entities import Counted
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, decided_again
-from ops.estates import Fault, Source, as_it_was, instead, order_in
+from ops.estates import Fault, Images, Source, as_it_was, instead, order_in
 from ops.items import Place, fields_of, place_of, there
 from ops.progress import Progress
 from ops.sweep import AfterPage, sweep
@@ -47,17 +47,25 @@ def faults_of_marks(shop: Shop, items: Sequence[Source]) -> Iterator[Fault]:
             yield Fault("mark orphaned", place, mark, None, (row, item))
 
 
-def faults_of_mark(shop: Shop, image: Image) -> Iterator[Fault]:
+def sources_of_mark(image: Image) -> list[Place]:
+    """The place of the order or the review by which `faults_of_mark` judges a mark. Raises BadKey."""
+    source = _source(image)
+    if ":" in source:
+        return [place_of(REVIEW.key_of(counters.review_of(source)))]
+    return [place_of(ORDER.key(order_id=source))] if _text(image, "of") not in (REVIEW.type, RETURN.type) else []
+
+
+def faults_of_mark(shop: Shop, image: Image, sources: Images) -> Iterator[Fault]:
     """Whether a mark is of an order or a review that there is none of. (Of returns it tells no order: see `Seen`.)"""
     place, source = place_of(image), _source(image)
     of = _text(image, "of")
     if of not in (REVIEW.type, RETURN.type) and ":" not in source:
-        row, item = order_in(shop, source)
+        row, item = order_in(sources, source)
         if isinstance(item, Mapping) and of == ORDER.type:
             yield Fault("mark orphaned", place, image, None, (row, item))
     elif ":" in source:
         key = REVIEW.key_of(counters.review_of(source))
-        if there(shop, [place_of(key)]):
+        if place_of(key) in sources:
             return
         wanted = None
         try:

@@ -3,6 +3,7 @@
 import itertools
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -413,6 +414,25 @@ def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopfl
     drift = looked(floor, repair=True)
     assert [name.partition(" / ")[0] for name in drift.found.unreadable] == [f"ORDER#{broken}"]
     assert {fault.source[1].order_id for fault in drift.told.values()} == {sound}
+
+
+def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor: Shopfloor) -> None:
+    orders = 12
+    floor.open_shop(available=100)
+    for number in range(orders):
+        floor.pay(floor.place(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
+    floor.settle()
+    made: Counter[str] = Counter()
+    events = floor.shop.table.client.meta.events
+    count = lambda model, **_: made.update([model.name])  # noqa: E731  an event's handlers have no other name
+    events.register("before-call.dynamodb", count)
+    try:
+        assert looked(floor).told == {}
+    finally:
+        events.unregister("before-call.dynamodb", count)
+    assert made["Scan"] == 1
+    assert made["Query"] == orders
+    assert made["BatchGetItem"] <= 3 * orders + 2, "three for each order, one for each hundred sources of a page"
 
 
 # the command ----------------------------------------------------------------------------------------------------------

@@ -347,7 +347,7 @@ def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: Shopfl
 def test_a_segment_each_goes_on_by_itself(here: Shopfloor) -> None:
     unread(here)
     tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
-    killed(tool, 60)
+    killed(tool, 40)
     here.ahead += timedelta(seconds=HELD_SECONDS + 1)
     tool.run()
     is_right(here)
