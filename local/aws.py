@@ -34,6 +34,8 @@ from local.kept_state import check_manifest, write_manifest
 
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
+RUN = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
+"""Not `-m`: a forked process would import the main module again."""
 URL_PORT = "4566"
 """The port in the URLs of queues, which the state keeps: always the same, whichever ports are in use."""
 
@@ -181,7 +183,7 @@ def _start(directory: Path, address: Address) -> LocalAws:
     (directory / UNSAVED).touch()
     address.write(directory)
     started = process.start(
-        [sys.executable, "-m", "local.aws_server", str(directory)],
+        [sys.executable, "-c", RUN, str(directory)],
         directory=directory,
         env=_environment(directory, address),
         ready=lambda: process.accepts(address.port) and process.accepts(address.public_port),

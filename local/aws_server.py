@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import os
 import re
 import resource
 import sys
@@ -29,12 +30,13 @@ from urllib.parse import urlsplit
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app as ministack  # type: ignore[import-untyped]
-from ministack.services import apigateway  # type: ignore[import-untyped]
+from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
 from local import users
 from local.aws import API_PATH, Address, LocalAws
 from local.browser_guard import refusal
 from local.deploy import API_ID, deployed
+from local.forked_workers import fork_workers
 from local.function_output import keep_output
 from local.running import STACK_NAME, TOKEN_SECONDS
 
@@ -45,6 +47,11 @@ Send = Callable[[Message], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
+MOST_REQUESTS = 2 * (os.cpu_count() or 1)
+"""Requests to the API that are handled at once: more of them would only share the same processors, and each would need
+a process of its own. The others wait, in order."""
+MOST_BATCHES = 2
+"""Batches of a queue that are handled at once, for the same reason; on AWS it is up to a thousand."""
 MOST_BYTES = 1 << 12
 """Of a request for a token."""
 BACKLOG = 1024
@@ -57,6 +64,7 @@ class LocalAwsServer:
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._address = aws, aws.address
+        self._requests = asyncio.Semaphore(MOST_REQUESTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -83,7 +91,8 @@ class LocalAwsServer:
         elif scope["path"] == TOKEN_PATH:
             await self._sign_in(scope, receive, send)
         else:
-            await ministack(_to_the_api(scope), receive, _with_problems(send))
+            async with self._requests:
+                await ministack(_to_the_api(scope), receive, _with_problems(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer {"user": "alice"} with that user's access token. A user who does not exist is created."""
@@ -191,6 +200,11 @@ def _let_the_authorizer_in(aws: LocalAws) -> None:
     apigateway._urlopen_async = fetch_with_key
 
 
+def _limit_batches() -> None:
+    concurrency = lambda_svc._sqs_esm_concurrency
+    lambda_svc._sqs_esm_concurrency = lambda *about: min(MOST_BATCHES, concurrency(*about))
+
+
 def main(directory: Path) -> None:
     """Serve until SIGTERM, which lets ministack write its state."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -199,6 +213,8 @@ def main(directory: Path) -> None:
     aws = LocalAws(directory, address)
     _let_the_authorizer_in(aws)
     keep_output(directory)
+    fork_workers()
+    _limit_batches()
     server: Any = LocalAwsServer(aws)
     config = Config()
     config.bind = [f"127.0.0.1:{port}" for port in (address.port, address.public_port)]
@@ -207,7 +223,3 @@ def main(directory: Path) -> None:
     config.keep_alive_max_requests = sys.maxsize
     config.errorlog = "-"
     asyncio.run(serve(server, config))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -15,6 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +33,9 @@ PACKING_SECONDS = 4.0
 """How long it takes to pack what is heavy."""
 PICKUP_SECONDS = 2.0
 """How long what is heavy waits for the carrier."""
+MOST_MESSAGES = 10
+"""Of one request to the queue: as many as SQS allows."""
+PACKERS = 8
 CLAIM_SECONDS = 60
 """How long a request is ours once we have received it: more than it takes to work it."""
 
@@ -48,7 +52,7 @@ class Parcel:
 
 
 class Warehouse(threading.Thread):
-    """Sends at once what is not heavy. What is sent arrives `travel_seconds` later."""
+    """Sends at once what is not heavy. What is sent arrives `travel_seconds` later. Parcels are worked side by side."""
 
     def __init__(
         self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str], object], travel_seconds: float = 0.2
@@ -57,30 +61,33 @@ class Warehouse(threading.Thread):
         self._sqs = boto3.client("sqs", **aws.access)
         self._queue_url, self._api, self._tell, self._travel_seconds = queue_url, api, tell, travel_seconds
         self._stopping = threading.Event()
+        self._packers = ThreadPoolExecutor(PACKERS, thread_name_prefix="packer")
         self._parcels: dict[str, Parcel] = {}
 
     def stop(self) -> None:
         self._stopping.set()
         self.join()
+        self._packers.shutdown()
 
     def run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._read()
+                more = self._read()
             except TROUBLES as error:
+                more = False
                 self._stumble(error)
             self._work()
-            self._stopping.wait(0.1)
+            self._stopping.wait(0 if more else 0.1)
 
     def _stumble(self, error: Exception) -> None:
         """Whatever it was, its request comes again by itself."""
         self._tell(f"the warehouse stumbled and tries again: {error}")
         self._stopping.wait(1)
 
-    def _read(self) -> None:
-        """Take what waits in the queue: what is to be packed onto the table, everything else at once."""
+    def _read(self) -> bool:
+        """Take messages from the queue: shipments to be packed later, everything else at once. Is there more?"""
         messages = self._sqs.receive_message(
-            QueueUrl=self._queue_url, MaxNumberOfMessages=10, VisibilityTimeout=CLAIM_SECONDS
+            QueueUrl=self._queue_url, MaxNumberOfMessages=MOST_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
         for message in messages:
             event = json.loads(message["Body"])["detail"]
@@ -92,6 +99,7 @@ class Warehouse(threading.Thread):
             elif event["type"] == "ShipmentCancelled":
                 self._put_away(event["data"]["shipment_id"])
             self._done(message["ReceiptHandle"])
+        return len(messages) == MOST_MESSAGES
 
     def _take(self, shipment: Mapping[str, Any], receipt: str) -> None:
         if known := self._parcels.get(shipment["shipment_id"]):  # the request came again while we are at it
@@ -113,13 +121,20 @@ class Warehouse(threading.Thread):
 
     def _work(self) -> None:
         """Take every parcel as far as its time has come."""
-        for id, parcel in list(self._parcels.items()):
-            try:
-                while id in self._parcels and parcel.due <= time.monotonic():
-                    self._step(parcel)
-            except TROUBLES as error:
-                del self._parcels[id]
+        due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due <= time.monotonic()]
+        for error in self._packers.map(self._advance, *zip(*due, strict=True)) if due else ():
+            if error:
                 self._stumble(error)
+
+    def _advance(self, id: str, parcel: Parcel) -> Exception | None:
+        """Take one parcel as far as its time has come. Returns what went wrong: its request comes again."""
+        try:
+            while id in self._parcels and parcel.due <= time.monotonic():
+                self._step(parcel)
+        except TROUBLES as error:
+            self._parcels.pop(id, None)
+            return error
+        return None
 
     def _step(self, parcel: Parcel) -> None:
         match parcel.next:
