@@ -62,6 +62,9 @@ def main() -> None:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
         sys.exit(f"The shop does not answer ({type(error).__name__}): is it starting or stopping? Try again.")
+    except BrokenPipeError:  # nothing reads the output any more
+        sys.stderr.close()
+        sys.exit(1)
     except OSError as error:
         where = error.filename or given.state
         sys.exit(f"{where}: {error.strerror or error}. To use another folder: .venv/bin/python -m local --state DIR up")

@@ -24,10 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
+import orjson
+import urllib3
 from botocore.config import Config
 
 from local import process
@@ -100,6 +103,10 @@ class Engine:
         return f"http://127.0.0.1:{self.port}"
 
     @cached_property
+    def _pool(self) -> urllib3.PoolManager:
+        return urllib3.PoolManager(maxsize=4, retries=False, timeout=60)
+
+    @cached_property
     def _client(self) -> DynamoDBClient:
         return self.dynamodb()
 
@@ -114,6 +121,18 @@ class Engine:
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )
+
+    def stream_records(self, shard_iterator: str) -> dict[str, Any]:
+        """The answer to GetRecords as it is in JSON: botocore takes ten times as long to read it. Raises OSError."""
+        target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
+        signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
+        headers = {**target, "Authorization": signed, "Content-Type": "application/x-amz-json-1.0"}
+        body = orjson.dumps({"ShardIterator": shard_iterator, "Limit": 1000})
+        answer = self._pool.request("POST", self.endpoint, body=body, headers=headers)
+        if answer.status != HTTPStatus.OK:
+            raise OSError(f"GetRecords answered {answer.status}: {answer.data[:200]!r}")
+        found: dict[str, Any] = orjson.loads(answer.data)
+        return found
 
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
         """Make the table, unless it exists. Safe to repeat.

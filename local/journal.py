@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,9 @@ TABLE = """
     );
     CREATE INDEX IF NOT EXISTS of_order ON entries (order_id, id);
 """
+
+WRITTEN = {"at", "kind", "order_id", "text", "once"}
+"""Parts of a note that an entry has in another place or form."""
 
 Entry = dict[str, Any]
 """{"id", "at" (UTC), "kind", "order_id" (or null), "text", and what is particular to the kind}."""
@@ -49,41 +52,43 @@ class Journal:
         self._new = threading.Condition()
         self._closed = False
 
-    def note(
-        self,
-        kind: str,
-        text: str,
-        *,
-        at: float | None = None,
-        order_id: str | None = None,
-        once: str | None = None,
-        **more: Any,
-    ) -> None:
-        """Add an entry. `at`: epoch seconds, now if not said. `once`: what is noted under this again is the same."""
-        moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
-        entry: Entry = {
-            "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "kind": kind,
-            "order_id": order_id,
-            "text": text,
-            **{name: value for name, value in more.items() if value is not None},
-        }
+    def note(self, kind: str, text: str, **more: Any) -> None:
+        """Add an entry; see `note_all`."""
+        self.note_all([{"kind": kind, "text": text, **more}])
+
+    def note_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
+        """Add entries, each with its `kind` and `text`, in one transaction.
+
+        `at`: epoch seconds, now if it is not given. `once`: another note with the same value is left out.
+        """
+        entries = [(note.get("once"), _entry(note)) for note in notes]
         with self._new:
-            if self._closed:
+            if self._closed or not entries:
                 return
             try:
-                new = self._database.execute(
-                    "INSERT INTO entries (order_id, once, entry) VALUES (?, ?, ?)", (order_id, once, json.dumps(entry))
-                ).lastrowid
-                assert new is not None
-                if new % 1000 == 0:
-                    self._database.execute("DELETE FROM entries WHERE id <= ?", (new - KEPT,))
-            except sqlite3.IntegrityError:  # it is noted already
-                return
-            except sqlite3.Error:  # the disk is full: the shop goes on, and the terminal shows the entry
-                pass
-            self._shown(entry)
+                new = self._insert(entries)
+            except sqlite3.Error:  # the disk is full: the shop goes on, and the terminal shows the entries
+                new = [entry for _, entry in entries]
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+            for entry in new:
+                self._shown(entry)
             self._new.notify_all()
+
+    def _insert(self, entries: list[tuple[str | None, Entry]]) -> list[Entry]:
+        """Returns those that are new."""
+        new, last = [], 0
+        self._database.execute("BEGIN")
+        for once, entry in entries:
+            row = entry["order_id"], once, json.dumps(entry)
+            done = self._database.execute("INSERT OR IGNORE INTO entries (order_id, once, entry) VALUES (?, ?, ?)", row)
+            if done.rowcount:
+                new.append(entry)
+                last = done.lastrowid or last
+        if last % 1000 < len(new):
+            self._database.execute("DELETE FROM entries WHERE id <= ?", (last - KEPT,))
+        self._database.execute("COMMIT")
+        return new
 
     def after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[Entry]:
         """The entries behind that one, of all orders or of one, oldest first."""
@@ -110,6 +115,17 @@ class Journal:
             self._closed = True
             self._database.close()
             self._new.notify_all()
+
+
+def _entry(note: Mapping[str, Any]) -> Entry:
+    moment = datetime.fromtimestamp(note.get("at") or time.time(), UTC)
+    return {
+        "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "kind": note["kind"],
+        "order_id": note.get("order_id"),
+        "text": note["text"],
+        **{name: value for name, value in note.items() if value is not None and name not in WRITTEN},
+    }
 
 
 def _is_damaged(file: Path) -> bool:

@@ -183,8 +183,7 @@ class Narrator(threading.Thread):
         while True:
             ending = self._stopping.wait(LOOK_SECONDS)
             *lines, rest = (rest + self._log.read()).split(b"\n")
-            for noted in (noted for line in lines for noted in entries_of(line)):
-                self._journal.note(**noted)
+            self._journal.note_all(noted for line in lines for noted in entries_of(line))
             if ending:
                 return
 

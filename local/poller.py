@@ -44,6 +44,8 @@ from local.mappings import (
 from local.mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
+LANES = 2
+"""Batches of a shard that are handled at once, each of other items: a laptop's processors are slower than AWS's."""
 LAPTOP = Switches(retention_seconds=None)
 """A laptop sleeps for days: its stream keeps everything, and no record is too old (see docs/local.md)."""
 
@@ -104,14 +106,14 @@ class Poller(threading.Thread):
         self._checkpoints, self._journal = checkpoints, journal
         self._load = Load(waiting=0, in_flight=0, retrying=0, oldest_seconds=0)
         self._stopping = threading.Event()
-        self._streams = engine.streams()
+        self._engine, self._streams = engine, engine.streams()
         once = Config(read_timeout=900, retries={"total_max_attempts": 1}, max_pool_connections=20)
         self._lambda = boto3.client("lambda", config=once, **aws.access)
         self._s3 = boto3.client("s3", **aws.access)
         self._stream_arn = self._find_stream(stack.name("AWS::DynamoDB::GlobalTable"))
         settings = Settings.from_template(properties, resolve=lambda value: _bucket_arn(stack, value))
         self._mapping = EventSourceMapping(
-            replace(settings, max_record_age_seconds=INFINITE),
+            replace(settings, max_record_age_seconds=INFINITE, parallelization_factor=LANES),
             mapping_id=str(uuid.uuid5(uuid.NAMESPACE_URL, logical_id)),
             function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{self.function}",
             stream_arn=self._stream_arn,
@@ -122,7 +124,7 @@ class Poller(threading.Thread):
         self._name = logical_id
         self._noted: dict[str, str] = {}
         self._iterators: dict[str, str | None] = {}
-        self._workers = ThreadPoolExecutor(max_workers=max(2, settings.parallelization_factor * 2))
+        self._workers = ThreadPoolExecutor(max_workers=LANES * 2)
 
     def stop(self) -> None:
         """End after what is under way."""
@@ -174,11 +176,11 @@ class Poller(threading.Thread):
         for shard_id, iterator in list(self._iterators.items()):
             if iterator is None or not self._mapping.wants(shard_id):
                 continue
-            page = self._streams.get_records(ShardIterator=iterator, Limit=1000)
-            for record in page["Records"]:
-                event = lambda_record(record, region=REGION, stream_arn=self._stream_arn)
+            page = self._engine.stream_records(iterator)
+            events = [lambda_record(one, region=REGION, stream_arn=self._stream_arn) for one in page["Records"]]
+            for event in events:
                 self._mapping.feed(shard_id, event, time.time())
-                self._journal.note(**_record_told(event))
+            self._journal.note_all(map(_record_told, events))
             self._iterators[shard_id] = page.get("NextShardIterator")
             if self._iterators[shard_id] is None:
                 self._mapping.close_shard(shard_id)

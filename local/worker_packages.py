@@ -1,16 +1,18 @@
 """Imports what functions import, once for all of their processes. Run by the fork server of local/forked_workers.py.
 
-Only packages: the functions' own modules are those that were deployed, and each process imports them itself.
+Only packages, and botocore's descriptions of services: the functions' own modules are those that were deployed, and
+each process imports them itself. The session has read nothing of the environment yet: each process has its own.
 """
 
 import gc
 import importlib
 
+import boto3
+
 PACKAGES = (
     "aws_lambda_powertools.event_handler.middlewares.openapi_validation",
     "aws_lambda_powertools.logging",
     "aws_lambda_powertools.metrics",
-    "boto3",
     "botocore.config",
     "jinja2",
     "pydantic.deprecated.config",
@@ -19,6 +21,16 @@ PACKAGES = (
     "zoneinfo",
 )
 
+SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
+
 for package in PACKAGES:
     importlib.import_module(package)
+boto3.setup_default_session()
+assert boto3.DEFAULT_SESSION is not None
+descriptions = boto3.DEFAULT_SESSION._session.get_component("data_loader")
+for service in SERVICES:
+    for part in ("service-2", "endpoint-rule-set-1"):
+        descriptions.load_service_model(service, part)
+for shared in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
+    descriptions.load_data(shared)
 gc.freeze()  # what the collector never touches stays shared
