@@ -23,6 +23,7 @@ from functions.dynamodb.images import Unreadable
 from functions.dynamodb.keys import BadKey
 from local import provider, users
 from local.api import Api
+from local.backlog import Backlog
 from local.chaos import Chaos
 from local.journal import Journal
 from local.keeper import Keeper
@@ -51,9 +52,19 @@ MOST_ID = 1 << 60
 class Page:
     """The page's server, in threads of its own. `url`: where it answers."""
 
-    def __init__(self, running: Running, keeper: Keeper, journal: Journal, port: int, *, has_warehouse: bool) -> None:
+    def __init__(
+        self,
+        running: Running,
+        keeper: Keeper,
+        journal: Journal,
+        queues: Queues,
+        backlog: Backlog,
+        port: int,
+        *,
+        has_warehouse: bool,
+    ) -> None:
         self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
-        self._queues = Queues(running.aws, running.stack)
+        self._queues, self._backlog = queues, backlog
         self._chaos = Chaos(running, keeper, self._queues, journal)
         self._looks = Looks(running)
         self._patterns = Patterns(running)
@@ -208,7 +219,9 @@ class Page:
 
     def _stream(self, _: Asked) -> Given:
         readers = [poller.status() for poller in self._keeper.readers]
-        return Given({"readers": readers, "queues": self._queues_now(), "processes": self._processes()})
+        behind = [str(lane) for lane in self._backlog.lanes if lane.is_behind]
+        queues, processes = self._queues_now(), self._processes()
+        return Given({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
 
     def _queues_now(self) -> list[dict[str, Any]]:
         """None while the local AWS is away: what can be told is told."""

@@ -50,6 +50,10 @@ class Queues:
         kind = "reaction" if queue.function else "foreign"
         return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_url).values())}
 
+    def waiting(self, queue: Queue) -> int:
+        """How many messages can be received now."""
+        return self._depths(queue.url)["waiting"]
+
     def _depths(self, url: str) -> dict[str, int]:
         found = {**self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]}
         return {name: int(found[attribute]) for name, attribute in DEPTHS.items()}

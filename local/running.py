@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from local import aws as local_aws
+from local import backlog, journal, process, users
 from local import deploy as local_deploy
 from local import engine as local_engine
-from local import journal, process, users
 from local.api import Api
 from local.aws import LocalAws
+from local.backlog import Lane
 from local.deploy import Stack
 from local.engine import Engine
 
@@ -58,6 +59,10 @@ class Running:
     def journal_of(self, order_id: str) -> list[journal.Entry]:
         """All that was seen of an order."""
         return journal.of_order(self.journal_file, order_id)
+
+    def lanes(self) -> list[Lane]:
+        """How far each reader and queue is behind."""
+        return backlog.read(self.engine.directory.parent / backlog.FILE)
 
     @property
     def warehouse_queue(self) -> str:

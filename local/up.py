@@ -24,6 +24,8 @@ from local import deploy as local_deploy
 from local import engine as local_engine
 from local import process, users
 from local.aws import LocalAws
+from local.backlog import FILE as BACKLOG
+from local.backlog import Backlog, waiting_in
 from local.clock import keep_expiring
 from local.deploy import Stack
 from local.engine import BLOCKED_PORTS
@@ -43,6 +45,7 @@ from local.narrator import Narrator, Terminal
 from local.page import Page
 from local.poller import Checkpoints, start_pollers
 from local.provider import Provider
+from local.queues import Queues
 from local.running import PROJECT, READY, STACK_NAME, STATE, Running
 from local.warehouse import Warehouse
 
@@ -80,12 +83,16 @@ def up(
         if journal.was_damaged:
             print(f"{state / JOURNAL} was damaged: what happened before this start is not shown any more")
         running, keeper = _start(state, settings or {}, api_port, provider_port, journal, ending)
+        queues = Queues(running.aws, running.stack)
+        backlog = Backlog(lambda: keeper.readers, waiting_in(queues), journal, state / BACKLOG)
+        backlog.start()
+        ending.callback(backlog.stop)
         if with_warehouse:
             api = running.api("warehouse")
             warehouse = Warehouse(running.aws, running.warehouse_queue, api, partial(journal.note, "warehouse"))
             warehouse.start()
             ending.callback(warehouse.stop)
-        page = Page(running, keeper, journal, page_port, has_warehouse=with_warehouse).start()
+        page = Page(running, keeper, journal, queues, backlog, page_port, has_warehouse=with_warehouse).start()
         ending.callback(page.stop)
         ready = {"provider_url": running.provider_url, "process_id": os.getpid(), "since": time.time()}
         (state / READY).write_text(json.dumps(ready))

@@ -87,6 +87,15 @@ def lag(where: place.Place, now: datetime) -> Iterator[Line]:
         yield Line("stream", f"{said}, {OFF if is_busy else 'and nothing written lately'}", SWITCH if is_busy else "")
 
 
+def lanes(where: place.Place, _: datetime) -> Iterator[Line]:
+    """Which readers and queues of the shop on this machine are behind, and how far."""
+    behind = [lane for lane in where.lanes() if lane.is_behind]
+    for lane in behind:
+        yield Line("lane", str(lane), "it catches up by itself; else .local/aws/functions.log says why")
+    if not behind:
+        yield Line("lanes", "no reader and no queue is behind")
+
+
 def _figures(
     where: place.Place,
     namespace: str,
@@ -201,7 +210,7 @@ def indexes(where: place.Place, now: datetime) -> Iterator[Line]:
     yield Line("indexes", says, "young tables aside: who should ask it? else drop it, make predeploy" if unused else "")
 
 
-HERE: tuple[Check, ...] = (put_aside, queues, sample, drifted)
+HERE: tuple[Check, ...] = (lanes, put_aside, queues, sample, drifted)
 ON_AWS: tuple[Check, ...] = (lag, put_aside, queues, sample, drifted, indexes)
 
 

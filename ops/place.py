@@ -26,6 +26,7 @@ PATIENCE_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""
 
 if TYPE_CHECKING:
+    from local.backlog import Lane
     from local.running import Running
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -41,6 +42,8 @@ class Place:
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
     seen: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
+    lanes: Callable[[], Sequence[Lane]] = lambda: ()
+    """How far the readers and queues of the shop on this machine are behind; on AWS CloudWatch knows."""
 
     @cached_property
     def table(self) -> Table:
@@ -124,7 +127,7 @@ def here(running: Running) -> Place:
         return boto3.client(service, **running.aws.access)  # type: ignore[call-overload]
 
     outputs = {**running.stack.outputs, "TableName": running.table_name}
-    return Place(outputs, cache(client), running.stack.names, running.journal_of)
+    return Place(outputs, cache(client), running.stack.names, running.journal_of, running.lanes)
 
 
 # what is said on the command line -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ export const KINDS = {
   parked: ["Parked", 2],
   chaos: ["Chaos", 0],
   process: ["Process", 0],
+  behind: ["Behind", 0],
   time: ["Clock", 0],
   warehouse: ["Warehouse", 0],
 };

@@ -70,7 +70,7 @@ function processChip({ name, running, restarts }) {
   return chip(`${name}: ${running ? "running" : "down"}${again}`, running ? "good" : "bad");
 }
 
-function inShort({ readers, queues, processes }) {
+function inShort({ readers, queues, processes, behind }) {
   const down = processes.filter((one) => !one.running).map((one) => one.name);
   if (down.length) return { text: `Down: ${down.join(", ")}. It is started again by itself.`, tone: "bad" };
   if (!readers.length) return { text: "The readers are started again", tone: "waiting" };
@@ -78,6 +78,7 @@ function inShort({ readers, queues, processes }) {
   if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records wait for it.`, tone: "bad" };
   const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
   if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Something failed and comes again", tone: "waiting" };
+  if (behind.length) return { text: `More orders came than this machine can follow: ${behind.join("; ")}`, tone: "waiting" };
   const ours = queues.filter((one) => one.kind !== "foreign");
   if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };
   return { text: "All caught up", tone: "good" };

@@ -24,7 +24,7 @@ from local.running import STACK_NAME
 from tests.local.tokens import changed, none_of_ours, pool_key
 
 HANDLER = """
-import json, os, boto3
+import json, os, time, boto3
 
 def api(event, context):
     print(event["routeKey"])
@@ -33,6 +33,8 @@ def api(event, context):
     if claims:  # a call that SDKs do not sign
         boto3.client("cognito-idp").get_user(AccessToken=event["headers"]["authorization"].removeprefix("Bearer "))
     tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
+    if event["rawPath"] == "/slow":
+        time.sleep(20)
     if event["rawPath"] == "/paid":
         detail = {"order_id": event["queryStringParameters"]["order_id"]}
         entry = {"EventBusName": os.environ["BUS"], "Source": "shop", "DetailType": "OrderPaid"}
@@ -365,6 +367,27 @@ def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
         status, answer = sign_in(body)
         assert (status, answer["title"]) == (400, "Bad Request"), body
     assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
+
+
+def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> None:
+    impatient = template()
+    impatient["Resources"]["Api"]["Properties"]["Timeout"] = 1
+    deploy.deploy(shop.aws, STACK_NAME, impatient, shop.source)
+    status, headers, body = shop.request("/slow", Authorization=f"Bearer {shop.token}")
+    assert (status, headers["content-type"]) == (body["status"], "application/problem+json")
+    assert status >= 500
+    assert body["detail"] == "The function failed or took too long. Send the same request again, with the same key."
+
+
+def test_what_functions_log_is_in_a_file_and_the_newest_in_their_log_group(shop: Shop) -> None:
+    for _ in range(3):
+        shop.get("/me")
+    lines = shop.aws.function_log.read_text().splitlines()
+    assert lines.count("ANY /{proxy+}") >= 3
+    logs = boto3.client("logs", **shop.aws.access)
+    [group] = [one["logGroupName"] for one in logs.describe_log_groups()["logGroups"] if "Api" in one["logGroupName"]]
+    messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
+    assert "ANY /{proxy+}" in messages
 
 
 def test_a_page_that_may_call_the_api_may_not_sign_in(shop: Shop) -> None:

@@ -17,7 +17,14 @@ def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNames
         return NAMES.get(resource_type, [])
 
     stack, aws = SimpleNamespace(outputs=outputs, names=names), SimpleNamespace(access={})
-    return SimpleNamespace(engine=engine, table_name=table_name, stack=stack, aws=aws, journal_of=lambda order_id: [])
+    return SimpleNamespace(
+        engine=engine,
+        table_name=table_name,
+        stack=stack,
+        aws=aws,
+        journal_of=lambda order_id: [],
+        lanes=list,
+    )
 
 
 def whole_shop(floor: Shopfloor) -> SimpleNamespace:

@@ -1,5 +1,6 @@
 """`python -m ops health`: what is not well is found, and said with what to do; what is well is not complained of."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from functions import objects, wiring
 from functions.model.table import PROJECTED
 from local import running
+from local.backlog import Lane
 from local.engine import REGION
 from ops import health, sweep
 from ops.__main__ import main
@@ -227,3 +229,13 @@ def test_the_command_ends_with_1_where_something_is_to_be_done(
     with pytest.raises(SystemExit, match="1 to look at"):
         main(["health"])
     assert "!!  failure store  1 parked" in capsys.readouterr().out
+
+
+def test_on_this_machine_a_lane_that_is_behind_is_named_with_how_far(where: Place) -> None:
+    assert [str(line) for line in health.lanes(where, datetime.now(UTC))] == [
+        "ok  lanes          no reader and no queue is behind"
+    ]
+    slow = [Lane("copies", 340, 12.4), Lane("archive", 3, 1.0)]
+    (line,) = health.lanes(replace(where, lanes=lambda: slow), datetime.now(UTC))
+    assert line.says == "copies is 12 s behind: 340 wait"
+    assert line.todo

@@ -1,0 +1,124 @@
+"""Measures how far each lane of the shop is behind, and reports a lane that cannot follow.
+
+A lane is a reader of the table's stream or a queue of a reaction. A burst of orders is taken faster than a laptop can
+handle all that follows from it. That is no error, but a person who looks at an order must know that it is not finished.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local import process
+from local.journal import Journal
+
+if TYPE_CHECKING:
+    from local.poller import Poller
+    from local.queues import Queues
+
+FILE = "backlog.json"
+LOOK_SECONDS = 2.0
+BEHIND_SECONDS = 5.0
+"""From here on a lane is reported as behind: below it is on its way."""
+REPEAT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A reader or a queue, with how many records or messages wait for it.
+
+    `seconds`: the age of a reader's oldest record; of a queue, for how long it has not been empty.
+    """
+
+    name: str
+    waiting: int
+    seconds: float
+
+    @property
+    def is_behind(self) -> bool:
+        return self.waiting > 0 and self.seconds >= BEHIND_SECONDS
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} wait"
+
+
+class Backlog(threading.Thread):
+    """Looks every two seconds, and keeps what it saw in a file for other processes. `lanes`: of the last look."""
+
+    def __init__(
+        self,
+        readers: Callable[[], Sequence[Poller]],
+        waiting: Callable[[], Mapping[str, int]],
+        journal: Journal,
+        file: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(name="backlog", daemon=True)
+        self._readers, self._waiting, self._journal, self._file, self._clock = readers, waiting, journal, file, clock
+        self._stopping = threading.Event()
+        self._empty_at: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
+        self.lanes: Sequence[Lane] = ()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+        self._file.unlink(missing_ok=True)
+
+    def run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except (BotoCoreError, ClientError, OSError):  # the local AWS is away, or the disk is full
+                continue
+
+    def look(self) -> None:
+        """Measure all lanes once, and report those that are behind or have caught up."""
+        now = self._clock()
+        self.lanes = [*self._of_readers(), *self._of_queues(now)]
+        process.write_private(self._file, json.dumps([asdict(lane) for lane in self.lanes]))
+        for lane in self.lanes:
+            self._report(lane, now)
+
+    def _of_readers(self) -> list[Lane]:
+        found = (poller.status() for poller in self._readers())
+        return [Lane(one["name"], one["waiting"] + one["in_flight"], one["lag_ms"] / 1000) for one in found]
+
+    def _of_queues(self, now: float) -> list[Lane]:
+        found = []
+        for name, waiting in self._waiting().items():
+            if not waiting or name not in self._empty_at:
+                self._empty_at[name] = now
+            found.append(Lane(name, waiting, now - self._empty_at[name]))
+        return found
+
+    def _report(self, lane: Lane, now: float) -> None:
+        last = self._reported.get(lane.name)
+        if not lane.is_behind and last is not None:
+            del self._reported[lane.name]
+            self._journal.note("behind", f"{lane.name} has caught up")
+        elif lane.is_behind and (last is None or now >= last + REPEAT_SECONDS):
+            self._reported[lane.name] = now
+            self._journal.note("behind", str(lane))
+
+
+def read(file: Path) -> list[Lane]:
+    """The lanes as another process saw them last; none if the shop is starting or stopping."""
+    try:
+        return [Lane(**one) for one in json.loads(file.read_bytes())]
+    except (OSError, ValueError):
+        return []
+
+
+def waiting_in(queues: Queues) -> Callable[[], Mapping[str, int]]:
+    """How many messages wait in each queue of ours: not those that are handled at this moment."""
+    ours = [queue for queue in queues.all.values() if queue.function]
+    return lambda: {queue.name: queues.waiting(queue) for queue in ours}

@@ -1,0 +1,74 @@
+"""A reader or queue that cannot follow is reported where it is seen, and again when it has caught up."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local import backlog
+from local.backlog import Backlog, Lane
+from local.journal import Journal
+
+
+class Shop:
+    """A reader and a queue whose backlog the test sets, and a clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now, self.records, self.age_ms, self.messages = 1000.0, 0, 0, 0
+        self.journal, self.file = Journal(folder / "journal.sqlite"), folder / "backlog.json"
+        self.backlog = Backlog(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
+
+    def readers(self) -> list[Any]:
+        status = {"name": "copies", "waiting": self.records, "in_flight": 0, "lag_ms": self.age_ms}
+        return [SimpleNamespace(status=lambda: status)]
+
+    def queues(self) -> dict[str, int]:
+        return {"archive": self.messages}
+
+    def look(self, *, after: float = 2.0) -> list[str]:
+        """The reports of one look."""
+        before = self.journal.last()
+        self.now += after
+        self.backlog.look()
+        return [entry["text"] for entry in self.journal.after(before)]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
+    shop.records, shop.age_ms, shop.messages = 900, 4_900, 30
+    assert shop.look() == []
+    shop.messages = 0
+    assert shop.look() == []
+    assert backlog.read(shop.file) == [Lane("copies", 900, 4.9), Lane("archive", 0, 0.0)]
+
+
+def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: Shop) -> None:
+    shop.records, shop.age_ms = 340, 12_000
+    assert shop.look() == ["copies is 12 s behind: 340 wait"]
+    assert [shop.look() for _ in range(4)] == [[]] * 4
+    assert shop.look() == ["copies is 12 s behind: 340 wait"]
+    shop.records, shop.age_ms = 0, 0
+    assert shop.look() == ["copies has caught up"]
+    assert shop.look() == []
+
+
+def test_a_queue_is_as_far_behind_as_it_has_not_been_empty(shop: Shop) -> None:
+    assert shop.look() == []
+    shop.messages = 50
+    assert [shop.look(), shop.look()] == [[], []]
+    assert shop.look() == ["archive is 6 s behind: 50 wait"]
+    shop.messages = 0
+    assert shop.look() == ["archive has caught up"]
+    shop.messages = 50
+    assert shop.look() == []
+
+
+def test_a_shop_that_is_not_running_has_no_lanes(tmp_path: Path) -> None:
+    assert backlog.read(tmp_path / "backlog.json") == []
+    (tmp_path / "backlog.json").write_text("[{")
+    assert backlog.read(tmp_path / "backlog.json") == []
