@@ -73,7 +73,7 @@ class Address:
     @classmethod
     def read(cls, directory: Path) -> Address:
         """Raises process.ProcessFailed if the file is damaged."""
-        return cls(**process.read_address(directory / ADDRESS))
+        return process.read_address(directory / ADDRESS, cls)
 
     def write(self, directory: Path) -> None:
         process.write_private(directory / ADDRESS, json.dumps(asdict(self)))

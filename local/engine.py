@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -245,7 +245,7 @@ def find(directory: Path) -> Engine | None:
     """The engine that another process started in this directory, while it runs."""
     if process.running(directory) is None:
         return None
-    return Engine(directory, **process.read_address(directory / ADDRESS))
+    return process.read_address(directory / ADDRESS, partial(Engine, directory))
 
 
 def _run(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:

@@ -78,7 +78,10 @@ class Checkpoints:
             new.replace(self.file)
 
     def _all(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.file.read_bytes()) if self.file.exists() else {}
+        """Raises ValueError if the file is damaged."""
+        found = json.loads(self.file.read_bytes()) if self.file.exists() else {}
+        if not isinstance(found, dict) or not all(isinstance(position, dict) for position in found.values()):
+            raise ValueError(f"{self.file} has no positions")
         return found
 
 

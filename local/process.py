@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 LOCK = "pid"
+T = TypeVar("T")
 PROC = Path("/proc")
 LOG = "log"
 ALONE = "alone"
@@ -52,13 +53,12 @@ def write_private(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def read_address(file: Path) -> dict[str, Any]:
+def read_address(file: Path, make: Callable[..., T]) -> T:
     """What a running process has written about how it is reached. Raises ProcessFailed if the file is damaged."""
     try:
-        found: dict[str, Any] = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+        return make(**json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
         raise ProcessFailed(f"{file} is damaged: stop the shop and start it again.") from None
-    return found
 
 
 @contextmanager

@@ -77,9 +77,13 @@ class Provider:
         self._refunds: dict[str, Object] = {}
         self._first: dict[str, Object] = {}
         self._waiting: list[Object] = []
-        for event in _lines(self._made, is_truth=True):
-            self._remember(event)
-            if event["id"] not in taken:
+        for number, event in enumerate(_lines(self._made, is_truth=True), 1):
+            try:
+                self._remember(event)
+                is_taken = event["id"] in taken
+            except (LookupError, TypeError):
+                raise DamagedState(self._made, f"has no event in line {number}") from None
+            if not is_taken:
                 self._waiting.append(event)
         self._server = Server(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"

@@ -91,10 +91,10 @@ def find(state: Path = STATE) -> Running | None:
 
 def _ready(state: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((state / READY).read_bytes())
+        found = json.loads((state / READY).read_bytes())
     except (OSError, ValueError):
         return None
-    return found
+    return found if isinstance(found, dict) and {"provider_url", "process_id"} <= found.keys() else None
 
 
 def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:

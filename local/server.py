@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
+import socket
 import sys
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ POLICY = page_policy(frame_src="'self'")
 MOST_BYTES = 1 << 20
 SILENT_SECONDS = 60
 """How long a client may send nothing in the middle of a request, or take nothing of an answer."""
+LINGER_SECONDS = 1
 
 Write = Callable[[bytes], object]
 
@@ -168,9 +170,16 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.server_port
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer without reading the body."""
+        """Answer, and take what the client still sends: to close on it would reset the connection before the answer."""
         self.close_connection = True
         self._send(problem(status, detail))
+        self.wfile.flush()
+        self.connection.settimeout(LINGER_SECONDS)
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            for _ in range(MOST_BYTES >> 16):
+                if not self.connection.recv(1 << 16):
+                    break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """Answer what http.server cannot read, or has no method for, with a problem document."""
@@ -183,6 +192,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = given.bytes if given.stream is None else b""
         if given.stream is None:
             headers["Content-Length"] = str(len(data))
+        if self.close_connection or given.stream is not None:
+            headers["Connection"] = "close"
         self.send_response(given.status)
         for name, value in headers.items():
             self.send_header(name, value)

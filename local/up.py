@@ -188,7 +188,7 @@ def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     known = state / f"template-{digest.hexdigest()[:16]}.json"
-    if (kept := _kept_template(known)) is None:
+    if (kept := kept_template(known)) is None:
         out = state / "cdk.out"
         told = {"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(out)}  # as the CDK's command line tells it
         done = subprocess.run(
@@ -205,16 +205,18 @@ def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[
     return kept
 
 
-def _kept_template(file: Path) -> dict[str, Any] | None:
+def kept_template(file: Path) -> dict[str, Any] | None:
     """The template of an earlier start; None if there is none, or if it is damaged."""
     try:
-        found: dict[str, Any] = json.loads(file.read_bytes())
+        found = json.loads(file.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError:
-        print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
-        return None
-    return found
+        found = None
+    if isinstance(found, dict) and "Resources" in found:
+        return found
+    print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
+    return None
 
 
 def welcome(running: Running, page_url: str) -> str:

@@ -26,9 +26,10 @@ from local.kept_state import (
     write_manifest,
 )
 from local.poller import Checkpoints
+from local.process import ProcessFailed
 from local.provider import Provider
 from local.running import PROJECT
-from local.up import synthesized
+from local.up import kept_template
 
 SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
 KEYS = {
@@ -163,18 +164,28 @@ def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
     assert not checkpoints.are_damaged
     truncate(checkpoints.file)
     assert checkpoints.are_damaged
-    checkpoints.file.write_bytes(b"\xff\xfe")
-    assert checkpoints.are_damaged
+    for content in (b"\xff\xfe", b"[]", b'{"copies arn": 1}'):
+        checkpoints.file.write_bytes(content)
+        assert checkpoints.are_damaged
 
 
 def test_a_damaged_template_is_synthesized_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    template = synthesized(tmp_path)
-    [file] = tmp_path.glob("template-*.json")
-    assert synthesized(tmp_path) == template
+    file = tmp_path / "template-1.json"
+    assert kept_template(file) is None
     assert capsys.readouterr().out == ""
-    truncate(file)
-    assert synthesized(tmp_path) == template
-    assert capsys.readouterr().out == f"{file} was damaged, synthesizing again ... "
+    file.write_text('{"Resources": {}}')
+    assert kept_template(file) == {"Resources": {}}
+    for content in (b'{"Resources', b"\xff", b"[]", b"{}"):
+        file.write_bytes(content)
+        assert kept_template(file) is None
+        assert capsys.readouterr().out == f"{file} was damaged, synthesizing again ... "
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"port": 1, "other": 2}'])
+def test_a_damaged_address_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "address.json").write_bytes(content)
+    with pytest.raises(ProcessFailed, match=r"address\.json is damaged: stop the shop and start it again\.$"):
+        local_aws.Address.read(tmp_path)
 
 
 def provider_on(folder: Path) -> Provider:
@@ -199,6 +210,10 @@ def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path:
     (tmp_path / "events.jsonl").write_bytes(b"\xff\n")
     with pytest.raises(DamagedState, match=r"line 1"):
         provider_on(tmp_path)
+    for line in (b"{}\n", b"[]\n", b'{"id": "evt_1", "data": {"object": 1}}\n'):
+        (tmp_path / "events.jsonl").write_bytes(line)
+        with pytest.raises(DamagedState, match=r"has no event in line 1"):
+            provider_on(tmp_path)
 
 
 def test_which_events_the_shop_took_may_be_lost_they_are_sent_again(tmp_path: Path) -> None:

@@ -195,3 +195,38 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], Provider], listener:
     with pytest.raises(RefusedForGood):
         give(after, payment_id, 501, "pi-2-1")
     assert len(listener.told(2)) == 2, "and what was taken is not told again"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "amount"),
+        (b"amount=-1&currency=eur&metadata[order_id]=o1", "amount"),
+        (b"amount=1.5&currency=eur&metadata[order_id]=o1", "amount"),
+        (b"amount=" + b"9" * 5000 + b"&currency=eur&metadata[order_id]=o1", "amount"),
+        ("amount=\u0663&currency=eur&metadata[order_id]=o1".encode(), "amount"),
+        (b"amount=100&currency=euro&metadata[order_id]=o1", "currency"),
+        (b"amount=100&currency=eur", "order_id"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"amount=%ff", "UTF-8"),
+    ],
+)
+def test_a_payment_that_cannot_be_meant_is_refused_with_the_reason(
+    start: Callable[[], Provider], body: bytes, says: str
+) -> None:
+    url = f"{start().url}/v1/payment_intents"
+    answer = urllib3.request("POST", url, body=body, headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert answer.status == 400
+    assert says in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "null"}, {"Origin": "https://evil.test"}, {"Host": "evil.test"}, {"Sec-Fetch-Site": "same-site"}],
+)
+def test_no_page_of_another_origin_can_pay(start: Callable[[], Provider], headers: dict[str, str]) -> None:
+    provider = start()
+    body = b"amount=100&currency=eur&metadata[order_id]=o1"
+    answer = urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body, headers=headers)
+    assert (answer.status, answer.json()["title"]) == (403, "Forbidden")
+    assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
