@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from botocore.exceptions import BotoCoreError, ClientError
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app as ministack  # type: ignore[import-untyped]
@@ -101,7 +102,12 @@ class LocalAwsServer:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
             await _answer(send, HTTPStatus.BAD_REQUEST, _problem(HTTPStatus.BAD_REQUEST, detail), PROBLEM)
             return
-        token = await asyncio.to_thread(lambda: users.token(self._aws, deployed(self._aws, STACK_NAME), user))
+        try:
+            token = await asyncio.to_thread(lambda: users.token(self._aws, deployed(self._aws, STACK_NAME), user))
+        except (BotoCoreError, ClientError):
+            status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "The shop is starting. Send the same request again."
+            await _answer(send, status, _problem(status, detail), PROBLEM)
+            return
         body = {"user": user, "token": token, "expires_in_seconds": TOKEN_SECONDS}
         await _answer(send, HTTPStatus.OK, body, (b"content-type", b"application/json"))
 

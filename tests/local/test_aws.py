@@ -369,6 +369,16 @@ def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
     assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
 
 
+def test_nobody_signs_in_before_the_stack_is_there(engine: Engine, tmp_path: Path) -> None:
+    aws = local_aws.start(tmp_path / "aws", engine.endpoint)
+    try:
+        headers = {"Content-Type": "application/json"}
+        status, body = ask(aws.address.public_port, "POST", "/local/tokens", headers, '{"user": "carol"}')
+        assert (status, json.loads(body)["title"]) == (503, "Service Unavailable")
+    finally:
+        aws.stop()
+
+
 def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> None:
     impatient = template()
     impatient["Resources"]["Api"]["Properties"]["Timeout"] = 1
