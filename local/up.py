@@ -28,7 +28,7 @@ from local.backlog import FILE as BACKLOG
 from local.backlog import Backlog, waiting_in
 from local.clock import keep_expiring
 from local.deploy import Stack
-from local.engine import BLOCKED_PORTS
+from local.engine import BLOCKED_PORTS, Engine
 from local.journal import FILE as JOURNAL
 from local.journal import Journal
 from local.keeper import Keeper
@@ -125,12 +125,7 @@ def _start(
 ) -> tuple[Running, Keeper]:
     """Start every part, and have `ending` stop them in the opposite order."""
     template = _step("synthesizing the stack", lambda: synthesized(state, settings))
-    for part in ("engine", "aws"):
-        process.begin_log(state / part / process.LOG)
-    process.begin_log(state / "aws" / local_aws.FUNCTION_LOG)
-    check_database(state / "engine")
-    if fingerprint_in(state / "engine") and not local_aws.saved_copy(state / "aws"):
-        raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
+    _look_at(state)
     engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
     ending.callback(engine.stop)
     checkpoints = Checkpoints(state / "checkpoints.json")
@@ -149,14 +144,7 @@ def _start(
     ending.callback(aws.stop)
     told = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
     stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", told))
-    fingerprint = _fingerprint(aws, stack)
-    check_fingerprint(engine, state / "aws", fingerprint, stack_is_new=stack.created)
-    engine.create_table(fingerprint["table"], stack.properties("AWS::DynamoDB::GlobalTable"))
-    for name in users.USERS:
-        users.token(aws, stack, name)
-    if stack.changed:  # from here on a kill -9 goes back to this moment at most
-        aws = _step("saving what was deployed", aws.save)
-    write_fingerprint(engine, fingerprint)
+    aws = _open_table(engine, aws, stack)
     narrator = Narrator(aws.function_log, journal)
     narrator.start()
     ending.callback(narrator.stop)
@@ -177,6 +165,28 @@ def _start(
     provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
     ending.callback(provider.stop)
     return Running(engine, aws, stack, provider.url, os.getpid()), keeper
+
+
+def _look_at(state: Path) -> None:
+    """Check what the run before has left, and keep its logs. Raises DamagedState."""
+    for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
+        process.begin_log(state / log)
+    check_database(state / "engine")
+    if fingerprint_in(state / "engine") and not local_aws.saved_copy(state / "aws"):
+        raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
+
+
+def _open_table(engine: Engine, aws: LocalAws, stack: Stack) -> LocalAws:
+    """Create the table, unless it is there and of this stack, and save what was deployed. Raises DamagedState."""
+    fingerprint = _fingerprint(aws, stack)
+    check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
+    engine.create_table(fingerprint["table"], stack.properties("AWS::DynamoDB::GlobalTable"))
+    for name in users.USERS:
+        users.token(aws, stack, name)
+    if stack.changed:  # from here on a kill -9 goes back to this moment at most
+        aws = _step("saving what was deployed", aws.save)
+    write_fingerprint(engine, fingerprint)
+    return aws
 
 
 def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -483,8 +483,10 @@ def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, p
     eventually(lambda: browser.reader("copies")["waiting"])
     assert not browser.reader("copies")["running"]
     assert {copy["state"] for copy in browser.get(copies)["copies"]} == {"missing"}
+    eventually(lambda: [text for text in browser.get("/local/stream")["behind"] if text.startswith("copies is ")])
     browser.throw("reader", name="copies", running=True)
     eventually(lambda: browser.get(copies)["in_sync"])
+    eventually(lambda: not browser.get("/local/stream")["behind"])
 
 
 @pytest.mark.parametrize("name", ["dynamodb", "aws"])

@@ -31,7 +31,7 @@ def test_the_demo_tells_every_story(laptop: Laptop) -> None:
 
 
 def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: Laptop) -> None:
-    load.run(laptop.shop(), orders=200, clients=8)
+    assert not load.run(laptop.shop(), orders=200, clients=8).failures
 
 
 def test_followers_are_told_page_after_page(laptop: Laptop) -> None:
