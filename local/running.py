@@ -86,7 +86,11 @@ def find(state: Path = STATE) -> Running | None:
     # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
     if engine is None or aws is None or _ready(state) != ready:
         return None
-    return Running(engine, aws, local_deploy.deployed(aws, STACK_NAME), ready["provider_url"], ready["process_id"])
+    try:
+        stack = local_deploy.deployed(aws, STACK_NAME)
+    except (BotoCoreError, ClientError):  # it is just ending, or being started again
+        return None
+    return Running(engine, aws, stack, ready["provider_url"], ready["process_id"])
 
 
 def _ready(state: Path) -> dict[str, Any] | None:
