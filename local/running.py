@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from local import aws as local_aws
 from local import backlog, journal, process, users
 from local import deploy as local_deploy
