@@ -131,8 +131,7 @@ def _with_problems(send: Send) -> Send:
     async def checked(message: Message) -> None:
         nonlocal replaced
         if message["type"] == "http.response.start" and message["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            content_type = dict(message["headers"]).get(b"content-type", b"")
-            replaced = not content_type.startswith(PROBLEM[1])
+            replaced = not _headers(message).get("content-type", "").startswith(PROBLEM[1].decode())
             if replaced:
                 status = HTTPStatus(message["status"])
                 detail = "The function failed or took too long. Send the same request again, with the same key."
@@ -163,7 +162,7 @@ def _problem(status: HTTPStatus, detail: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def _headers(scope: Message) -> dict[str, str]:
     """Headers by lower-case name. One that is repeated holds all its values, so it equals no single one."""
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:

@@ -33,6 +33,10 @@ def api(event, context):
     if claims:  # a call that SDKs do not sign
         boto3.client("cognito-idp").get_user(AccessToken=event["headers"]["authorization"].removeprefix("Bearer "))
     tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
+    if event["rawPath"] == "/fault":
+        problem = {"type": "/docs#fault", "status": 500}
+        headers = {"Content-Type": "application/problem+json"}
+        return {"statusCode": 500, "headers": headers, "body": json.dumps(problem)}
     if event["rawPath"] == "/slow":
         time.sleep(20)
     if event["rawPath"] == "/paid":
@@ -387,6 +391,11 @@ def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> Non
     assert (status, headers["content-type"]) == (body["status"], "application/problem+json")
     assert status >= 500
     assert body["detail"] == "The function failed or took too long. Send the same request again, with the same key."
+
+
+def test_a_problem_document_of_a_function_is_handed_on_as_it_is(shop: Shop) -> None:
+    status, _, body = shop.request("/fault", Authorization=f"Bearer {shop.token}")
+    assert (status, body) == (500, {"type": "/docs#fault", "status": 500})
 
 
 def test_what_functions_log_is_in_a_file_and_the_newest_in_their_log_group(shop: Shop) -> None:
