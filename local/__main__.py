@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sqlite3
 import sys
 from datetime import datetime
@@ -13,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from local import clock, demo, load, users, warehouse
+from local.api import Unexpected
 from local.aws import shell_environment
 from local.deploy import DeployFailed
 from local.engine import EngineMissing
@@ -21,7 +23,7 @@ from local.process import ProcessFailed
 from local.running import STATE, Running, find
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset, up
 
-EXPECTED = (EngineMissing, ProcessFailed, DeployFailed, DamagedState, UnusableFolder, demo.NotArrived)
+EXPECTED = (EngineMissing, ProcessFailed, DeployFailed, DamagedState, UnusableFolder, demo.NotArrived, Unexpected)
 """Errors whose message is a sentence for a person."""
 
 
@@ -30,9 +32,9 @@ def main() -> None:
     parser.add_argument("--state", type=Path, default=STATE, help="where its state lies (default: %(default)s)")
     commands = parser.add_subparsers(dest="command", required=True)
     starting = commands.add_parser("up", help="start the shop and follow what happens in it")
-    starting.add_argument("--port", type=int, default=API_PORT, help="of the API (default: %(default)s)")
-    starting.add_argument("--provider-port", type=int, default=PROVIDER_PORT, help="of the payment provider")
-    starting.add_argument("--page-port", type=int, default=PAGE_PORT, help="of the page to look at")
+    starting.add_argument("--port", type=port, default=API_PORT, help="of the API (default: %(default)s)")
+    starting.add_argument("--provider-port", type=port, default=PROVIDER_PORT, help="of the payment provider")
+    starting.add_argument("--page-port", type=port, default=PAGE_PORT, help="of the page to look at")
     starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
     starting.add_argument(
         "-c",
@@ -45,10 +47,12 @@ def main() -> None:
     )
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
     loading = commands.add_parser("load", help="many orders: how fast, how far effects are behind; checks each effect")
-    loading.add_argument("--orders", type=int, default=600)
-    loading.add_argument("--clients", type=int, default=16)
+    loading.add_argument("--orders", type=positive, default=600)
+    loading.add_argument("--clients", type=positive, default=16)
     loading.add_argument("--rate", type=float, default=0, help="orders a second (default: as fast as the clients can)")
-    commands.add_parser("token", help="an access token").add_argument("name", help="alice, staff, warehouse, ...")
+    commands.add_parser("token", help="an access token").add_argument(
+        "name", type=user_name, help="alice, staff, warehouse, ..."
+    )
     advancing = commands.add_parser("advance", help="let end what would end in that time")
     advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
     commands.add_parser("env", help='variables for the AWS CLI: eval "$(python -m local env)"')
@@ -110,6 +114,27 @@ def setting(text: str) -> tuple[str, str]:
     if not equals or name in ("", "stage", "laptop"):
         raise argparse.ArgumentTypeError(f"{text!r} is no setting of a shop on this machine, such as retention_days=30")
     return name, value
+
+
+def port(text: str) -> int:
+    """Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: use a number from 1 to 65535")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch("[0-9]{1,6}", text) or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
+    return int(text)
+
+
+def user_name(text: str) -> str:
+    """Raises argparse.ArgumentTypeError."""
+    if not re.fullmatch(users.NAME, text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no user: use a short name in lower case, such as carol")
+    return text
 
 
 def print_asked(shop: Running) -> None:

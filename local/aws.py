@@ -30,7 +30,7 @@ from botocore.config import Config
 
 from local import process
 from local.engine import ADDRESS, CREDENTIALS, PROJECT, REGION, Engine
-from local.kept_state import check_manifest, write_manifest
+from local.kept_state import DamagedState, check_manifest, write_manifest
 
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
@@ -48,6 +48,7 @@ SAVED, SAVED_BEFORE, BESIDE = "saved", "saved-before", "beside"
 
 
 Mail = dict[str, Any]
+PARTS_OF_A_MAIL = {"MessageId", "Source", "To", "Subject", "BodyText", "BodyHtml", "Timestamp"}
 
 
 class FunctionFailed(RuntimeError):
@@ -216,10 +217,10 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 def _read_mail(file: Path) -> Mail | None:
     """None if the file is damaged: it is a record of what was sent, and nothing depends on it."""
     try:
-        found: Mail = json.loads(file.read_bytes())
-    except ValueError:
+        found: Any = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
         return None
-    return found
+    return found if isinstance(found, dict) and found.keys() >= PARTS_OF_A_MAIL else None
 
 
 def _environment(directory: Path, address: Address) -> dict[str, str]:
@@ -264,6 +265,7 @@ def _stop(directory: Path, goes_back_with_it: Sequence[str]) -> None:
         shutil.rmtree(before, ignore_errors=True)
         saved.rename(before)
     new.rename(saved)
+    shutil.rmtree(before, ignore_errors=True)
     (directory / UNSAVED).unlink(missing_ok=True)
 
 
@@ -272,6 +274,8 @@ def saved_copy(directory: Path) -> Path | None:
     for copy in (directory / SAVED, directory / SAVED_BEFORE):
         if copy.exists():
             check_manifest(copy)
+            if not (directory / OBJECTS).exists():
+                raise DamagedState(directory / OBJECTS, "is missing: it has the archive")
             return copy
     return None
 

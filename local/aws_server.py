@@ -55,6 +55,10 @@ MOST_BATCHES = 2
 """Batches of a queue that are handled at once, for the same reason; on AWS it is up to a thousand."""
 MOST_BYTES = 1 << 12
 """Of a request for a token."""
+MOST_API_BYTES = 10 << 20
+"""Of a request to the API: as many as API Gateway takes (developer guide, "HTTP API quotas")."""
+SLOWEST_SECONDS = 30
+"""How long a request to the API may take to arrive: as long as API Gateway waits for an answer."""
 BACKLOG = 1024
 """Connections that wait to be accepted: a burst of clients must not be reset."""
 PROBLEM = (b"content-type", b"application/problem+json")
@@ -92,12 +96,25 @@ class LocalAwsServer:
         elif scope["path"] == TOKEN_PATH:
             await self._sign_in(scope, receive, send)
         else:
-            async with self._requests:
-                await ministack(_to_the_api(scope), receive, _with_problems(send))
+            await self._serve_api(scope, receive, send)
+
+    async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the whole request first: a client that sends slowly must not keep others waiting."""
+        try:
+            body = await asyncio.wait_for(_body(receive, MOST_API_BYTES), SLOWEST_SECONDS)
+        except TimeoutError:
+            await _refuse(scope, receive, send, HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.")
+            return
+        if len(body) > MOST_API_BYTES:
+            detail = f"A body may have {MOST_API_BYTES} bytes."
+            await _refuse(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+            return
+        async with self._requests:
+            await ministack(_to_the_api(scope), _replayed(body, receive), _with_problems(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer {"user": "alice"} with that user's access token. A user who does not exist is created."""
-        user = _user_in(await _body(receive))
+        user = _user_in(await _body(receive, MOST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
             await _answer(send, HTTPStatus.BAD_REQUEST, _problem(HTTPStatus.BAD_REQUEST, detail), PROBLEM)
@@ -185,9 +202,20 @@ def _user_in(body: bytes) -> str | None:
     return user if isinstance(user, str) and re.fullmatch(users.NAME, user) else None
 
 
-async def _body(receive: Receive) -> bytes:
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body that was received already, and then what still comes."""
+    parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return parts.pop() if parts else await receive()
+
+    return replay
+
+
+async def _body(receive: Receive, most_bytes: int) -> bytes:
+    """The body, or more than `most_bytes` of it."""
     body = b""
-    while len(body) <= MOST_BYTES:
+    while len(body) <= most_bytes:
         message = await receive()
         body += message.get("body", b"")
         if not message.get("more_body"):

@@ -15,11 +15,19 @@ OWN_SITES = ("same-origin", "none")
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 
 
-def refusal(method: str, headers: Mapping[str, str], port: int, allowed_origins: Collection[str] = ()) -> str | None:
+def refusal(
+    method: str,
+    headers: Mapping[str, str],
+    port: int,
+    allowed_origins: Collection[str] = (),
+    *,
+    may_be_linked: bool = True,
+) -> str | None:
     """Return why the request must not be handled, or None if it may be.
 
     `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
     pages that may call, such as http://localhost:5173 (`*`: all); these are checked by CORS afterwards.
+    `may_be_linked`: a person may follow a link of another page to here, because a GET changes nothing.
     """
     hosts = {f"{name}:{port}" for name in LOCAL_NAMES}
     if headers.get("host") not in hosts:
@@ -28,7 +36,7 @@ def refusal(method: str, headers: Mapping[str, str], port: int, allowed_origins:
     if origin is not None:
         own = {f"http://{host}" for host in hosts}
         return None if origin in own or {origin, "*"} & set(allowed_origins) else "pages of other origins may not call"
-    if headers.get("sec-fetch-site", "none") in OWN_SITES or _is_link(method, headers):
+    if headers.get("sec-fetch-site", "none") in OWN_SITES or (may_be_linked and _is_link(method, headers)):
         return None
     return "pages of other sites may not call"
 

@@ -134,9 +134,10 @@ def _is_damaged(file: Path) -> bool:
         return False
     try:
         with closing(sqlite3.connect(file)) as database:
+            database.execute("SELECT id, order_id, once, entry FROM entries LIMIT 1").fetchall()
             return database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
     except sqlite3.DatabaseError as error:
-        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 def of_order(file: Path, order_id: str) -> list[Entry]:

@@ -52,8 +52,8 @@ def write_manifest(folder: Path) -> None:
 def check_manifest(folder: Path) -> None:
     """Raises DamagedState if a file of the folder is not as it was when its manifest was written."""
     try:
-        expected = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+        expected = dict(json.loads((folder / MANIFEST).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
         raise DamagedState(folder / MANIFEST, "cannot be read") from None
     found = _sums(folder)
     for name in sorted({*expected, *found}):

@@ -118,14 +118,8 @@ class Page:
             return file_at(path) if method == "GET" else problem(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
         try:
             return self._routed(method, path, Asked({}, dict(urllib.parse.parse_qsl(query)), headers, body))
-        except (Gone, BadKey) as error:  # what no key can hold is not there
-            return problem(HTTPStatus.NOT_FOUND, str(error))
-        except Wrong as error:
-            return as_problem(error)
-        except Unreadable as error:
-            return problem(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
         except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
+            return _refusal(error)
 
     def _routed(self, method: str, path: str, asked: Asked) -> Given:
         there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
@@ -270,3 +264,19 @@ class Page:
             self._journal.wait(1)
             if self._journal.closed or self._journal.after(after, order_id=order_id, limit=1):
                 return
+
+
+def _refusal(error: Exception) -> Given:
+    """The answer to a request that raised this."""
+    match error:
+        case Wrong():
+            return as_problem(error)
+        case Gone() | BadKey():  # what no key can hold is not there
+            return problem(HTTPStatus.NOT_FOUND, str(error))
+        case UnicodeError():
+            return problem(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")
+        case Unreadable():
+            return problem(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
+        case ClientError(response={"Error": {"Code": "ValidationException"}}):
+            return problem(HTTPStatus.NOT_FOUND, "nothing can have that name")
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")

@@ -62,7 +62,7 @@ class Checkpoints:
         """Whether the file is there and cannot be read."""
         try:
             self._all()
-        except ValueError:
+        except (ValueError, RecursionError):
             return True
         return False
 

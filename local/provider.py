@@ -21,6 +21,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import urllib3
 from local.kept_state import DamagedState
 from local.server import Given, Server
 
-RETRY_SECONDS = 0.5
+RETRY_SECONDS, MOST_RETRY_SECONDS = 0.5, 600.0
 SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
@@ -72,10 +73,11 @@ class Provider:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=30)
-        taken = {str(line) for line in _lines(self._taken, is_truth=False)}
+        taken = {line for line in _lines(self._taken, is_truth=False) if isinstance(line, str)}
         self._intents: dict[str, Object] = {}
         self._refunds: dict[str, Object] = {}
         self._first: dict[str, Object] = {}
+        self._refused: dict[str, tuple[float, float]] = {}
         self._waiting: list[Object] = []
         for number, event in enumerate(_lines(self._made, is_truth=True), 1):
             try:
@@ -85,6 +87,9 @@ class Provider:
                 raise DamagedState(self._made, f"has no event in line {number}") from None
             if not is_taken:
                 self._waiting.append(event)
+            taken.discard(event["id"])
+        if taken:
+            raise DamagedState(self._made, "lacks payments of this shop")
         self._server = Server(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._threads = [
@@ -120,13 +125,17 @@ class Provider:
             raise Refused(404, "there are POST /v1/payment_intents, POST /v1/refunds, GET /v1/refunds")
         if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()):
             raise Refused(401, "not the key of this account")
+        if method not in ("GET", "POST"):
+            raise Refused(405, "there are POST /v1/refunds and GET /v1/refunds")
         return self.refund(form, key) if method == "POST" else self.refunds(dict(urllib.parse.parse_qsl(query)))
 
     def pay(self, form: dict[str, str], idempotency_key: str | None) -> Object:
         """Make a payment intent that succeeds or fails at once; the same key gives the same intent. Raises Refused."""
         with self._lock:
-            if idempotency_key in self._first:
-                return self._first[idempotency_key]
+            if known := self._first.get(idempotency_key or ""):
+                if known["object"] != "payment_intent" or known["amount"] != _amount(form):
+                    raise Refused(400, "the key was used with other parameters", "idempotency_error")
+                return known
             method = form.get("payment_method", "pm_card_visa")
             intent = {
                 "id": f"pi_{uuid.uuid4().hex}",
@@ -137,7 +146,8 @@ class Provider:
                 "payment_method": method,
                 "status": "requires_payment_method" if method == DECLINED else "succeeded",
             }
-            if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or "order_id" not in _metadata(form):
+            named = re.fullmatch(r"[\x20-\x7e]{1,500}", _metadata(form).get("order_id", ""))
+            if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or not named:
                 raise Refused(400, "amount (minor units), currency, metadata[order_id]")
             if method == DECLINED:
                 intent["last_payment_error"] = {"code": "card_declined"}
@@ -151,7 +161,7 @@ class Provider:
             asked: Object = {"payment_intent": form.get("payment_intent"), "metadata": _metadata(form)}
             asked |= {"amount": _amount(form)} if "amount" in form else {}
             if known := self._first.get(idempotency_key or ""):
-                if any(known[name] != value for name, value in asked.items()):
+                if any(known.get(name) != value for name, value in asked.items()):
                     raise Refused(400, "the key was used with other parameters", "idempotency_error")
                 return known
             intent = self._intents.get(form.get("payment_intent", ""))
@@ -207,13 +217,14 @@ class Provider:
     def _send_all(self) -> None:
         while not self._stopping.is_set():
             with self._lock:
-                waiting = list(self._waiting)
+                now = time.monotonic()
+                waiting = [event for event in self._waiting if self._refused.get(event["id"], (now, 0))[0] <= now]
             with ThreadPoolExecutor(SENDERS) as senders:
                 taken = [event for event, done in zip(waiting, senders.map(self._send, waiting), strict=True) if done]
-            with self._lock, self._taken.open("a") as file:
+            with self._lock, suppress(OSError), self._taken.open("a") as file:  # else they are sent again: no harm
                 for event in taken:
-                    self._waiting.remove(event)
                     file.write(json.dumps(event["id"]) + "\n")
+                    self._waiting.remove(event)
             self._stopping.wait(0.02 if len(taken) == len(waiting) else RETRY_SECONDS)
 
     def _send(self, event: Object) -> bool:
@@ -226,6 +237,9 @@ class Provider:
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
         except Exception:  # noqa: BLE001  whatever kept the shop from taking it, the event is sent again
             return False
+        if 400 <= answer.status < 500:  # it is refused, not away: again, at longer and longer intervals, as Stripe does
+            _, pause = self._refused.get(event["id"], (0.0, RETRY_SECONDS))
+            self._refused[event["id"]] = (time.monotonic() + pause, min(2 * pause, MOST_RETRY_SECONDS))
         return answer.status < 300
 
 
@@ -263,7 +277,7 @@ def _lines(file: Path, *, is_truth: bool) -> list[Any]:
     for number, line in enumerate(lines, 1):
         try:
             found.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             if is_truth:
                 raise DamagedState(file, f"cannot be read in line {number}") from None
     return found

@@ -149,8 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
 
     def _answer(self) -> None:
-        headers = {name.title(): value for name, value in self.headers.items()}
-        if why := refusal(self.command, {name.lower(): value for name, value in headers.items()}, self._port):
+        headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
+        plain, is_ours = {name.lower(): value for name, value in headers.items()}, self.path.startswith("/local/")
+        if why := refusal(self.command, plain, self.server.server_port, may_be_linked=not is_ours):
             self._refuse(HTTPStatus.FORBIDDEN, why)
             return
         length = headers.get("Content-Length", "0")
@@ -164,10 +165,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
-
-    @property
-    def _port(self) -> int:
-        return self.server.server_port
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer, and take what the client still sends: to close on it would reset the connection before the answer."""
@@ -183,7 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """Answer what http.server cannot read, or has no method for, with a problem document."""
-        self._refuse(HTTPStatus(code), "This is no request that is answered here.")
+        unknown = code == HTTPStatus.NOT_IMPLEMENTED
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
 
     def _send(self, given: Given) -> None:
         headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
@@ -198,7 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
         if given.stream is not None:
             self.close_connection = True
             with suppress(OSError):  # the browser went away

@@ -105,6 +105,8 @@ def up(
 
 def _check_ports(state: Path, *ports: int) -> None:
     """Raises process.ProcessFailed where a port is taken, but for what a kill -9 left behind: the start ends that."""
+    if len(set(ports)) < len(ports):
+        raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
     for port in ports:
         if process.accepts(port) and not (left_behind and left_behind.address.public_port == port):
@@ -197,35 +199,38 @@ def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[
         path = PROJECT / name
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
-    known = state / f"template-{digest.hexdigest()[:16]}.json"
-    if (kept := kept_template(known)) is None:
+    known = f"template-{digest.hexdigest()[:16]}"
+    if (kept := kept_template(state, known)) is None:
         out = state / "cdk.out"
         told = {"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(out)}  # as the CDK's command line tells it
         done = subprocess.run(
             [sys.executable, "app.py"], cwd=PROJECT, env=os.environ | told, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise process.ProcessFailed(f"The stack cannot be synthesized: {done.stderr.strip()}")
+            *_, reason = done.stderr.strip().splitlines() or ["it said nothing"]
+            raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}")
         for old in state.glob("template-*.json"):
             old.unlink()
-        new = known.with_suffix(".new")
-        new.write_bytes((out / f"{STACK_NAME}.template.json").read_bytes())
-        new.rename(known)
-        kept = json.loads(known.read_bytes())
+        made = (out / f"{STACK_NAME}.template.json").read_bytes()
+        new = state / "template.new"
+        new.write_bytes(made)
+        new.rename(state / f"{known}-{_checksum(made)}.json")
+        kept = json.loads(made)
     return kept
 
 
-def kept_template(file: Path) -> dict[str, Any] | None:
-    """The template of an earlier start; None if there is none, or if it is damaged."""
-    try:
-        found = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        found = None
-    if isinstance(found, dict) and "Resources" in found:
-        return found
-    print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def kept_template(state: Path, known: str) -> dict[str, Any] | None:
+    """The template of an earlier start; None if there is none, or if it is not as it was written."""
+    for file in state.glob(f"{known}-*.json"):
+        content = file.read_bytes()
+        if file.stem == f"{known}-{_checksum(content)}":
+            found: dict[str, Any] = json.loads(content)
+            return found
+        print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
     return None
 
 

@@ -2,6 +2,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -391,6 +392,19 @@ def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> Non
     assert (status, headers["content-type"]) == (body["status"], "application/problem+json")
     assert status >= 500
     assert body["detail"] == "The function failed or took too long. Send the same request again, with the same key."
+
+
+def test_clients_that_send_slowly_keep_nobody_waiting(shop: Shop) -> None:
+    head = b"POST /me HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 10\r\n\r\n{" % shop.aws.address.public_port
+    at_once = 2 * (os.cpu_count() or 1)
+    slow = [socket.create_connection(("127.0.0.1", shop.aws.address.public_port)) for _ in range(3 * at_once)]
+    try:
+        for connection in slow:
+            connection.sendall(head)
+        assert shop.get("/me")["version"] == 1
+    finally:
+        for connection in slow:
+            connection.close()
 
 
 def test_a_problem_document_of_a_function_is_handed_on_as_it_is(shop: Shop) -> None:

@@ -62,3 +62,4 @@ def test_a_link_in_another_page_can_be_followed_but_sends_no_form() -> None:
     link = {**OWN, **CROSS_SITE, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     assert refusal("GET", link, PORT) is None
     assert refusal("POST", link, PORT)
+    assert refusal("GET", link, PORT, may_be_linked=False)

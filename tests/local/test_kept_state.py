@@ -1,6 +1,7 @@
 """What a start makes of state that is damaged, missing, or of another shop."""
 
 import errno
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -48,6 +49,7 @@ def saved(tmp_path: Path) -> Path:
     folder = tmp_path / "aws" / "saved"
     (folder / "state").mkdir(parents=True)
     (folder / "state" / "secretsmanager.json").write_text('{"pepper": "salt"}')
+    (folder.parent / "s3").mkdir()
     write_manifest(folder)
     return folder
 
@@ -64,6 +66,8 @@ def test_a_saved_copy_is_found_as_it_was_saved(saved: Path) -> None:
         ("state/secretsmanager.json", None, "is missing"),
         ("state/cognito.json", b"{}", "is damaged"),
         ("manifest.json", b'{"state', "cannot be read"),
+        ("manifest.json", b"5", "cannot be read"),
+        ("manifest.json", b"[" * 100_000, "cannot be read"),
         ("manifest.json", None, "cannot be read"),
     ],
 )
@@ -77,6 +81,12 @@ def test_a_damaged_copy_stops_the_start_and_names_the_file(
     with pytest.raises(DamagedState, match=ONE_SENTENCE) as raised:
         local_aws.saved_copy(saved.parent)
     assert str(raised.value).startswith(f"{saved / name} {says}")
+
+
+def test_an_archive_that_is_missing_stops_the_start(saved: Path) -> None:
+    (saved.parent / "s3").rmdir()
+    with pytest.raises(DamagedState, match=r"s3 is missing: it has the archive"):
+        local_aws.saved_copy(saved.parent)
 
 
 def test_a_table_file_that_is_damaged_stops_the_start_and_names_the_file(tmp_path: Path) -> None:
@@ -129,10 +139,16 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(folder: str, reason: int |
     assert line.endswith("To use another folder: .venv/bin/python -m local --state DIR up")
 
 
+def another_table(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("DROP TABLE entries")
+        database.execute("CREATE TABLE entries (something TEXT)")
+
+
 # caches and records ---------------------------------------------------------------------------------------------------
 def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
     file = tmp_path / "journal.sqlite"
-    for damage in (truncate, lambda file: file.write_bytes(b"no database" * 100)):
+    for damage in (truncate, lambda file: file.write_bytes(b"no database" * 100), another_table):
         journal = Journal(file)
         assert not journal.was_damaged
         for _ in range(200):
@@ -170,14 +186,15 @@ def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
 
 
 def test_a_damaged_template_is_synthesized_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "template-1.json"
-    assert kept_template(file) is None
+    template = b'{"Resources": {}}'
+    file = tmp_path / f"template-1-{hashlib.sha256(template).hexdigest()[:16]}.json"
+    assert kept_template(tmp_path, "template-1") is None
+    file.write_bytes(template)
+    assert kept_template(tmp_path, "template-1") == {"Resources": {}}
     assert capsys.readouterr().out == ""
-    file.write_text('{"Resources": {}}')
-    assert kept_template(file) == {"Resources": {}}
-    for content in (b'{"Resources', b"\xff", b"[]", b"{}"):
+    for content in (b'{"Resources', b"\xff", b"[]", b'{"Resources": {"a": 5}}'):
         file.write_bytes(content)
-        assert kept_template(file) is None
+        assert kept_template(tmp_path, "template-1") is None
         assert capsys.readouterr().out == f"{file} was damaged, synthesizing again ... "
 
 
@@ -217,8 +234,14 @@ def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path:
 
 
 def test_which_events_the_shop_took_may_be_lost_they_are_sent_again(tmp_path: Path) -> None:
-    (tmp_path / "taken.jsonl").write_bytes(b'"evt_1"\n\xff\n{"a": 1}\n"evt_')
+    (tmp_path / "taken.jsonl").write_bytes(b'\xff\n{"a": 1}\n"evt_')
     provider_on(tmp_path)
+
+
+def test_payments_that_the_shop_knows_and_the_provider_lost_stop_the_start(tmp_path: Path) -> None:
+    (tmp_path / "taken.jsonl").write_bytes(b'"evt_1"\n')
+    with pytest.raises(DamagedState, match=r"events\.jsonl lacks payments of this shop"):
+        provider_on(tmp_path)
 
 
 def test_a_manifest_holds_every_file_but_itself(saved: Path) -> None:

@@ -15,7 +15,7 @@ import urllib3
 
 from functions.provider import HttpProvider, Unavailable
 from functions.shop.settling import AtProvider, RefusedForGood
-from local.provider import Provider
+from local.provider import Provider, Refused
 
 KEY, SECRET = "sk_test", "whsec_test"
 OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
@@ -207,6 +207,7 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], Provider], listener:
         ("amount=\u0663&currency=eur&metadata[order_id]=o1".encode(), "amount"),
         (b"amount=100&currency=euro&metadata[order_id]=o1", "currency"),
         (b"amount=100&currency=eur", "order_id"),
+        (b"amount=100&currency=eur&metadata[order_id]=%00", "order_id"),
         (b"\xff\xfe", "UTF-8"),
         (b"amount=%ff", "UTF-8"),
     ],
@@ -230,3 +231,28 @@ def test_no_page_of_another_origin_can_pay(start: Callable[[], Provider], header
     answer = urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body, headers=headers)
     assert (answer.status, answer.json()["title"]) == (403, "Forbidden")
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
+
+
+def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], Provider]) -> None:
+    provider, form = start(), {"currency": "eur", "metadata[order_id]": "o1"}
+    intent = provider.pay({**form, "amount": "100"}, "key")
+    assert provider.pay({**form, "amount": "100"}, "key") == intent
+    with pytest.raises(Refused, match="other parameters"):
+        provider.pay({**form, "amount": "101"}, "key")
+    with pytest.raises(Refused, match="other parameters"):
+        provider.refund({"payment_intent": intent["id"]}, "key")
+    refund = provider.refund({"payment_intent": intent["id"]}, "another")
+    with pytest.raises(Refused, match="other parameters"):
+        provider.pay({**form, "amount": "100"}, "another")
+    assert refund["status"] == "succeeded"
+
+
+def test_methods_that_are_none_are_a_problem_document(start: Callable[[], Provider]) -> None:
+    provider = start()
+    for method in ("OPTIONS", "TRACE", "BREW"):
+        answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")
+        assert (answer.status, answer.json()["title"]) == (405, "Method Not Allowed")
+    head = urllib3.request("HEAD", f"{provider.url}/v1/payment_intents")
+    assert (head.status, head.data) == (405, b"")
+    deleted = urllib3.request("DELETE", f"{provider.url}/v1/refunds", headers={"Authorization": f"Bearer {KEY}"})
+    assert deleted.status == 405
