@@ -235,6 +235,8 @@ def _environment(directory: Path, address: Address) -> dict[str, str]:
         "GATEWAY_PORT": URL_PORT,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
+        "LAMBDA_WARM_TTL_SECONDS": "60",
+        "MALLOC_ARENA_MAX": "1",  # of glibc: a heap for each thread would cost each function's process megabytes
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "PERSIST_STATE": "1",

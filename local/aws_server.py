@@ -48,7 +48,7 @@ Send = Callable[[Message], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
-MOST_REQUESTS = 2 * (os.cpu_count() or 1)
+MOST_REQUESTS = 1 + (os.cpu_count() or 1)
 """Requests to the API that are handled at once: more of them would only share the same processors, and each would need
 a process of its own. The others wait, in order."""
 MOST_BATCHES = 2
