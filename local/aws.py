@@ -167,7 +167,7 @@ def start(
 
 
 def restart(aws: LocalAws) -> LocalAws:
-    """Start a local AWS that has ended again, with the same ports and key. Raises process.ProcessFailed."""
+    """Start a local AWS that has ended again, with the same ports and key. Raises as `start`."""
     return _start(aws.directory, aws.address)
 
 

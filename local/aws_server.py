@@ -3,7 +3,7 @@
 ministack answers every caller and runs code for them, so a web page that reached it could run a program as the
 developer. This process therefore has two ports of 127.0.0.1:
 
-- The internal port is ministack itself, below a path that nobody can guess: the key of this start. SDKs and the AWS
+- The internal port is ministack itself, below a path that cannot be guessed: the key of this start. SDKs and the AWS
   CLI take it as a part of the endpoint's URL, also for the calls that they do not sign. Every other request, OPTIONS
   and WebSocket too, is refused before it is handled.
 - The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. Nothing else

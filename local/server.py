@@ -123,7 +123,7 @@ class Site(Protocol):
     """What answers."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
-        """The answer to a request, whatever comes of it. Headers have their usual names, such as Content-Type."""
+        """Answer a request; errors are answers, too. Headers have their usual names, such as Content-Type."""
 
 
 class Server(ThreadingHTTPServer):

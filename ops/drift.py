@@ -62,7 +62,7 @@ class Drift:
 
     `moving`: how much changed each time it was looked at, and so was not judged; `final`: how many totals are final.
     `kept`: the look at everything is remembered there. What seems wrong and is not mended yet is looked at once more by
-    whoever goes on with it. Only who keeps it may put a total right that others write at the same time. `progress`
+    the run that goes on with it. Only who keeps it may put a total right that others write at the same time. `progress`
     reports how far it is.
     """
 
