@@ -12,7 +12,6 @@ from docs.pages import cost, events, model, patterns, permissions, settings, sta
 from local.up import synthesized
 
 DOCS = Path(__file__).parent
-KEPT = DOCS.parent / "build" / "docs"
 
 
 def pages() -> dict[str, str]:
@@ -45,8 +44,7 @@ def main() -> None:
     written = pages()
     if broken := list(promises.broken(_promised(), {name: text for name, text in written.items() if _promises(name)})):
         sys.exit("Nothing was written (docs/upgrades.md says how it can be done):\n" + "\n".join(broken))
-    KEPT.mkdir(parents=True, exist_ok=True)
-    written["permissions.md"] = permissions.page(synthesized(KEPT))
+    written["permissions.md"] = permissions.page(synthesized())
     for name, text in written.items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

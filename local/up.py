@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -48,9 +46,9 @@ from local.provider import Provider
 from local.queues import Queues
 from local.running import PROJECT, READY, STACK_NAME, STATE, Running
 from local.warehouse import Warehouse
+from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
-SYNTHESIZED_FROM = ("app.py", "cdk.json", "stacks", "functions/model", "functions/dynamodb", "functions/environment.py")
 RUNNING_HERE = "The shop is running here already: stop it first (Ctrl-C where it runs)."
 
 
@@ -126,7 +124,7 @@ def _start(
     state: Path, settings: Mapping[str, str], api_port: int, provider_port: int, journal: Journal, ending: ExitStack
 ) -> tuple[Running, Keeper]:
     """Start every part, and have `ending` stop them in the opposite order."""
-    template = _step("synthesizing the stack", lambda: synthesized(state, settings))
+    template = _step("synthesizing the stack", lambda: synthesized(settings))
     _look_at(state)
     engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
     ending.callback(engine.stop)
@@ -191,47 +189,13 @@ def _open_table(engine: Engine, aws: LocalAws, stack: Stack) -> LocalAws:
     return aws
 
 
-def synthesized(state: Path, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The stack's template, synthesized anew when anything it is made of has changed. Raises process.ProcessFailed."""
-    context = json.dumps({"laptop": "true", **(settings or {})}, sort_keys=True)
-    digest = hashlib.sha256(context.encode())
-    for name in SYNTHESIZED_FROM:
-        path = PROJECT / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
-    known = f"template-{digest.hexdigest()[:16]}"
-    if (kept := kept_template(state, known)) is None:
-        out = state / "cdk.out"
-        told = {"CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(out)}  # as the CDK's command line tells it
-        done = subprocess.run(
-            [sys.executable, "app.py"], cwd=PROJECT, env=os.environ | told, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            *_, reason = done.stderr.strip().splitlines() or ["it said nothing"]
-            raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}")
-        for old in state.glob("template-*.json"):
-            old.unlink()
-        made = (out / f"{STACK_NAME}.template.json").read_bytes()
-        new = state / "template.new"
-        new.write_bytes(made)
-        new.rename(state / f"{known}-{_checksum(made)}.json")
-        kept = json.loads(made)
-    return kept
-
-
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def kept_template(state: Path, known: str) -> dict[str, Any] | None:
-    """The template of an earlier start; None if there is none, or if it is not as it was written."""
-    for file in state.glob(f"{known}-*.json"):
-        content = file.read_bytes()
-        if file.stem == f"{known}-{_checksum(content)}":
-            found: dict[str, Any] = json.loads(content)
-            return found
-        print(f"{file} was damaged, synthesizing again ... ", end="", flush=True)
-    return None
+def synthesized(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The stack's template with these settings, from the cache if it is there. Raises process.ProcessFailed."""
+    try:
+        return synth_cache.template(STACK_NAME, {"laptop": "true", **(settings or {})})
+    except (stage.BadSetting, synth_cache.SynthFailed) as failed:
+        *_, reason = str(failed).strip().splitlines() or ["the CDK wrote no reason"]
+        raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
 
 
 def welcome(running: Running, page_url: str) -> str:

@@ -1,7 +1,6 @@
 """What a start makes of state that is damaged, missing, or of another shop."""
 
 import errno
-import hashlib
 import os
 import shutil
 import sqlite3
@@ -30,7 +29,6 @@ from local.poller import Checkpoints
 from local.process import ProcessFailed
 from local.provider import Provider
 from local.running import PROJECT
-from local.up import kept_template
 
 SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
 KEYS = {
@@ -183,19 +181,6 @@ def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
     for content in (b"\xff\xfe", b"[]", b'{"copies arn": 1}'):
         checkpoints.file.write_bytes(content)
         assert checkpoints.are_damaged
-
-
-def test_a_damaged_template_is_synthesized_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    template = b'{"Resources": {}}'
-    file = tmp_path / f"template-1-{hashlib.sha256(template).hexdigest()[:16]}.json"
-    assert kept_template(tmp_path, "template-1") is None
-    file.write_bytes(template)
-    assert kept_template(tmp_path, "template-1") == {"Resources": {}}
-    assert capsys.readouterr().out == ""
-    for content in (b'{"Resources', b"\xff", b"[]", b'{"Resources": {"a": 5}}'):
-        file.write_bytes(content)
-        assert kept_template(tmp_path, "template-1") is None
-        assert capsys.readouterr().out == f"{file} was damaged, synthesizing again ... "
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"port": 1, "other": 2}'])

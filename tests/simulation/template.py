@@ -3,14 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from local.mappings import Settings, Switches
 from local.up import synthesized
-
-PROJECT = Path(__file__).parent.parent.parent
-KEPT = PROJECT / "build" / "simulation"
 
 
 @dataclass(frozen=True)
@@ -93,8 +89,7 @@ def _name(value: Any) -> str:
 @cache
 def template() -> Template:
     """The stack's template, synthesized anew when what it is made of has changed."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    resources = synthesized(KEPT)["Resources"]
+    resources = synthesized()["Resources"]
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         return ((id.lower(), found["Properties"]) for id, found in resources.items() if found["Type"] == kind)

@@ -1,14 +1,14 @@
-"""One synth for all tests of the stack: both stages in one app, with the Lambdas' source alone as their code."""
+"""The synthesized templates that the tests of the stack read."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stacks.stage import STAGES
+from stacks import synth_cache
 
 Resource = dict[str, Any]
 ON_CALL = "oncall@shop.example"
@@ -55,18 +55,22 @@ class Template:
         return [statement for policy in attached for statement in policy["PolicyDocument"]["Statement"]]
 
 
-@pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """The template of each stage."""
-    import app  # noqa: PLC0415  it starts the CDK's Node, which only these tests need
-    from stacks.orders_stack import OrdersStack  # noqa: PLC0415
+def synthesized(stack: str, **context: object) -> Template:
+    """The template of a stack, synthesized with these settings as on the laptop: the functions' source is their code.
 
-    both = app.build({"laptop": True}, outdir=str(tmp_path_factory.mktemp("cdk.out")))
-    settings = replace(STAGES["prod"], alarm_address=ON_CALL)
-    OrdersStack(both, "orderstream-prod", stage=settings, code=app.code(laptop=True))
-    directory = Path(both.synth().directory)
-    files = {stage: directory / f"orderstream-{stage}.template.json" for stage in STAGES}
-    return {stage: Template(file, json.loads(file.read_text())) for stage, file in files.items()}
+    The cache that it comes from is the one of `make synth` and `make up`.
+    """
+    file = synth_cache.assembly({"laptop": "true", **context}) / f"{stack}.template.json"
+    return Template(file, json.loads(file.read_text()))
+
+
+@pytest.fixture(scope="session")
+def templates() -> dict[str, Template]:
+    """The template of each stage."""
+    return {
+        "dev": synthesized("orderstream-dev"),
+        "prod": synthesized("orderstream-prod", stage="prod", alarm_address=ON_CALL),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import re
 import subprocess
 from dataclasses import fields, replace
 from os import environ
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,51 +12,40 @@ import pytest
 from functions.model.entrance import FRONT_HEADER, PUBLIC
 from functions.model.table import PROJECTED
 from stacks import PROJECT
-from stacks.stage import STAGES, Stage
-from tests.stacks.conftest import Template, listed
+from stacks.stage import STAGES, Stage, read
+from tests.stacks.conftest import Template, listed, synthesized
 
 TABLE = "AWS::DynamoDB::GlobalTable"
-OTHER = replace(
-    STAGES["prod"],
-    name="other",
-    sender="orders@shop.test",
-    billing="provisioned",
-    read_units=("table:10-400", "*:5-100"),
-    write_units=("*:5-50", "GSI2:1-20"),
-    utilization=60,
-    table_class="STANDARD_INFREQUENT_ACCESS",
-    monthly_backup_days=0,
-    backup_copy_vault="arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
-    snap_start=True,
-    firewall=True,
-    spared_addresses=("203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"),
-    web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
-    page="my-shop",
-    front_secret_version="2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
-)
-"""A stage in which everything is set that dev and prod leave alone."""
-PAGE_ALONE = replace(STAGES["dev"], name="page", page="my-shop")
+SETTINGS: dict[str, object] = {
+    "stage": "prod",
+    "sender": "orders@shop.test",
+    "billing": "provisioned",
+    "read_units": ["table:10-400", "*:5-100"],
+    "write_units": ["*:5-50", "GSI2:1-20"],
+    "utilization": 60,
+    "table_class": "STANDARD_INFREQUENT_ACCESS",
+    "monthly_backup_days": 0,
+    "backup_copy_vault": "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies",
+    "snap_start": True,
+    "firewall": True,
+    "spared_addresses": ["203.0.113.0/24", "2001:db8::/32", "198.51.100.7/32"],
+    "web_acl": "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id",
+    "page": "my-shop",
+    "front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
+}
+OTHER = read(SETTINGS)
+"""A stage that sets everything that dev and prod leave alone."""
+PAGE_ALONE = read({"page": "my-shop"})
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """The template of that stage, of its firewall, and of one with the page alone; the rules of cdk-nag have nothing
-    against them."""
-    from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App  # noqa: PLC0415
-
-    import app  # noqa: PLC0415
-    from stacks.firewall_stack import FirewallStack  # noqa: PLC0415
-    from stacks.orders_stack import OrdersStack  # noqa: PLC0415
-
-    flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
-    both = App(context=flags, outdir=str(tmp_path_factory.mktemp("cdk.out")))
-    OrdersStack(both, "orders", stage=OTHER, code=app.code(laptop=True))
-    FirewallStack(both, "firewall", stage=OTHER)
-    OrdersStack(both, "page", stage=PAGE_ALONE, code=app.code(laptop=True))
-    guard(both)
-    files = {name: Path(both.synth().directory) / f"{name}.template.json" for name in ("orders", "firewall", "page")}
-    return {name: Template(file, json.loads(file.read_text())) for name, file in files.items()}
+def others() -> dict[str, Template]:
+    """The template of that stage, of its firewall, and of a stage with the page alone."""
+    return {
+        "orders": synthesized("orderstream-prod", **SETTINGS),
+        "firewall": synthesized("orderstream-prod-firewall", **SETTINGS),
+        "page": synthesized("orderstream-dev", page="my-shop"),
+    }
 
 
 @pytest.fixture(scope="module")

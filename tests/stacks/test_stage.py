@@ -147,8 +147,8 @@ def test_a_stage_made_in_code_is_checked_too() -> None:
         Stage(name="mine", protect=False, burst_requests=0)
 
 
-def test_a_wrong_setting_ends_the_synth_with_its_sentence_and_no_traceback() -> None:
-    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"stage": "unknown", "laptop": true}'}
+def test_a_wrong_setting_is_refused_in_one_sentence_before_the_cdk_starts() -> None:
+    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"stage": "unknown"}', "JSII_NODE": "/nowhere"}
     command = [sys.executable, str(PROJECT / "app.py")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr.strip()) == (1, "stage is 'unknown': it must be one of dev, prod.")

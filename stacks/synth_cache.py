@@ -1,0 +1,162 @@
+"""Caches synthesized templates under build/ by the hash of their inputs, for `make synth`, `make up`, docs and tests.
+
+A synthesis starts the CDK's Node and takes seconds; the same inputs give the same assembly. A process that needs an
+assembly while another one synthesizes it waits for that one.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stacks import PROJECT, bundle, stage
+
+CACHE = PROJECT / "build" / "assemblies"
+KEPT = 12
+INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks")
+LAPTOP_INPUTS = (*INPUTS, "functions/model", "functions/dynamodb", "functions/environment.py")
+"""The laptop deploys the functions' source itself: an edit of a handler needs no synthesis there."""
+CHECKSUM = "checksum"
+CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
+
+
+class SynthFailed(RuntimeError):
+    """The app did not synthesize. The text is what it wrote to stderr; the last line is the reason."""
+
+
+def template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
+    """The template of one stack of the app, synthesized with this context. Raises as `assembly` does."""
+    found: dict[str, Any] = json.loads((assembly(context) / f"{stack}.template.json").read_text())
+    return found
+
+
+def assembly(context: Mapping[str, object]) -> Path:
+    """The folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
+
+    The folder is shared: do not change it. A wrong setting is refused before the CDK and its Node are started.
+    Raises stage.BadSetting or SynthFailed.
+    """
+    stage.read({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
+    folder = CACHE / _digest(context)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, also by a kill
+        if not _is_intact(folder):
+            _synthesize(folder, context)
+        os.utime(folder)
+    _delete_old(keep=folder)
+    return folder
+
+
+def copy_to(target: Path, context: Mapping[str, object]) -> None:
+    """Write the assembly of this context to a folder, as the app itself would. Raises as `assembly` does."""
+    source = assembly(context)
+    for path in source.iterdir():
+        copy = target / path.name
+        if path.is_dir():  # an asset, named by the hash of its content
+            if not copy.exists():
+                shutil.copytree(path, copy, copy_function=_link)
+        elif path.name != CHECKSUM:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.unlink(missing_ok=True)
+            shutil.copy2(path, copy)
+
+
+def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
+    """Raise RuntimeError if the app imported a module of this project whose content does not select the assembly."""
+    files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
+    ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
+    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # which holds nothing but a docstring
+        if not any(file.is_relative_to(PROJECT / name) for name in _inputs(context)):
+            raise RuntimeError(f"{file.relative_to(PROJECT)} is missing in the inputs of stacks/synth_cache.py")
+
+
+def is_laptop(context: Mapping[str, object]) -> bool:
+    """Whether the functions' packages are left out: the local AWS runs them on the packages of its own Python."""
+    return context.get("laptop") in (True, "true")
+
+
+def context_of_environment() -> dict[str, Any]:
+    """The context that the CDK's command line, or whoever else runs app.py, passes in the environment."""
+    context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
+    if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # what is too long for a variable
+        context |= json.loads(Path(overflow).read_text())
+    return context
+
+
+def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
+    return LAPTOP_INPUTS if is_laptop(context) else (*INPUTS, "functions")
+
+
+def _digest(context: Mapping[str, object]) -> str:
+    """A hash of everything that the assembly depends on."""
+    digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
+    if not is_laptop(context):  # else the app warns, and the bundle differs
+        digest.update(str(bundle.python_of(bundle.LAMBDA) is not None).encode())
+    for name in _inputs(context):
+        path = PROJECT / name
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in (one for one in files if one.is_file() and "__pycache__" not in one.parts):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(PROJECT).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:32]
+
+
+def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
+    """Run the app in a process of its own: the CDK's Node would stay with this one. Raises SynthFailed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
+    try:
+        told = {CONTEXT_VARIABLE: json.dumps(dict(context)), OUTPUT_VARIABLE: str(made)}
+        command = [sys.executable, "-m", "stacks.app"]
+        done = subprocess.run(  # noqa: S603
+            command, cwd=PROJECT, env=os.environ | told, stderr=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode:
+            raise SynthFailed(done.stderr)
+        (made / CHECKSUM).write_text(_checksum(made))
+        made.chmod(0o755)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _checksum(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.json")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_intact(folder: Path) -> bool:
+    """Whether the folder holds an assembly as it was written."""
+    try:
+        if (folder / CHECKSUM).read_text() == _checksum(folder):
+            return True
+    except FileNotFoundError:
+        return False
+    print(f"{folder} was damaged, synthesizing again", file=sys.stderr, flush=True)
+    return False
+
+
+def _delete_old(keep: Path) -> None:
+    """Delete all assemblies but those used last: every edit of a stack makes another."""
+    by_use = sorted((path for path in CACHE.glob("[!.]*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
+    for folder in by_use[:-KEPT]:
+        if folder != keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _link(source: str, copy: str) -> None:
+    """Copy a file of an asset without its bytes, where both are on one disk."""
+    try:
+        os.link(source, copy)
+    except OSError:
+        shutil.copy2(source, copy)
