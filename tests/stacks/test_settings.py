@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import fields
 from os import environ
 from typing import Any
 
@@ -91,21 +91,6 @@ def scaled(settings: Any) -> tuple[int, int, int]:
     return settings["MinCapacity"], settings["MaxCapacity"], target
 
 
-def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:
-    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
-    from aws_cdk import aws_kms as kms  # noqa: PLC0415
-
-    stack = Stack(App(), "stack")
-    stage = Stage(name="mine", protect=False, most_read_units=40, most_write_units=20)
-    Table(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
-    (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
-    table, (replica,) = found["Properties"], found["Properties"]["Replicas"]
-    write, read = {"MaxWriteRequestUnits": 20}, {"MaxReadRequestUnits": 40}
-    assert [it["WriteOnDemandThroughputSettings"] for it in (table, *table["GlobalSecondaryIndexes"])] == [write] * 4
-    assert [it["ReadOnDemandThroughputSettings"] for it in (replica, *replica["GlobalSecondaryIndexes"])] == [read] * 4
-
-
 def test_the_table_class_is_the_stages(dev: Template, other: Template) -> None:
     assert dev.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
     assert other.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
@@ -143,18 +128,6 @@ def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Template
     (copy,) = rule["CopyActions"]
     assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
     assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
-
-
-def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
-    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack, assertions  # noqa: PLC0415
-
-    stack, arn = Stack(App(), "stack"), "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"
-    stage = Stage(name="mine", protect=True, restored_stream=f"{arn}/stream/2026-11-21T09:30:00.000")
-    table = Table(stack, "Table", stage=stage, key=None)
-    assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.restored_stream)
-    assert table.index_arns["GSI2"] == f"{arn}/index/GSI2"
-    assert not assertions.Template.from_stack(stack).find_resources(TABLE)
 
 
 # releases -------------------------------------------------------------------------------------------------------------
@@ -270,21 +243,6 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: T
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
     assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
-
-
-def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -> None:
-    from stacks.secrets import Secrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack  # noqa: PLC0415
-    from aws_cdk import aws_kms as kms  # noqa: PLC0415
-
-    stack = Stack(App(), "stack")
-    key = kms.Key(stack, "Key")
-    closed, moving = (
-        Secrets(stack, f"Secrets{only}", stage=replace(OTHER, front_only=only), key=key) for only in (True, False)
-    )
-    assert closed.asked_arn == closed.front_arn
-    assert moving.front, "CloudFront shows it already"
-    assert moving.asked_arn == "", "and nobody is asked for it"
 
 
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(

@@ -12,7 +12,6 @@ from functions.model import lives
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from stacks import PROJECT
-from stacks.stage import STAGES
 from tests.stacks.conftest import Template
 
 DAY = 24 * 60 * 60
@@ -335,30 +334,6 @@ def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: Template) -> None:
     assert not [
         it for it in dev.body["Resources"].values() if it["Type"].startswith(("Custom::", "AWS::CloudFormation"))
     ]
-
-
-def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
-    from stacks.orders_stack import OrdersStack  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App  # noqa: PLC0415
-
-    def wrong() -> None:
-        raise ValueError("lives: effects are remembered for 1 d")
-
-    monkeypatch.setattr(lives, "check", wrong)
-    with pytest.raises(ValueError, match="effects are remembered"):
-        OrdersStack(App(), "stack", stage=STAGES["dev"], code=None)
-
-
-def test_a_finding_of_cdk_nag_fails_the_synth() -> None:
-    from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
-    from aws_cdk import App, Stack  # noqa: PLC0415
-    from aws_cdk import aws_s3 as s3  # noqa: PLC0415
-
-    app = App()
-    s3.Bucket(Stack(app, "stack"), "Bare")
-    guard(app)
-    with pytest.raises(RuntimeError, match=r"AwsSolutions-S10"):
-        app.synth()
 
 
 def _bucket(template: Template, construct: str) -> str:
