@@ -30,8 +30,11 @@ from ops.kept import Kept
 from tests.functions.faults import Killed
 from tests.ops.running import running_shop
 from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+from tests.support.scale import many
 
-CORRUPTIONS = 1000
+CORRUPTIONS = many(1000, 200)
+ORDERS = many(50, 18)
+"""Each of the nine states twice."""
 PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 
@@ -220,8 +223,9 @@ def looked(floor: Shopfloor, **settings: Any) -> Drift:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: Shopfloor) -> None:
-    a_busy_shop(floor, 50)
+    a_busy_shop(floor, ORDERS)
     table = floor.shop.table
     pristine = everything(table)
     assert looked(floor).told == {}
