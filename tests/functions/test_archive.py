@@ -16,11 +16,14 @@ from functions.shop import ending, orders, payments, placing, returns, settling
 from tests.functions.archiving import deliver, end, handle, is_archived, is_left, objects, of_order, owned, partition
 from tests.functions.faults import dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
+from tests.support.saved import reused
+
+delivered_order = reused(deliver)
 
 
 @pytest.fixture
 def order_id(floor: Shopfloor) -> str:
-    return deliver(floor)
+    return delivered_order(floor)
 
 
 # an order -------------------------------------------------------------------------------------------------------------

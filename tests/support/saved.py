@@ -41,7 +41,7 @@ class SavedShop:
         items, objects, mails, seen, ahead, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
         name = floor.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
-            puts = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
+            puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
             answer = floor.shop.table.client.batch_write_item(RequestItems={name: puts})
             assert not answer["UnprocessedItems"]
         floor.records()  # no reader sees the records of these writes
