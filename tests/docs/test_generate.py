@@ -45,16 +45,21 @@ from tests.functions.faults import counted
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
 
 
-def test_generating_the_pages_again_changes_nothing() -> None:
+@pytest.fixture(scope="module")
+def written() -> dict[str, str]:
+    """Every generated page, by its path. The tests only read them."""
+    return pages()
+
+
+def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> None:
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.json")}
-    written = pages()
     assert there == {name for name in written if name.endswith(".json")}
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]
     assert stale == [], "run `make docs`"
 
 
-def test_every_kind_of_item_is_in_the_key_table_with_its_keys_and_its_fields() -> None:
-    keys, _, fields = pages()["table.md"].partition("## What each holds")
+def test_every_kind_of_item_is_in_the_key_table_with_its_keys_and_its_fields(written: dict[str, str]) -> None:
+    keys, _, fields = written["table.md"].partition("## What each holds")
     for row in ROWS:
         (spelled,) = [line for line in keys.splitlines() if line.startswith(f"| **{row.type}** |")]
         assert all(f"`{half.text}`" in spelled for index in row.indexes for half in row.templates(index))
@@ -62,16 +67,16 @@ def test_every_kind_of_item_is_in_the_key_table_with_its_keys_and_its_fields() -
         assert all(f"`{name}` " in told for name in row.fields)
 
 
-def test_every_access_pattern_is_on_its_page_with_the_key_condition_it_sends() -> None:
-    lines = pages()["access-patterns.md"].splitlines()
+def test_every_access_pattern_is_on_its_page_with_the_key_condition_it_sends(written: dict[str, str]) -> None:
+    lines = written["access-patterns.md"].splitlines()
     for pattern in PATTERNS:
         (line,) = [line for line in lines if line.startswith(f"| **{pattern.id}** |")]
         assert pattern.question in line
         assert all(re.search(rf"{{{name}(:\d+)?}}", line) for name in pattern.known)
 
 
-def test_every_event_and_every_reaction_is_on_their_page() -> None:
-    page = pages()["events.md"]
+def test_every_event_and_every_reaction_is_on_their_page(written: dict[str, str]) -> None:
+    page = written["events.md"]
     for event in EVENTS:
         assert f"[**{event.name}**](events/{event.name}.json) | {event.means} |" in page
         assert all(f"| `{name}` |" in page for name in typing.get_type_hints(event.data))
@@ -88,9 +93,9 @@ MACHINES = {
 
 @pytest.mark.parametrize(("what", "transitions"), MACHINES.items(), ids=MACHINES)
 def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the_state(
-    what: str, transitions: tuple[Transition, ...]
+    written: dict[str, str], what: str, transitions: tuple[Transition, ...]
 ) -> None:
-    page = pages()["states.md"].partition(f"## {what}\n")[2].partition("\n## ")[0]
+    page = written["states.md"].partition(f"## {what}\n")[2].partition("\n## ")[0]
     arrows = dict(re.findall(r"^    (\w+ --> \w+) : (.+)$", page, re.MULTILINE))
     drawn = {(arrow, command) for arrow, commands in arrows.items() for command in commands.split(", ")}
     for move in transitions:
@@ -101,8 +106,8 @@ def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the
     assert "[*] --> " in page
 
 
-def test_a_table_of_states_names_every_change_that_makes_an_item() -> None:
-    page = pages()["states.md"]
+def test_a_table_of_states_names_every_change_that_makes_an_item(written: dict[str, str]) -> None:
+    page = written["states.md"]
     made = [kind for kind in KINDS if kind.on == "INSERT" and kind.row in (ORDER, SHIPMENT, PAYMENT, REFUND)]
     assert len(made) == len(re.findall(r"\[\*\] --> \w+ : \w+", page))
     assert all(f" : {kind.name}\n" in page for kind in made)

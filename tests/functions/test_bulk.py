@@ -18,6 +18,7 @@ from functions.shop import imports, products
 from functions.shop.imports import PART_LINES, Line, Progress
 from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
 from tests.shopfloor import STAFF, Shopfloor
+from tests.support.scale import many
 
 Message = dict[str, Any]
 _keys = itertools.count()
@@ -339,17 +340,19 @@ def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(floor: Shop
 
 
 # many -----------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and_breaks_off_once(
     floor: Shopfloor,
 ) -> None:
+    new = many(990, 490)
     floor.open_shop(available=10)
-    lines: list[Line | Rejected] = [*jugs(990)]
-    lines += [Rejected(line=990 + number, field="price", why="is required") for number in range(1, 6)]
-    lines += [line(996, "mug", 3, name="Blue mug", price=1250), line(997, "pot", name="Blue pot", price=1250)]
-    lines += [line(997 + number, "mug", currency="USD") for number in range(1, 4)]
+    lines: list[Line | Rejected] = [*jugs(new)]
+    lines += [Rejected(line=new + number, field="price", why="is required") for number in range(1, 6)]
+    lines += [line(new + 6, "mug", 3, name="Blue mug", price=1250), line(new + 7, "pot", name="Blue pot", price=1250)]
+    lines += [line(new + 7 + number, "mug", currency="USD") for number in range(1, 4)]
     import_id = send(floor, *lines)
     messages = queued(floor)
-    assert len(messages) == 1_000 // PART_LINES
+    assert len(messages) == len(lines) // PART_LINES
     broken_off = 0
     for number, message in enumerate(messages):
         if number % 3 == 0:
@@ -361,9 +364,9 @@ def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and
     while again:
         again = [id for one in messages if one["messageId"] in again for id in handle(one, delivery=3)]
     found = report(floor, import_id)
-    assert (found.state, found.lines, found.waiting) == ("DONE", 1_000, 0)
-    assert (found.written, found.unchanged, found.rejected) == (991, 1, 8)
+    assert (found.state, found.lines, found.waiting) == ("DONE", len(lines), 0)
+    assert (found.written, found.unchanged, found.rejected) == (new + 1, 1, 8)
     assert broken_off <= found.retried
-    assert [number for number, _, _ in why(floor, import_id)] == [*range(991, 996), *range(998, 1_001)]
-    all_are_there_once(floor, [one for one in lines[:990] if isinstance(one, Line)])
+    assert [number for number, _, _ in why(floor, import_id)] == [*range(new + 1, new + 6), *range(new + 8, new + 11)]
+    all_are_there_once(floor, [one for one in lines[:new] if isinstance(one, Line)])
     assert held(floor, "mug") == [(13, 13)]

@@ -1,4 +1,4 @@
-"""Forgetting a customer: fifty canaries, searched for everywhere, before and after."""
+"""Forgetting a customer: five canaries of each, searched for everywhere, before and after."""
 
 import copy
 import gzip
@@ -26,8 +26,10 @@ from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
 from tests.functions.faults import dying
 from tests.shopfloor import READERS, STAFF, WAREHOUSE, Shopfloor
+from tests.support.saved import reused
+from tests.support.scale import many
 
-PEOPLE = [Caller(f"5f0c-{number}") for number in range(10)]
+PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than a page of three
 FEW = PEOPLE[:2]
 STAYS = ("table", "archive")
 OTHER = Caller("5f0c-99")
@@ -45,7 +47,7 @@ def canaries(person: Caller) -> dict[str, str]:
     }
 
 
-FIFTY = [word for person in PEOPLE for word in canaries(person).values()]
+CANARIES = [word for person in PEOPLE for word in canaries(person).values()]
 
 
 @pytest.fixture
@@ -72,6 +74,7 @@ def pay(floor: Shopfloor, order_id: str) -> None:
     floor.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
 
 
+@reused
 def live(floor: Shopfloor, *people: Caller) -> dict[Caller, dict[str, str]]:
     """Each has an order in the archive, of which they said something with their name in it, one that was cancelled, one
     that arrived and one that is with the warehouse; a record of theirs was put aside, and a batch with another was
@@ -113,7 +116,7 @@ def give_up(floor: Shopfloor, records: list[dict[str, Any]]) -> None:
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     wiring.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
     written = [one for one in records if "NewImage" in one["dynamodb"]]
-    personal = [one for one in written if any(word in json.dumps(one, ensure_ascii=False) for word in FIFTY)]
+    personal = [one for one in written if any(word in json.dumps(one, ensure_ascii=False) for word in CANARIES)]
     spoiled = copy.deepcopy([*personal, *(one for one in written[:10] if one not in personal)])
     for record in spoiled:
         record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
@@ -144,7 +147,7 @@ def found(floor: Shopfloor) -> dict[str, set[str]]:
     """Where each canary is."""
     where: dict[str, set[str]] = {}
     for place, text in everything(floor):
-        for word in FIFTY:
+        for word in CANARIES:
             if word.lower() in text.lower():
                 where.setdefault(word, set()).add(place)
     return where
@@ -154,10 +157,11 @@ def run(floor: Shopfloor) -> dict[str, int]:
     return erasure.handler({"time": floor.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
 
 
+@pytest.mark.thorough
 def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloor, log: io.StringIO) -> None:
     those = live(floor, *PEOPLE)
     before = found(floor)
-    assert before.keys() == set(FIFTY)
+    assert before.keys() == set(CANARIES)
     assert {place.partition(" ")[0] for places in before.values() for place in places} == {
         "table",
         "archive",
@@ -166,7 +170,7 @@ def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloo
 
     for person in PEOPLE:
         forget(floor.shop, person, person.id)
-    assert run(floor) == {"waiting": 10, "finished": 0}
+    assert run(floor) == {"waiting": len(PEOPLE), "finished": 0}
     floor.settle()
     packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
     assert set().union(*found(floor).values()) == packed, "what is on its way still needs its address"
@@ -175,13 +179,13 @@ def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloo
         floor.ship(those[person]["packed"])
         floor.deliver(those[person]["packed"])
     floor.settle()
-    assert run(floor) == {"waiting": 10, "finished": 0}, "their addresses were there until now"
+    assert run(floor) == {"waiting": len(PEOPLE), "finished": 0}, "their addresses were there until now"
     floor.settle()
     floor.ahead += SETTLES + timedelta(hours=1)
-    assert run(floor) == {"waiting": 10, "finished": 10}
+    assert run(floor) == {"waiting": len(PEOPLE), "finished": len(PEOPLE)}
     floor.settle()
     assert found(floor) == {}
-    assert not [word for word in FIFTY if word.lower() in log.getvalue().lower()]
+    assert not [word for word in CANARIES if word.lower() in log.getvalue().lower()]
     assert run(floor) == {"waiting": 0, "finished": 0}
 
 
@@ -331,8 +335,8 @@ def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(
     ann = PEOPLE[0]
     for person in (ann, OTHER):
         customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
-    many = [f"p{number}" for number in range(30)]
-    for product_id in many:
+    followed = [f"p{number}" for number in range(30)]
+    for product_id in followed:
         products.create_product(floor.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
         follows.follow(floor.shop, ann, product_id)
     follows.follow(floor.shop, OTHER, "p0")
@@ -343,7 +347,7 @@ def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(
     floor.shop.table.write(put(FOLLOW, late))  # by who had looked before they were forgotten
     floor.ahead += SETTLES + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
-    followers = [follows.followers_of_product(floor.shop, STAFF, id, 100, None).items for id in many]
+    followers = [follows.followers_of_product(floor.shop, STAFF, id, 100, None).items for id in followed]
     assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     floor.ahead += SETTLES + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 1}

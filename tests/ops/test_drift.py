@@ -30,12 +30,19 @@ from ops.kept import Kept
 from tests.functions.faults import Killed
 from tests.ops.running import running_shop
 from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+from tests.support.saved import reused
+from tests.support.scale import many
 
-CORRUPTIONS = 1000
+CORRUPTIONS = many(1000, 200)
+ORDERS = many(50, 18)
+"""Each of the nine states twice."""
+TRAFFIC_PAUSE_SECONDS = many(20, 100) / 1000
+"""How long people, and the reader, wait between two things that they do."""
 PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 
 # a shop in which everything has happened ------------------------------------------------------------------------------
+@reused
 def a_busy_shop(floor: Shopfloor, orders: int) -> None:
     """Orders of four customers in every state, some of them reviewed and one in the archive."""
     floor.open_shop(available=10_000)
@@ -220,8 +227,9 @@ def looked(floor: Shopfloor, **settings: Any) -> Drift:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: Shopfloor) -> None:
-    a_busy_shop(floor, 50)
+    a_busy_shop(floor, ORDERS)
     table = floor.shop.table
     pristine = everything(table)
     assert looked(floor).told == {}
@@ -270,6 +278,7 @@ class Traffic:
             thread.join()
 
 
+@pytest.mark.thorough
 def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(floor: Shopfloor) -> None:
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
     a_busy_shop(floor, 12)
@@ -284,7 +293,9 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
 
 
 @contextmanager
-def traffic(floor: Shopfloor, pause_seconds: float = 0.02, *, renames: bool = True) -> Iterator[list[Exception]]:
+def traffic(
+    floor: Shopfloor, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
+) -> Iterator[list[Exception]]:
     """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
     them."""
     floor.records()

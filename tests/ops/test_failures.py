@@ -28,6 +28,7 @@ from ops.redrive import Redriven
 from tests.functions.faults import counted, dying, refusing
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
 from tests.shopfloor import READERS, Shopfloor
+from tests.support.scale import many
 
 WITH_DEAD_LETTERS = ("fulfilment", "notifications")
 
@@ -217,7 +218,8 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
     assert sorted(told(floor, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
 
-@pytest.mark.parametrize("call", range(1, 8))
+@pytest.mark.thorough
+@pytest.mark.parametrize("call", range(1, 8, many(1, 3)))
 @pytest.mark.parametrize(("service", "operation"), [("events", "PutEvents"), ("s3", "PutObject")])
 def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
     floor: Shopfloor, store: Failures, service: str, operation: str, call: int

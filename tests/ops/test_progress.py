@@ -37,6 +37,7 @@ def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
 ) -> None:
     monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
     monkeypatch.setattr("ops.progress.TOLD_EVERY_SECONDS", 0)
+    monkeypatch.setattr("ops.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
     write_one_of_each_type(floor.shop.table)
     with suppress(SystemExit):  # not all that the samples say can be true
         main(command.split())

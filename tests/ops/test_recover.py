@@ -25,6 +25,7 @@ from ops.recover import publisher, recover_copies, recover_reactions, redrive
 from tests.functions.faults import dying
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, Shopfloor
+from tests.support.saved import reused
 
 Details = list[Mapping[str, Any]]
 IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
@@ -34,6 +35,7 @@ def order_of(floor: Shopfloor, order_id: str) -> Order:
     return cast(Order, floor.shop.table.get(A12, order_id=order_id))
 
 
+@reused
 def delivered_in_part_returned(floor: Shopfloor) -> str:
     """An order that has been through seven states. Nobody reads the stream meanwhile but its workers."""
     floor.open_shop()

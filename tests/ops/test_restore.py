@@ -26,19 +26,32 @@ from tests.functions.archiving import objects as archive_objects
 from tests.functions.faults import dying, losing_the_answer, meanwhile, refusing
 from tests.ops.running import whole_shop
 from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
+from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
 """By then whatever remembers that something was done has ended."""
 
 
-@pytest.fixture
-def order_id(floor: Shopfloor) -> str:
+@reused
+def delivered_order(floor: Shopfloor) -> str:
     """An order that was delivered, and came back in part: it has something of every kind."""
     order_id = deliver(floor)
     back = {"mug": returns.Back(1, restock=True)}
     returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, back, to="credit")
     floor.settle()
     return order_id
+
+
+@pytest.fixture
+def order_id(floor: Shopfloor) -> str:
+    return delivered_order(floor)
+
+
+@reused
+def archived_order(floor: Shopfloor) -> tuple[str, list[Image]]:
+    """The same order in the archive, and what it was before."""
+    order_id = delivered_order(floor)
+    return order_id, archived(floor, order_id)
 
 
 def archived(floor: Shopfloor, order_id: str) -> list[Image]:
@@ -102,8 +115,8 @@ def published(floor: Shopfloor, seen: int) -> Counter[str]:
 
 
 # whole ----------------------------------------------------------------------------------------------------------------
-def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(floor: Shopfloor, order_id: str) -> None:
-    before = archived(floor, order_id)
+def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(floor: Shopfloor) -> None:
+    order_id, before = archived_order(floor)
     kinds = {image["type"]["S"] for image in before}
     assert kinds == {"Order", "Invoice", "OrderLine", "Payment", "Refund", "Return", "Shipment", "TimelineEvent"}
     stub = orders.order_by_id(floor.shop, STAFF, order_id)
@@ -118,8 +131,8 @@ def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(floor: Shop
     assert log(floor, order_id)[-1][1] == "OrderRestored"
 
 
-def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     before, seen = outside(floor), len(floor.seen)
     bring_back(floor, order_id)
     floor.settle(times=2)
@@ -127,8 +140,8 @@ def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(floor: 
     assert published(floor, seen) == {"OrderRestored": 1}
 
 
-def test_a_restored_order_is_not_counted_again(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_a_restored_order_is_not_counted_again(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     assert floor.partition(f"COUNTED#{order_id}") == [], "nobody remembers that it was counted"
     units = floor.partition("PRODUCT#mug")
     bring_back(floor, order_id)
@@ -139,8 +152,8 @@ def test_a_restored_order_is_not_counted_again(floor: Shopfloor, order_id: str) 
     assert floor.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
 
 
-def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     seen = len(floor.seen)
     bring_back(floor, order_id)
     floor.settle()
@@ -155,8 +168,8 @@ def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(floor: Sh
     assert (outside(floor), partition(floor, order_id)) == (before, lies)
 
 
-def test_what_the_log_of_a_restored_order_has_lost_is_found_again(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_what_the_log_of_a_restored_order_has_lost_is_found_again(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     bring_back(floor, order_id)
     floor.settle()
     before = log(floor, order_id)
@@ -172,8 +185,8 @@ def log(floor: Shopfloor, order_id: str) -> list[tuple[int, str, str]]:
     return sorted((entry.version, entry.event, entry.status) for entry in entries)
 
 
-def test_it_is_served_as_any_other(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_it_is_served_as_any_other(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     bring_back(floor, order_id)
     floor.settle()
     assert set(orders.lines_of_order(floor.shop, ANN, order_id)) == {"mug", "pot"}
@@ -196,9 +209,9 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_repeated_one_finishes(
-    floor: Shopfloor, order_id: str, call: int, when: Any
+    floor: Shopfloor, call: int, when: Any
 ) -> None:
-    before = archived(floor, order_id)
+    order_id, before = archived_order(floor)
     stub = orders.order_by_id(floor.shop, STAFF, order_id)
     with dying("dynamodb", "TransactWriteItems", when, call):
         bring_back(floor, order_id)
@@ -222,8 +235,8 @@ def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_r
     assert partition(floor, order_id) == at_rest
 
 
-def test_an_order_that_one_transaction_holds_is_written_with_one(floor: Shopfloor, order_id: str) -> None:
-    before = archived(floor, order_id)
+def test_an_order_that_one_transaction_holds_is_written_with_one(floor: Shopfloor) -> None:
+    order_id, before = archived_order(floor)
     with losing_the_answer("dynamodb", "TransactWriteItems"), pytest.raises(ReadTimeoutError):
         bring_back(floor, order_id)
     assert bring_back(floor, order_id) == "there already"
@@ -233,8 +246,8 @@ def test_an_order_that_one_transaction_holds_is_written_with_one(floor: Shopfloo
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
-def test_two_who_restore_the_same_order_at_once_come_to_one_end(floor: Shopfloor, order_id: str, call: int) -> None:
-    before = archived(floor, order_id)
+def test_two_who_restore_the_same_order_at_once_come_to_one_end(floor: Shopfloor, call: int) -> None:
+    order_id, before = archived_order(floor)
     with meanwhile("dynamodb", "TransactWriteItems", lambda: bring_back(floor, order_id), call):
         assert bring_back(floor, order_id) == "there already"
     floor.settle()
@@ -244,10 +257,8 @@ def test_two_who_restore_the_same_order_at_once_come_to_one_end(floor: Shopfloor
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(
-    floor: Shopfloor, order_id: str
-) -> None:
-    before = archived(floor, order_id)
+def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(floor: Shopfloor) -> None:
+    order_id, before = archived_order(floor)
     late = [record for record in floor.seen if "object_key" in record["dynamodb"].get("NewImage", {})]
     assert late
 
@@ -275,16 +286,16 @@ def test_an_order_of_more_items_than_a_transaction_holds_comes_back(floor: Shopf
 
 
 # what is not as it should be ------------------------------------------------------------------------------------------
-def test_a_dry_run_looks_at_everything_and_writes_nothing(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_a_dry_run_looks_at_everything_and_writes_nothing(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     before = partition(floor, order_id)
     assert isinstance(bring_back(floor, order_id, dry=True), Back)
     assert partition(floor, order_id) == before
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_an_object_that_is_gone_or_another_brings_nothing_back(floor: Shopfloor, order_id: str, gone: bool) -> None:
-    archived(floor, order_id)
+def test_an_object_that_is_gone_or_another_brings_nothing_back(floor: Shopfloor, gone: bool) -> None:
+    order_id, _ = archived_order(floor)
     before = partition(floor, order_id)
     ((key, body),) = archive_objects(floor, "orders/").items()
     if gone:
@@ -296,8 +307,8 @@ def test_an_object_that_is_gone_or_another_brings_nothing_back(floor: Shopfloor,
     assert partition(floor, order_id) == before
 
 
-def test_a_payment_that_came_again_meanwhile_is_not_written_over(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_a_payment_that_came_again_meanwhile_is_not_written_over(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     told = payments.Told("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(floor.shop, told, {"id": "evt_again"})
     before = partition(floor, order_id)
@@ -306,8 +317,8 @@ def test_a_payment_that_came_again_meanwhile_is_not_written_over(floor: Shopfloo
     assert partition(floor, order_id) == before
 
 
-def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(floor: Shopfloor, order_id: str) -> None:
-    before = archived(floor, order_id)
+def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(floor: Shopfloor) -> None:
+    order_id, before = archived_order(floor)
     told = payments.Told("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(floor.shop, told, {"id": "evt_late"})
     given_back = refunds.refund_payment(floor.shop, STAFF, "no such", order_id, "pi_late").result["refund_ids"][0]
@@ -322,10 +333,8 @@ def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(floor: Shopfl
     assert as_it_was([image for image in there if image not in late]) == as_it_was(before)
 
 
-def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_customer(
-    floor: Shopfloor, order_id: str
-) -> None:
-    archived(floor, order_id)
+def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_customer(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     forgetting.forget(floor.shop, ANN, "ann")
     with meanwhile("dynamodb", "TransactWriteItems", lambda: erase(floor)):
         back = bring_back(floor, order_id)
@@ -350,8 +359,8 @@ def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
     is_forgotten(floor, order_id)
 
 
-def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
 
     def forget() -> None:
         forgetting.forget(floor.shop, ANN, "ann")
@@ -363,18 +372,14 @@ def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(floor: Shopf
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
-def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(
-    floor: Shopfloor, order_id: str, code: str
-) -> None:
-    archived(floor, order_id)
+def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(floor: Shopfloor, code: str) -> None:
+    order_id, _ = archived_order(floor)
     with refusing("s3", "GetObject", code), pytest.raises(ClientError, match=code):
         bring_back(floor, order_id)
 
 
-def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(
-    floor: Shopfloor, order_id: str
-) -> None:
-    archived(floor, order_id)
+def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     bring_back(floor, order_id)
     floor.settle()
     forgetting.forget(floor.shop, ANN, "ann")
@@ -403,10 +408,8 @@ def is_forgotten(floor: Shopfloor, order_id: str) -> None:
 
 
 # and again ------------------------------------------------------------------------------------------------------------
-def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(
-    floor: Shopfloor, order_id: str
-) -> None:
-    before = archived(floor, order_id)
+def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(floor: Shopfloor) -> None:
+    order_id, before = archived_order(floor)
     ((first, body),) = archive_objects(floor, "orders/").items()
     for times in (1, 2):
         bring_back(floor, order_id, keep_days=10)
@@ -428,8 +431,8 @@ def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored
         floor.ahead += SETTLES
 
 
-def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(floor: Shopfloor, order_id: str) -> None:
-    archived(floor, order_id)
+def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     floor.ahead -= timedelta(seconds=5)
     before = partition(floor, order_id)
     with pytest.raises(StaysArchived, match="it was archived just now"):
@@ -452,10 +455,8 @@ def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back
     is_back(floor, order_id, before)
 
 
-def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(
-    floor: Shopfloor, order_id: str
-) -> None:
-    archived(floor, order_id)
+def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(floor: Shopfloor) -> None:
+    order_id, _ = archived_order(floor)
     bring_back(floor, order_id)
     (message,) = of_order(end(floor, readers=(relay.handler,)))
     assert handle(message) == [message["messageId"]]
@@ -514,9 +515,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]
 
 @pytest.mark.usefixtures("here")
 def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
-    floor: Shopfloor, order_id: str, capsys: pytest.CaptureFixture[str]
+    floor: Shopfloor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = archived(floor, order_id)
+    order_id, before = archived_order(floor)
     code, out, _ = run(capsys, order_id, "--dry-run")
     assert (code, "1 would be restored, 0 there already." in out) == (0, True)
     code, out, _ = run(capsys, order_id)

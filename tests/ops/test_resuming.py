@@ -29,6 +29,7 @@ from tests.functions.faults import Killed, counted
 from tests.ops.running import BUCKETS, NAMES
 from tests.ops.test_drift import everything
 from tests.shopfloor import ANN, STAFF, Shopfloor
+from tests.support.saved import reused
 
 READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
 ORDERS = 6
@@ -46,6 +47,7 @@ def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
 
 
 # tools, and what there is for them to do ------------------------------------------------------------------------------
+@reused
 def unread(floor: Shopfloor) -> None:
     """Orders of which neither reader has heard."""
     floor.open_shop(available=100)
@@ -54,6 +56,7 @@ def unread(floor: Shopfloor) -> None:
     floor.records()  # lost
 
 
+@reused
 def in_the_archive(floor: Shopfloor) -> None:
     floor.open_shop(available=100)
     for number in range(ORDERS):

@@ -20,6 +20,7 @@ from tests.simulation.services import DynamoDB
 from tests.simulation.story import fewest, shrunk, told
 from tests.simulation.wire import Answer
 from tests.simulation.world import World
+from tests.support.scale import many
 
 QUICK = (1,)
 
@@ -92,6 +93,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +103,8 @@ def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
         return iter(())
 
     monkeypatch.setattr(stock, "release", nothing)
-    failed = next(verdict for seed in range(1, 10) if (verdict := run_seed(engine, seed)).violations)
+    # To shrink seed 2 takes half as many runs as to shrink seed 1.
+    failed = next(verdict for seed in range(many(1, 2), 10) if (verdict := run_seed(engine, seed)).violations)
     assert failed.invariants == {"stock_adds_up"}
     small = shrunk(engine, failed)
     assert len(small.decisions) < 3

@@ -1,0 +1,96 @@
+"""Save what a shop holds after a long setup, and write that to the next shop instead of repeating the setup."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+from moto.ses.models import ses_backends
+
+from functions.dynamodb.store import BATCH_WRITE_LIMIT
+from local.engine import REGION
+from tests.shopfloor import WORKERS, Shopfloor
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SavedShop:
+    """Items, objects, mails, stream records, clock and provider of a shop whose queues are empty."""
+
+    pickled: bytes
+    provider: dict[str, Any]
+
+    @classmethod
+    def save(cls, floor: Shopfloor, result: object) -> "SavedShop":
+        """Save the shop, and what its setup returned."""
+        assert not any(floor.waiting(queue) for queue in WORKERS), "a message in a queue is not saved"
+        pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
+        items = [item for page in pages for item in page["Items"]]
+        objects = {name: list(bucket.keys.iterlists()) for name, bucket in _buckets().items()}
+        state = (items, objects, floor.mails(), floor.seen, floor.ahead, result)
+        return cls(pickle.dumps(state), copy.deepcopy(vars(floor.provider)))
+
+    def write_to(self, floor: Shopfloor) -> Any:
+        """Give an empty shop everything that was saved. Returns what the setup returned."""
+        items, objects, mails, seen, ahead, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
+        name = floor.shop.table.name
+        for start in range(0, len(items), BATCH_WRITE_LIMIT):
+            puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
+            answer = floor.shop.table.client.batch_write_item(RequestItems={name: puts})
+            assert not answer["UnprocessedItems"]
+        floor.records()  # no reader sees the records of these writes
+        for record in seen:
+            record["eventSourceARN"] = floor._stream
+        floor.seen[:], floor.ahead = seen, ahead
+        for bucket, keys in objects.items():
+            for key, versions in keys:
+                _buckets()[bucket].keys.setlist(key, versions)
+        ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
+        vars(floor.provider).update(copy.deepcopy(self.provider))
+        return result
+
+
+@dataclass
+class Reused(Generic[P, T]):
+    """Calls `setup` for the first shop and each combination of arguments. Later shops get a copy of what it left there.
+
+    A shop that is not empty, or whose clock is ahead, gets its own call.
+    """
+
+    setup: Callable[Concatenate[Shopfloor, P], T]
+
+    def __post_init__(self) -> None:
+        self._saved: dict[tuple[Any, ...], SavedShop] = {}
+
+    def __call__(self, floor: Shopfloor, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (*args, *kwargs.items())
+        if not _is_empty(floor):
+            return self.setup(floor, *args, **kwargs)
+        if key in self._saved:
+            result: T = self._saved[key].write_to(floor)
+            return result
+        result = self.setup(floor, *args, **kwargs)
+        self._saved[key] = SavedShop.save(floor, result)
+        return result
+
+
+def reused(setup: Callable[Concatenate[Shopfloor, P], T]) -> Reused[P, T]:
+    """Make a setup that each test of a file may call, and only the first one pays for."""
+    return Reused(setup)
+
+
+def _is_empty(floor: Shopfloor) -> bool:
+    table = floor.shop.table
+    items = table.client.scan(TableName=table.name, ConsistentRead=True, Limit=1)["Items"]
+    return not items and not floor.seen and floor.ahead == timedelta()
+
+
+def _buckets() -> dict[str, Any]:
+    buckets: dict[str, Any] = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets
+    return buckets
