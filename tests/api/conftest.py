@@ -3,7 +3,8 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 import pytest
@@ -17,7 +18,12 @@ from local.engine import REGION, Engine
 from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api, Token
 from tests.api.every_route import furnish
 from tests.shopfloor import MOTO
+from tests.support.items import Item, read_items, write_items
 
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
 VARIABLES = {
     "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
@@ -59,10 +65,10 @@ def logged() -> Iterator[list[dict[str, Any]]]:
     logger.removeHandler(handler)
 
 
-@pytest.fixture
-def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[Api]:
-    """The API of a shop with nothing in it."""
-    outside.setenv("TABLE_NAME", new_table())
+@contextmanager
+def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[Api]:
+    """The API on this table."""
+    outside.setenv("TABLE_NAME", table_name)
     environment.current.cache_clear()
     context.shop.cache_clear()
     yield Api(context.shop())
@@ -71,17 +77,67 @@ def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[
 
 
 @pytest.fixture
-def api(bare: Api) -> Api:
-    """The API of an open shop: Ann is a customer, ten mugs and ten pots are for sale at 12.50 EUR."""
+def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[Api]:
+    """The API of a shop with nothing in it."""
+    with serving(outside, new_table()) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def items_after(
+    outside: pytest.MonkeyPatch, lasting_table: Callable[[], str], dynamodb: "DynamoDBClient"
+) -> Callable[[Callable[[Api], T]], tuple[list[Item], T]]:
+    """Calls a function with the API of an empty shop. Returns the items that are then in the table, and its result."""
+
+    def items_after(act: Callable[[Api], T]) -> tuple[list[Item], T]:
+        name = lasting_table()
+        with serving(outside, name) as api:
+            result = act(api)
+        items = read_items(dynamodb, name)
+        dynamodb.delete_table(TableName=name)
+        return items, result
+
+    return items_after
+
+
+def open_shop(api: Api) -> None:
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
-    bare.register(ANN)
+    api.register(ANN)
     for product_id in ("mug", "pot"):
-        products.create_product(bare.shop, staff, product_id, f"Blue {product_id}", 1250, "EUR", 1)
-        products.receive_stock(bare.shop, staff, f"first-{product_id}", product_id, 10)
+        products.create_product(api.shop, staff, product_id, f"Blue {product_id}", 1250, "EUR", 1)
+        products.receive_stock(api.shop, staff, f"first-{product_id}", product_id, 10)
+
+
+@pytest.fixture(scope="module")
+def opened(items_after: Callable[[Callable[[Api], None]], tuple[list[Item], None]]) -> list[Item]:
+    """The items of an open shop."""
+    items, _ = items_after(open_shop)
+    return items
+
+
+@pytest.fixture(scope="module")
+def furnished(
+    items_after: Callable[[Callable[[Api], dict[str, str]]], tuple[list[Item], dict[str, str]]],
+) -> tuple[list[Item], dict[str, str]]:
+    """The items of an open shop that has one of everything, and the values of paths."""
+
+    def furnish_open_shop(api: Api) -> dict[str, str]:
+        open_shop(api)
+        return furnish(api)
+
+    return items_after(furnish_open_shop)
+
+
+@pytest.fixture
+def api(bare: Api, opened: list[Item], dynamodb: "DynamoDBClient") -> Api:
+    """The API of an open shop: Ann is a customer, ten mugs and ten pots are for sale at 12.50 EUR."""
+    write_items(dynamodb, bare.shop.table.name, opened)
     return bare
 
 
 @pytest.fixture
-def world(api: Api) -> dict[str, str]:
+def world(api: Api, furnished: tuple[list[Item], dict[str, str]], dynamodb: "DynamoDBClient") -> dict[str, str]:
     """There is one of everything that a route is about: the values of paths."""
-    return furnish(api)
+    items, values = furnished
+    write_items(dynamodb, api.shop.table.name, items)
+    return values.copy()

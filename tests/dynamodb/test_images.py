@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.images import Unreadable, UnreadableWithin, entity, glance, reader, writer
 from local.engine import Engine
 from tests.dynamodb.stream import records
+from tests.support.scale import many
 
 Colour = NewType("Colour", str)
 
@@ -129,7 +130,7 @@ def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @given(ITEMS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200, 20))
 def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
     cls, item = made
     image = writer(cls)(item)
@@ -219,7 +220,7 @@ GARBAGE = st.recursive(
 
 
 @given(ITEMS, st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300, 25))
 def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
     made: tuple[type[Any], Any], data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.images import entity
 from functions.dynamodb.keys import BadKey, Instant, Row, Template, alike, crowded, instant, instant_of
+from tests.support.scale import many
 
 FIELDS = ("a", "b", "c", "d")
 WORDS = ("", "A", "B", "AB", "ABA", "/")
@@ -33,14 +34,14 @@ ITEMS = st.fixed_dictionaries(dict.fromkeys(FIELDS, VALUES))
 
 
 @given(templates(), ITEMS, ITEMS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400, 25))
 def test_two_different_items_never_spell_the_same_key(half: Template, one: dict[str, str], two: dict[str, str]) -> None:
     same_item = all(one[name] == two[name] for name in half.names)
     assert (half.spell(one) == half.spell(two)) == same_item
 
 
 @given(templates(), templates(), ITEMS, ITEMS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400, 25))
 def test_templates_that_are_not_alike_never_spell_the_same_key(
     half: Template, other: Template, one: dict[str, str], two: dict[str, str]
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.patterns import Query
@@ -25,6 +25,7 @@ from tests.dynamodb.library import (
     loan,
     moment,
 )
+from tests.support.scale import many
 
 EXPIRED = int(START.timestamp()) - 1
 DESKS = count(1)
@@ -65,7 +66,7 @@ SPREAD = st.lists(
 
 
 @given(SPREAD, st.integers(1, 7), st.sampled_from([(0, 5), (1, 3), (2, 2), (0, 1)]))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(120, 10))
 def test_f10_pages_over_shards_show_each_item_once_in_order_both_ways(
     loans: Table, spread: list[tuple[int, int, bool]], limit: int, seconds: tuple[int, int]
 ) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from functions.archive import order_object, restored
@@ -58,7 +58,6 @@ ORDER = Order(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some.lists(some.dictionaries(some.text(), VALUES, max_size=6), max_size=4))
 def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
     assert restored(order_object(ORDER, images)) == images

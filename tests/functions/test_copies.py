@@ -18,6 +18,7 @@ from functions.shop.sales import bought_by_customer, sales_of_product
 from local.clock import expire_until
 from tests.functions.faults import counted, refusing
 from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
+from tests.support.scale import many
 
 Record = dict[str, Any]
 DERIVED = {row.type for row in BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
@@ -281,6 +282,7 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
     yield told[position:]
 
 
+@pytest.mark.thorough
 def test_whatever_is_delivered_again_the_copies_end_the_same(
     floor: Shopfloor, told: list[Record], copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]
 ) -> None:
@@ -293,7 +295,7 @@ def test_whatever_is_delivered_again_the_copies_end_the_same(
     assert copies_made_by([[record] for record in told]) == right
     positions = some.integers(0, len(told))
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=many(20, 6))
     @given(some.lists(some.tuples(positions, positions), min_size=1, max_size=4))
     def any_redelivery(stops: list[tuple[int, int]]) -> None:
         assert copies_made_by(list(batches_of(told, stops))) == right

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from functions import copies, names, relay, wiring
@@ -18,6 +18,7 @@ from functions.shop.erasure import forget
 from ops.recover import recover_copies, recover_reactions, redrive
 from tests.functions.faults import counted, dying, meanwhile
 from tests.shopfloor import ANN, STAFF, Shopfloor
+from tests.support.scale import many
 
 Message = dict[str, Any]
 
@@ -161,7 +162,7 @@ def _later(floor: Shopfloor) -> None:
 steps = some.lists(some.sampled_from(["rename", "place", "copies", "copies again", "relay", "names"]), max_size=14)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(25, 8))
 @given(steps)
 def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
     floor: Shopfloor, life: list[str]

@@ -17,6 +17,7 @@ from functions.shop import ending, orders
 from local.clock import expire_until
 from tests.functions.faults import dying
 from tests.shopfloor import ANN, Shopfloor
+from tests.support.scale import many
 
 Record = dict[str, Any]
 Entry = dict[str, Any]
@@ -199,12 +200,13 @@ def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_a
     assert [detail["id"] for detail in bus.taken] == list(ids(busy[start:]))
 
 
+@pytest.mark.thorough
 def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_loses_its_order(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=many(40, 10))
     @given(some.data())
     def any_refusals(data: some.DataObject) -> None:
         moods = some.sampled_from([None, None, "InternalFailure"])

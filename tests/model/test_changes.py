@@ -27,6 +27,7 @@ from functions.model.states import (
 from local.engine import Engine
 from tests.dynamodb.stream import records
 from tests.model.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
+from tests.support.scale import many
 
 LONG_AGO = 1_700_000_000
 
@@ -432,7 +433,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted({"dynamodb", "eventName", "userIdentity", *GOOD})), JSON, st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200, 20))
 def test_whatever_is_wrong_with_a_record_it_is_read_or_refused_for_good(name: str, value: Any, old: bool) -> None:
     record = modified(t.ORDER, order(), order(status="PAID", version=2))
     if name in record or name == "userIdentity":

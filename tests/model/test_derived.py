@@ -15,6 +15,7 @@ from functions.model.changes import Change, read
 from functions.model.derived import LOGS, SNAPSHOTS, SOURCES, copies_of, ended_by, following
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, moved
 from tests.model.samples import HOME, LINES, PERSONAL, moment, order, stub
+from tests.support.scale import many
 
 Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
 
@@ -100,7 +101,7 @@ WALKS = st.lists(st.integers(0, 10), max_size=12).map(walk)
 
 
 @given(WALKS, st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150, 20))
 def test_f8_following_every_change_ends_where_the_last_state_says_however_often_records_come_again(
     states: list[e.Order], data: st.DataObject
 ) -> None:
@@ -123,7 +124,7 @@ def test_f8_following_every_change_ends_where_the_last_state_says_however_often_
 
 
 @given(WALKS, st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150, 20))
 def test_f8_a_write_that_is_late_brings_nothing_back(states: list[e.Order], data: st.DataObject) -> None:
     """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
     states = [state for state in states if state.status != "ARCHIVING"]

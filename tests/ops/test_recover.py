@@ -26,6 +26,7 @@ from tests.functions.faults import dying
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, Shopfloor
 from tests.support.saved import reused
+from tests.support.scale import many
 
 Details = list[Mapping[str, Any]]
 IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
@@ -307,7 +308,7 @@ def logged(life: list[tuple[str, str]], versions: set[int]) -> Told:
     return {version: [*zip(("event", "status"), life[version - 1], strict=True)] for version in versions}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150, 20))
 @given(lives(), some.data())
 def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_have_been(
     life: list[tuple[str, str]], data: some.DataObject
@@ -328,7 +329,7 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
     assert true == guessed, "an id is the version's, whatever it was"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60, 15))
 @given(lives(), some.data())
 def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
     life: list[tuple[str, str]], data: some.DataObject

@@ -12,6 +12,7 @@ from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.dynamodb.wire import Wire
 from tests.shop.acts import open_shop
+from tests.support.items import Item, read_items, write_items
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -19,15 +20,31 @@ if TYPE_CHECKING:
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 
 
+@pytest.fixture(scope="session")
+def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tuple[list[Item], int]:
+    """The items of a shop that has just opened, and the number of its next id."""
+    ids, clock = count(1), Clock()
+    table = Table(dynamodb, lasting_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    open_shop(Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper"))
+    items = read_items(dynamodb, table.name)
+    dynamodb.delete_table(TableName=table.name)
+    return items, next(ids)
+
+
 @pytest.fixture
-def shop(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Shop:
-    """Ann and Bob are its customers; it has ten mugs and ten pots. What went out to open it is forgotten."""
-    ids = count(1)
+def shop(
+    wire: Wire,
+    clock: Clock,
+    new_table: Callable[[], str],
+    dynamodb: "DynamoDBClient",
+    opened: tuple[list[Item], int],
+) -> Shop:
+    """An open shop with ten mugs and ten pots. Ann and Bob are its customers."""
+    items, next_id = opened
+    ids = count(next_id)
     table = Table(wire.client, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
-    made = Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
-    open_shop(made)
-    wire.clear()
-    return made
+    write_items(dynamodb, table.name, items)
+    return Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
 
 
 @pytest.fixture

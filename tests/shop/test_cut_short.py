@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.model.entities import Order
@@ -35,6 +35,7 @@ from tests.shop.acts import (
 )
 from tests.shop.money import back, given_back, markers, pay_in_parts
 from tests.shop.test_discounts import bought, left, offer
+from tests.support.scale import many
 
 
 @pytest.fixture
@@ -241,7 +242,7 @@ def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) ->
     assert (short.status, given_back(shop, order.order_id)) == ("SHIPPED", 0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(25, 8))
 @given(data=st.data())
 def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_up(
     shop: Shop, data: st.DataObject
@@ -269,12 +270,14 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
         short = arrive(shop, order)
     assert (short.status, counted(short, "delivered")) == ("DELIVERED", sent)
     assert {id: available(shop, id)[0] for id in before} == {id: before[id] - sent[id] for id in before}
-    for id, many in sent.items():
+    for id, quantity in sent.items():
         with pytest.raises(TooMuch) as refusal:
-            back(shop, order, f"{shop.new_id()}", **{id: many + 1})
-        assert refusal.value.most == many, "what was dropped does not come back"
+            back(shop, order, f"{shop.new_id()}", **{id: quantity + 1})
+        assert refusal.value.most == quantity, "what was dropped does not come back"
     while any(sent.values()):
-        piece = data.draw(st.sampled_from([id for id, many in sorted(sent.items()) if many]), label="comes back")
+        piece = data.draw(
+            st.sampled_from([id for id, quantity in sorted(sent.items()) if quantity]), label="comes back"
+        )
         sent[piece] -= 1
         back(shop, order, shop.new_id(), **{piece: 1})
     now = order_now(shop, order.order_id)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.model.entities import Order, Shipment
@@ -32,6 +32,7 @@ from tests.shop.acts import (
     sell,
 )
 from tests.shop.money import markers
+from tests.support.scale import many
 
 
 @pytest.fixture
@@ -303,7 +304,7 @@ def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: 
     assert (available(shop), available(shop, "pot")) == ([7], [8])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(25, 8))
 @given(data=st.data())
 def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Shop, data: st.DataObject) -> None:
     for id in ("cup", "jar"):

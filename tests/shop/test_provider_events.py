@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.patience import Busy
@@ -20,6 +20,7 @@ from functions.shop.shop import Shop
 from tests.provider import REFUSED, FakeProvider
 from tests.shop import money
 from tests.shop.acts import ANN, STAFF, order_now, place, sell, tell
+from tests.support.scale import many
 
 AMOUNTS = (300, 1000, 2500, 4000)
 LIVES = (
@@ -200,7 +201,7 @@ def _of(given: Any, payment_id: str) -> int:
     return sum(refund.amount for refund in given if refund.payment_id == payment_id)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(12, 5))
 @given(story=stories())
 @example(
     story=Story(  # a dispute that is told of before all else, and an order that is cancelled under it

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.patience import Busy
@@ -39,6 +39,7 @@ from tests.shop.acts import (
     send_back,
     tell,
 )
+from tests.support.scale import many
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -223,7 +224,7 @@ class Story:
 
 
 @given(STEPS, st.integers(1, 4), st.integers(0, 20), st.booleans())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(30, 10))
 def test_goods_and_redemptions_are_neither_made_nor_lost(
     fresh: Shop, steps: list[tuple[str, int]], parts: int, stock: int, backorder: bool
 ) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.patience import Busy
@@ -17,6 +17,7 @@ from tests.provider import REFUSED, FakeProvider, meeting
 from tests.shop import money
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, at_once, bring_to, order_now, place, sell, tell
 from tests.shop.credit import credit
+from tests.support.scale import many
 
 STATES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
@@ -295,7 +296,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
 
 
 # whatever is asked ----------------------------------------------------------------------------------------------------
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(25, 8))
 @given(
     amounts=st.lists(st.integers(1, 900), min_size=1, max_size=5),
     asked=st.lists(st.tuples(st.integers(1, 900), st.sampled_from(["original", "credit"])), max_size=6),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.writes import change
@@ -21,6 +21,7 @@ from tests.dynamodb.fixtures import Clock
 from tests.shop.acts import ANN, HOME, STAFF, available, order_now, place, sell
 from tests.shop.money import back, deliver, given_back, pay_in_parts, refunds
 from tests.shop.test_discounts import bought, offer
+from tests.support.scale import many
 
 
 def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: Shop, clock: Clock) -> None:
@@ -121,7 +122,7 @@ def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> 
     assert (now.status, now.refunded, available(shop)) == ("PARTIALLY_RETURNED", 0, [9])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=many(30, 10))
 @given(data=st.data())
 def test_however_it_comes_back_all_of_it_is_what_was_paid(shop: Shop, data: st.DataObject) -> None:
     shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})

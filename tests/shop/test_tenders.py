@@ -5,7 +5,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.store import Table
@@ -34,6 +34,7 @@ from tests.dynamodb.fixtures import Clock
 from tests.dynamodb.wire import Wire, after
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, bring_to, by_threads, open_shop, order_now, place, tell
 from tests.shop.credit import account, balance, card, credit, id_of_card, ledger, move, source_of, transfer
+from tests.support.scale import many
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -377,10 +378,8 @@ class Till:
 
 @given(st.lists(AT_ONCE, min_size=2, max_size=4))
 @settings(  # threads do not meet in the same way twice, so there is no smaller example to look for
-    max_examples=15,
-    deadline=None,
+    max_examples=many(15, 5),
     phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_money_is_neither_made_nor_lost_whoever_races_and_repeats(fresh: Shop, rounds: list[list[Step]]) -> None:
     till = Till(fresh, next(EXAMPLES))

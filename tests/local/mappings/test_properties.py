@@ -21,6 +21,7 @@ from local.mappings import (
     Switches,
 )
 from tests.local.mappings.stream import BUCKET, FUNCTION, SHARD, START, STREAM, numbers_of, record, reports
+from tests.support.scale import many
 
 CHILD = "shardId-2"
 ORDERS_ONLY = Filters(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))
@@ -223,7 +224,7 @@ class World:
         assert len(passed - self.handled) <= (0 if self.case.settings.on_failure else self.dropped)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300, 25))
 @given(CASES)
 def test_every_record_is_accepted_described_or_counted_and_no_item_is_overtaken(case: Case) -> None:
     world = World(case).run()
@@ -246,7 +247,7 @@ def test_every_record_is_accepted_described_or_counted_and_no_item_is_overtaken(
         assert counters.invoked >= len(world.accepted)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=many(50, 10))
 @given(CASES)
 def test_the_same_calls_give_the_same_actions(case: Case) -> None:
     first, second = World(case).run(), World(case).run()
