@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (made by tools), .local/ (the laptop's shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test thorough laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -42,6 +42,9 @@ reset: installed ## wipe the state of the shop on this machine
 test: installed ## run the tests; one of them: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All passed. Next: 'make check', or 'make up' to try it by hand."
+
+thorough: installed ## run the tests that try few examples in `make test`, with all of them
+	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 laptop: installed ## run the whole shop in processes of its own: demo, load, kill -9
 	$(python) -m pytest -m laptop --numprocesses 2 --dist loadfile tests/laptop $(ARGS)

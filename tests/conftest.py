@@ -53,8 +53,7 @@ settings.register_profile("thorough", LENIENT)
 settings.load_profile("few")  # before pytest applies --hypothesis-profile, and before it imports a module of tests
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "thorough: does more in the slow lane; `make thorough` asks for these")
+def pytest_configure() -> None:
     try:
         local_engine.program()
     except EngineMissing as missing:
