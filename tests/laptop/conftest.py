@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -80,10 +80,24 @@ class Laptop:
 
 @pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
-    # Nobody waits here for the pace of imports, which spares a table that costs.
-    running = Laptop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
+    """A running shop, which all files of a process share."""
+    with _started(tmp_path_factory) as shop:
+        yield shop
+
+
+@pytest.fixture
+def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    """A running shop for one test, which may kill it."""
+    with _started(tmp_path_factory) as shop:
+        yield shop
+
+
+@contextmanager
+def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    # No test needs the default pace of imports, which saves the costs of a table on AWS.
+    shop = Laptop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
     try:
-        print(f"ready after {running.start():.1f} s")
-        yield running
+        print(f"ready after {shop.start():.1f} s")
+        yield shop
     finally:
-        running.kill()
+        shop.kill()

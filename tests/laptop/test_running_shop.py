@@ -1,24 +1,18 @@
-"""The shop as `make up` runs it, in processes of its own: told about, rushed, and killed half-way.
+"""The shop as `make up` runs it, in processes of its own: the demo, a load of orders, wrong starts, a clean restart.
 
-Takes about two minutes, so it is not among the default tests: `make laptop` runs it.
+Takes about a minute, so it is not among the default tests: `make laptop` runs it.
 """
 
 import subprocess
-import threading
-import time
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-import urllib3
 
 from functions.dynamodb.keys import instant_of
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
 from local import demo, load
-from local.demo import ADDRESS, NotArrived, Shoppers
+from local.demo import Shoppers
 from local.running import PROJECT
 from tests.laptop.conftest import START, Laptop
 
@@ -88,84 +82,3 @@ def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: Laptop)
     print(f"ready again after {seconds:.1f} s")
     assert seconds < READY_AGAIN_SECONDS
     assert Shoppers(laptop.shop()).alice.get(f"/orders/{order['order_id']}")["total"] == order["total"]
-
-
-def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(laptop: Laptop) -> None:
-    orders, clients = 60, 4
-    people = Shoppers(laptop.shop())
-    product_id = people.stocked(orders)
-    accepted: list[str] = []
-    half_way = threading.Event()
-
-    def buy(_: int) -> str:
-        """As a client does: the same key again until there is an answer."""
-        key = uuid.uuid4().hex
-        body = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}
-        order = patiently(lambda: people.alice.post("/orders", body, key=key))
-        patiently(lambda: people.pay(order))
-        accepted.append(order["order_id"])
-        if len(accepted) >= orders // 2:
-            half_way.set()
-        return str(order["order_id"])
-
-    with ThreadPoolExecutor(clients) as pool:
-        buying = [pool.submit(buy, number) for number in range(orders)]
-        assert half_way.wait(60)
-        laptop.kill()
-        print(f"ready after the kill: {laptop.start():.1f} s")
-        placed = [one.result(timeout=120) for one in buying]
-    assert len(set(placed)) == orders
-    load.check(Shoppers(laptop.shop()), placed, product_id, mail_may_repeat=True)
-
-
-def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(laptop: Laptop) -> None:
-    name, wrong, staff = uuid.uuid4().hex[:8], 40, Shoppers(laptop.shop()).staff
-    rows = [f"{name}-{number},The {number},{100 + number},EUR,/{name}/,{number % 9}" for number in range(5_000 - wrong)]
-    rows += [f"{name}-{number},Wrong,9.99,EUR,/{name}/,1" for number in range(wrong)]
-    table = "\n".join(["product_id,name,price,currency,category,quantity", *rows]).encode()
-    assert staff.token
-    headers = {"Authorization": f"Bearer {staff.token()}", "Content-Type": "text/csv", "Idempotency-Key": name}
-    url = f"{staff.url}/products:import"
-    sent = [staff.pool.request("POST", url, body=table, headers=headers) for _ in range(2)]
-    assert [answer.status for answer in sent] == [202, 202]
-    first, again = (answer.json() for answer in sent)
-    assert first == again
-    assert (first["lines"], first["rejected"]) == (5_000, wrong)
-    where = sent[0].headers["Location"]
-    began = time.monotonic()
-    until("some lines", lambda: staff.get(where)["written"] >= 500, seconds=120)
-    laptop.kill()
-    laptop.start()
-    staff = Shoppers(laptop.shop()).staff
-    until("all lines", lambda: staff.get(where)["state"] == "DONE", seconds=500)
-    found = staff.get(where)
-    print(f"{found} after {time.monotonic() - began:.0f} s")
-    assert (found["written"], found["unchanged"], found["rejected"], found["waiting"]) == (5_000 - wrong, 0, wrong, 0)
-    offered: dict[str, Any] = {}
-    cursor: str | None = ""
-    while cursor is not None:
-        page = staff.get(f"/products?category=/{name}/&limit=100" + (f"&cursor={cursor}" if cursor else ""))
-        offered |= {one["product_id"]: (one["price"], one["available"], one["version"]) for one in page["items"]}
-        cursor = page["cursor"]
-    assert offered == {f"{name}-{number}": (100 + number, number % 9, 1) for number in range(5_000 - wrong)}
-
-
-def until(what: str, holds: Any, seconds: float) -> None:
-    give_up = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < give_up, f"{what} did not come"
-        time.sleep(1)
-
-
-def patiently(act: Any) -> Any:
-    """Again until the shop is back."""
-    give_up = time.monotonic() + 60
-    while True:
-        try:
-            return act()
-        except (OSError, urllib3.exceptions.HTTPError, RuntimeError) as error:
-            if isinstance(error, NotArrived) and "answered 4" in str(error):
-                raise
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.2)

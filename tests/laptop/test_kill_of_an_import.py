@@ -1,0 +1,51 @@
+"""A kill -9 of all processes of the shop while it imports a file."""
+
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from local.demo import Shoppers
+from tests.laptop.conftest import Laptop
+
+pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+
+
+def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(own_laptop: Laptop) -> None:
+    name, wrong, staff = uuid.uuid4().hex[:8], 40, Shoppers(own_laptop.shop()).staff
+    rows = [f"{name}-{number},The {number},{100 + number},EUR,/{name}/,{number % 9}" for number in range(5_000 - wrong)]
+    rows += [f"{name}-{number},Wrong,9.99,EUR,/{name}/,1" for number in range(wrong)]
+    table = "\n".join(["product_id,name,price,currency,category,quantity", *rows]).encode()
+    assert staff.token
+    headers = {"Authorization": f"Bearer {staff.token()}", "Content-Type": "text/csv", "Idempotency-Key": name}
+    url = f"{staff.url}/products:import"
+    sent = [staff.pool.request("POST", url, body=table, headers=headers) for _ in range(2)]
+    assert [answer.status for answer in sent] == [202, 202]
+    first, again = (answer.json() for answer in sent)
+    assert first == again
+    assert (first["lines"], first["rejected"]) == (5_000, wrong)
+    where = sent[0].headers["Location"]
+    began = time.monotonic()
+    until("some lines", lambda: staff.get(where)["written"] >= 500, seconds=120)
+    own_laptop.kill()
+    own_laptop.start()
+    staff = Shoppers(own_laptop.shop()).staff
+    until("all lines", lambda: staff.get(where)["state"] == "DONE", seconds=500)
+    found = staff.get(where)
+    print(f"{found} after {time.monotonic() - began:.0f} s")
+    assert (found["written"], found["unchanged"], found["rejected"], found["waiting"]) == (5_000 - wrong, 0, wrong, 0)
+    offered: dict[str, Any] = {}
+    cursor: str | None = ""
+    while cursor is not None:
+        page = staff.get(f"/products?category=/{name}/&limit=100" + (f"&cursor={cursor}" if cursor else ""))
+        offered |= {one["product_id"]: (one["price"], one["available"], one["version"]) for one in page["items"]}
+        cursor = page["cursor"]
+    assert offered == {f"{name}-{number}": (100 + number, number % 9, 1) for number in range(5_000 - wrong)}
+
+
+def until(what: str, holds: Any, seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < give_up, f"{what} did not come"
+        time.sleep(0.2)

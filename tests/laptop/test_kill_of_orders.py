@@ -1,0 +1,62 @@
+"""A kill -9 of all processes of the shop while clients place and pay orders.
+
+After the kill a message that a function had received is invisible for its visibility timeout, which takes 90 seconds.
+The test waits for it almost idle: `make laptop` therefore runs it beside other files.
+"""
+
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import urllib3
+
+from local import load
+from local.demo import ADDRESS, NotArrived, Shoppers
+from tests.laptop.conftest import Laptop
+
+pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
+
+
+def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_laptop: Laptop) -> None:
+    orders, clients = 60, 4
+    people = Shoppers(own_laptop.shop())
+    product_id = people.stocked(orders)
+    accepted: list[str] = []
+    half_way = threading.Event()
+
+    def buy(_: int) -> str:
+        """As a client does: the same key again until there is an answer."""
+        key = uuid.uuid4().hex
+        body = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}
+        order = patiently(lambda: people.alice.post("/orders", body, key=key))
+        patiently(lambda: people.pay(order))
+        accepted.append(order["order_id"])
+        if len(accepted) >= orders // 2:
+            half_way.set()
+        return str(order["order_id"])
+
+    with ThreadPoolExecutor(clients) as pool:
+        buying = [pool.submit(buy, number) for number in range(orders)]
+        assert half_way.wait(60)
+        own_laptop.kill()
+        print(f"ready after the kill: {own_laptop.start():.1f} s")
+        placed = [one.result(timeout=120) for one in buying]
+    assert len(set(placed)) == orders
+    load.check(Shoppers(own_laptop.shop()), placed, product_id, mail_may_repeat=True)
+
+
+def patiently(act: Any) -> Any:
+    """Again until the shop is back."""
+    give_up = time.monotonic() + 60
+    while True:
+        try:
+            return act()
+        except (OSError, urllib3.exceptions.HTTPError, RuntimeError) as error:
+            if isinstance(error, NotArrived) and "answered 4" in str(error):
+                raise
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.2)
