@@ -43,7 +43,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
 CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-BLOCKED_PORTS = (1719, 1720, 1723, 4190, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
+BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
 """Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
 TTL_ATTRIBUTE = "ttl"
 DATABASE = "dynamodb.sqlite"

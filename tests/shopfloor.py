@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonpath_ng.ext.parser
 import pytest
-from moto import mock_aws
+from moto import backend_index, mock_aws
 from moto.core import responses
 from moto.core.base_backend import BaseBackend
 from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -70,6 +70,7 @@ VARIABLES = {
 }
 
 
+SERVICES = {"events", "s3", "ses", "sesv2", "sqs"}
 MOTO: Any = {
     "core": {
         "reset_boto3_session": False,  # each service's model is read once, and not for every test
@@ -220,6 +221,9 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         for name in ("method_names_from_class", "camelcase_to_underscores"):
             patch.setattr(responses, name, cache(getattr(responses, name)))
+        # It looks for the service of a request among the patterns of all, one after the other: ours come first.
+        ours = sorted(backend_index.backend_url_patterns, key=lambda pattern: pattern[0] not in SERVICES)
+        patch.setattr(backend_index, "backend_url_patterns", ours)
         patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)  # none is days old
         wiring.client.cache_clear()
         yield _outfit()

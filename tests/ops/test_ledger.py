@@ -16,10 +16,10 @@ from ops.__main__ import main
 from tests.dynamodb.fixtures import Clock, clock, tapped, wire
 from tests.dynamodb.wire import Wire, after
 from tests.ops.running import running_shop
-from tests.shop.conftest import rival, shop
+from tests.shop.conftest import opened, rival, shop
 from tests.shop.credit import account, card, credit, id_of_card, move, transfer
 
-__all__ = ["clock", "rival", "shop", "tapped", "wire"]
+__all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
 
 @pytest.fixture

@@ -36,10 +36,10 @@ from tests.dynamodb.fixtures import Clock, clock, tapped, wire
 from tests.dynamodb.stream import records
 from tests.dynamodb.wire import Wire, after
 from tests.model.samples import SAMPLES
-from tests.shop.conftest import rival, shop
+from tests.shop.conftest import opened, rival, shop
 from tests.shopfloor import STAFF, Shopfloor
 
-__all__ = ["clock", "rival", "shop", "tapped", "wire"]
+__all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
 FIRST = Ordered(version="0001", migration=found()["0001"], task="up")
 BACK = replace(FIRST, task="down")
