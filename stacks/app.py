@@ -12,6 +12,8 @@ from stacks.acknowledged import guard
 from stacks.firewall_stack import FirewallStack
 from stacks.orders_stack import OrdersStack
 
+VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
+
 
 def build(context: Mapping[str, object] | None = None) -> App:
     """The app, ready to be synthesized. The command line's context goes before `context`, that before cdk.json's.
@@ -19,11 +21,14 @@ def build(context: Mapping[str, object] | None = None) -> App:
     `laptop=true` leaves the Lambdas' packages out: the local AWS runs them on the packages of its own Python.
     Raises stage.BadSetting.
     """
+    given = {**synth_cache.context_of_environment(), **(context or {})}
+    laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
+    if laptop:  # to validate takes as long as all else, and `make synth` validates the same stack
+        flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()
     settings = stage.read(merged)
-    laptop = synth_cache.is_laptop(merged)
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_code(laptop))
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)

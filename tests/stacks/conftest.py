@@ -11,6 +11,8 @@ import pytest
 from stacks import synth_cache
 
 Resource = dict[str, Any]
+VALIDATED = {"@aws-cdk/core:validateAgainstDefaultRules": True}
+"""The laptop's templates are not validated unless they say so; `make synth` validates those of dev and prod."""
 ON_CALL = "oncall@shop.example"
 
 
@@ -69,7 +71,7 @@ def templates() -> dict[str, Template]:
     """The template of each stage."""
     return {
         "dev": synthesized("orderstream-dev"),
-        "prod": synthesized("orderstream-prod", stage="prod", alarm_address=ON_CALL),
+        "prod": synthesized("orderstream-prod", stage="prod", alarm_address=ON_CALL, **VALIDATED),
     }
 
 

@@ -13,7 +13,7 @@ from functions.model.entrance import FRONT_HEADER, PUBLIC
 from functions.model.table import PROJECTED
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage, read
-from tests.stacks.conftest import Template, listed, synthesized
+from tests.stacks.conftest import VALIDATED, Template, listed, synthesized
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
@@ -42,9 +42,9 @@ PAGE_ALONE = read({"page": "my-shop"})
 def others() -> dict[str, Template]:
     """The template of that stage, of its firewall, and of a stage with the page alone."""
     return {
-        "orders": synthesized("orderstream-prod", **SETTINGS),
-        "firewall": synthesized("orderstream-prod-firewall", **SETTINGS),
-        "page": synthesized("orderstream-dev", page="my-shop"),
+        "orders": synthesized("orderstream-prod", **SETTINGS, **VALIDATED),
+        "firewall": synthesized("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
+        "page": synthesized("orderstream-dev", page="my-shop", **VALIDATED),
     }
 
 
