@@ -193,7 +193,9 @@ def synthesized(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The stack's template with these settings, from the cache if it is there. Raises process.ProcessFailed."""
     try:
         return synth_cache.template(STACK_NAME, {"laptop": "true", **(settings or {})})
-    except (stage.BadSetting, synth_cache.SynthFailed) as failed:
+    except stage.BadSetting as wrong:
+        raise process.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
+    except synth_cache.SynthFailed as failed:
         *_, reason = str(failed).strip().splitlines() or ["the CDK wrote no reason"]
         raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
 
