@@ -11,8 +11,8 @@ def main() -> None:
     """Write the assembly to the folder that the CDK's command line names."""
     folder = Path(os.environ.get(synth_cache.OUTPUT_VARIABLE) or PROJECT / "build" / "cdk.out")
     try:
-        synth_cache.copy_to(folder, synth_cache.context_of_environment())
-    except stage.BadSetting as wrong:
+        synth_cache.copy_assembly(folder, synth_cache.context_from_environment())
+    except stage.InvalidSetting as wrong:
         sys.exit(f"{wrong}.")
     except synth_cache.SynthFailed as failed:
         sys.exit(str(failed))

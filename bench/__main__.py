@@ -11,7 +11,7 @@ import time
 
 from bench import growth, report
 from local import engine
-from tests.conftest import NO_ACCOUNT
+from tests.conftest import FAKE_AWS_ENVIRONMENT
 
 SECTIONS = {
     "cold": "cold start",
@@ -37,19 +37,19 @@ def main() -> None:
         growth.SIZES.append(growth.MILLION)
     if wanted.write and wanted.only != list(SECTIONS):
         parser.error("docs/performance.md tells of all sections: leave out --only")
-    os.environ.update(NO_ACCOUNT)
+    os.environ.update(FAKE_AWS_ENVIRONMENT)
     measured = []
-    with engine.fleeting() as running:
+    with engine.temporary_engine() as running:
         for name in wanted.only:
             print(f"{SECTIONS[name]} ...", file=sys.stderr, flush=True)
             began = time.monotonic()
             section = importlib.import_module(f"bench.{name}")
             measured.append(report.Section(SECTIONS[name], section.__doc__ or "", section.figures(running)))
-            print(report.plain(measured[-1], time.monotonic() - began), flush=True)
+            print(report.render_text(measured[-1], time.monotonic() - began), flush=True)
     if wanted.write:
-        report.PAGE.write_text(report.page(measured), encoding="utf-8")
+        report.PAGE.write_text(report.render_page(measured), encoding="utf-8")
         print(f"Written: {report.PAGE.name}. Next: look at the difference.")
-    missed = [figure.what for section in measured for figure in section.figures if figure.reached is False]
+    missed = [figure.what for section in measured for figure in section.figures if figure.is_reached is False]
     print(f"Not reached: {', '.join(missed)}." if missed else "All that was aimed at is reached.")
 
 

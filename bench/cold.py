@@ -31,21 +31,21 @@ from typing import Any, ClassVar
 
 from bench import COMPARED, pair
 from bench.measure import Figure, Spread, spread
-from bench.pair import Ours, Usual
+from bench.pair import OurShop, UsualShop
 from functions.shop import customers, ending, follows, imports, products
 from local.engine import Engine
 from stacks import PROJECT
-from stacks.bundle import bundle, here
+from stacks.bundle import build_bundle, current_target
 from tests.api.asking import Token
 from tests.api.conftest import VARIABLES as API_VARIABLES
-from tests.conftest import NO_ACCOUNT
+from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.shopfloor import ANN, STAFF, VARIABLES, WAREHOUSE
 
 ROUNDS = 9
 PATIENCE_SECONDS = 30
 
 
-def taken(body: bytes) -> Any:
+def accept_all_entries(body: bytes) -> Any:
     """The bus's answer that takes all entries of a request."""
     return {"FailedEntryCount": 0, "Entries": [{"EventId": "1"} for _ in json.loads(body)["Entries"]]}
 
@@ -57,11 +57,11 @@ from awslambdaric.__main__ import main
 main(sys.argv)
 """
 CANNED: Mapping[str, Callable[[bytes], Any]] = {
-    "AWSEvents.PutEvents": taken,
+    "AWSEvents.PutEvents": accept_all_entries,
     "secretsmanager.GetSecretValue": lambda _: {"SecretString": "secret"},
 }
 """What others than DynamoDB answer to a request; {} to all else."""
-MOST = {"api": 0.45, "copies": 0.30, "relay": 0.30}
+MAX_RATIOS = {"api": 0.45, "copies": 0.30, "relay": 0.30}
 MODULES = {name: f"{name}.handler" for name in ("api", "notifications", "notices")}
 """Where a function's handler is, if not in the module of its name."""
 USUAL = {"api": "api", "copies": "copies", "relay": "publish"} | {
@@ -74,43 +74,43 @@ Event = Mapping[str, Any]
 
 
 @dataclass
-class Started:
+class StartAttempt:
     """What is known of one start: the event that waits for it, when it had its first answer, and how it failed."""
 
-    waiting: dict[str, Any] | None
+    pending_event: dict[str, Any] | None
     answered: threading.Event = field(default_factory=threading.Event)
     answered_at: float = 0
-    failed: str = ""
+    failure: str = ""
 
-    def answer(self) -> None:
+    def record_answer(self) -> None:
         """It has an answer by now, its first or another."""
         if not self.answered.is_set():
             self.answered_at = time.perf_counter()
             self.answered.set()
 
-    def fail(self, why: bytes) -> None:
+    def record_failure(self, why: bytes) -> None:
         """It cannot be measured, unless it has been: the usual way's idempotency stops at what an earlier start has
         done."""
         if not self.answered.is_set():
-            self.failed = why.decode(errors="replace")
+            self.failure = why.decode(errors="replace")
             self.answered.set()
 
 
-class Around(BaseHTTPRequestHandler):
+class FakeAwsHandler(BaseHTTPRequestHandler):
     """Lambda's runtime API, and AWS behind one address: DynamoDB is the engine, the rest is canned."""
 
     protocol_version = "HTTP/1.1"
     engine: ClassVar[tuple[str, int]]
-    now: ClassVar[Started]
+    current: ClassVar[StartAttempt]
 
     def setup(self) -> None:
         super().setup()
-        self.started = Around.now  # who is killed meanwhile says nothing of the next one
+        self.started = FakeAwsHandler.current  # who is killed meanwhile says nothing of the next one
 
     def do_GET(self) -> None:
         if "/runtime/invocation/next" not in self.path:
             return self._answer(b"<ListBucketResult></ListBucketResult>")
-        given, self.started.waiting = self.started.waiting, None
+        given, self.started.pending_event = self.started.pending_event, None
         if given is None:  # one event is all there is: it is killed meanwhile
             time.sleep(PATIENCE_SECONDS)
             return None
@@ -128,29 +128,29 @@ class Around(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path.startswith("/2018-06-01/runtime/"):
             if self.path.endswith("error"):
-                self.started.fail(body)
+                self.started.record_failure(body)
             return self._answer(b"{}")
         target = self.headers.get("X-Amz-Target", "")
         if target.startswith("DynamoDB_"):
             self._forward(body, dict(self.headers))
         else:
             if target.startswith("AWSEvents"):
-                self.started.answer()
+                self.started.record_answer()
             canned = CANNED.get(target)
             self._answer(json.dumps(canned(body) if canned else {}).encode())
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
         """To the engine. What it refuses fails the start, unless an earlier start has done it already."""
-        forwarded = http.client.HTTPConnection(*Around.engine)
+        forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()
         content = answer.read()
         forwarded.close()
         if answer.status != HTTPStatus.OK and b"ConditionalCheckFailed" not in content:
-            self.started.fail(content)
+            self.started.record_failure(content)
         else:
-            self.started.answer()
+            self.started.record_answer()
         self._answer(content, status=answer.status)
 
     do_PUT = do_POST  # noqa: N815  as the server calls it
@@ -170,7 +170,7 @@ class Around(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-class Server(ThreadingHTTPServer):
+class RuntimeApiServer(ThreadingHTTPServer):
     """Answers whoever still lives."""
 
     daemon_threads = True
@@ -180,7 +180,7 @@ class Server(ThreadingHTTPServer):
 
 
 @dataclass
-class Way:
+class MeasuredFunction:
     """A function to start: its name, its handler as Lambda is told it, where it finds packages, what it is handed."""
 
     name: str
@@ -192,10 +192,10 @@ class Way:
 
     def start(self, port: int) -> None:
         """Start it once, and note how long it took until it had its answer. Raises RuntimeError where it had none."""
-        started = Around.now = Started(dict(self.event))
+        started = FakeAwsHandler.current = StartAttempt(dict(self.event))
         address = f"127.0.0.1:{port}"
         environment = {
-            **NO_ACCOUNT,
+            **FAKE_AWS_ENVIRONMENT,
             **self.environment,
             "PATH": os.environ["PATH"],
             "AWS_LAMBDA_RUNTIME_API": address,
@@ -212,8 +212,8 @@ class Way:
             answered = started.answered.wait(PATIENCE_SECONDS)
             process.kill()
             said = process.stdout.read() if process.stdout else b""
-        if not answered or started.failed:
-            raise RuntimeError(f"{self.name} did not start: {started.failed or said.decode(errors='replace')[-2000:]}")
+        if not answered or started.failure:
+            raise RuntimeError(f"{self.name} did not start: {started.failure or said.decode(errors='replace')[-2000:]}")
         self.seconds.append(started.answered_at - began)
 
     @property
@@ -225,8 +225,8 @@ class Way:
 @contextmanager
 def runtime(engine: Engine) -> Iterator[int]:
     """A runtime API and AWS in front of the engine; its port."""
-    Around.engine = ("127.0.0.1", engine.port)
-    server = Server(("127.0.0.1", 0), Around)
+    FakeAwsHandler.engine = ("127.0.0.1", engine.port)
+    server = RuntimeApiServer(("127.0.0.1", 0), FakeAwsHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port
     server.shutdown()
@@ -235,45 +235,53 @@ def runtime(engine: Engine) -> Iterator[int]:
 def figures(engine: Engine) -> list[Figure]:
     """Milliseconds to the first answer, per function."""
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.opened(engine))
-        usual = stack.enter_context(pair.usual(engine, queues))
-        ours = stack.enter_context(pair.ours(engine, queues))
-        worked, ordered = _worked(ours), _ordered(usual)
-        mine = {name: _ours(ours, name, handed) for name, handed in sorted(worked.items())}
-        theirs = {name: _usually(module, ordered[module]) for name, module in USUAL.items()}
-        traced = {name: _usually(module, ordered[USUAL[name]]) for name, module in TRACED.items()}
-        told = mine["copies"].environment
-        bare = Way("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, told)
-        alone = Way("boto3 alone", "bench.floor.with_boto3", (mine["copies"].path[0], COMPARED, PROJECT), {}, told)
+        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        usual = stack.enter_context(pair.open_usual_shop(engine, queues))
+        ours = stack.enter_context(pair.open_our_shop(engine, queues))
+        our_events, usual_events = _our_events(ours), _usual_events(usual)
+        mine = {name: _our_function(ours, name, handed) for name, handed in sorted(our_events.items())}
+        theirs = {name: _usual_function(module, usual_events[module]) for name, module in USUAL.items()}
+        traced = {name: _usual_function(module, usual_events[USUAL[name]]) for name, module in TRACED.items()}
+        environment = mine["copies"].environment
+        bare = MeasuredFunction("floor", "bench.floor.handler", (PROJECT, COMPARED), {}, environment)
+        alone = MeasuredFunction(
+            "boto3 alone", "bench.floor.with_boto3", (mine["copies"].path[0], COMPARED, PROJECT), {}, environment
+        )
         compileall.compile_dir(PROJECT / "bench", quiet=1)
         port = stack.enter_context(runtime(engine))
         for _ in range(ROUNDS + 1):
             for way in (*mine.values(), *theirs.values(), *traced.values(), bare, alone):
                 way.start(port)
 
-    def took(way: Way | None) -> Spread | None:
+    def took(way: MeasuredFunction | None) -> Spread | None:
         return spread(way.milliseconds) if way else None
 
     rows = [
-        Figure(f"`{name}`", "ms", took(way), took(theirs.get(name)), took(bare), MOST.get(name))
+        Figure(f"`{name}`", "ms", took(way), took(theirs.get(name)), took(bare), MAX_RATIOS.get(name))
         for name, way in mine.items()
     ]
     rows += [Figure(f"`{name}`, the usual way with Tracer", "ms", usual=took(way)) for name, way in traced.items()]
     return [*rows, Figure("boto3 alone", "ms", floor=took(alone))]
 
 
-def _ours(shop: Ours, name: str, handed: Event) -> Way:
-    told = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.shopfloor.shop.table.name}
-    told |= {"QUEUE_URL": shop.shopfloor.queues["notices"]}
-    return Way(name, f"functions.{MODULES.get(name, name)}.handler", (bundle(target=here())[0], COMPARED), handed, told)
+def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
+    environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.shopfloor.shop.table.name}
+    environment |= {"QUEUE_URL": shop.shopfloor.queues["notices"]}
+    return MeasuredFunction(
+        name,
+        f"functions.{MODULES.get(name, name)}.handler",
+        (build_bundle(target=current_target())[0], COMPARED),
+        handed,
+        environment,
+    )
 
 
-def _usually(name: str, handed: Event) -> Way:
-    told = {**VARIABLES, "TABLE_NAME": pair.USUAL, "IDEMPOTENCY_TABLE": pair.IDEMPOTENCY}
-    return Way(name, f"bench.usual.{name}.handler", (COMPARED, PROJECT), handed, told)
+def _usual_function(name: str, handed: Event) -> MeasuredFunction:
+    environment = {**VARIABLES, "TABLE_NAME": pair.USUAL, "IDEMPOTENCY_TABLE": pair.IDEMPOTENCY}
+    return MeasuredFunction(name, f"bench.usual.{name}.handler", (COMPARED, PROJECT), handed, environment)
 
 
-def _ordered(shop: Usual) -> dict[str, Event]:
+def _usual_events(shop: UsualShop) -> dict[str, Event]:
     """What the usual functions are handed: an order that goes all the way. The API is asked to place another."""
     handed: dict[str, Event] = {}
     shop.open("ann", ["mug"])
@@ -282,42 +290,42 @@ def _ordered(shop: Usual) -> dict[str, Event]:
         partial(shop.pay, order_id, pair.PRICE),
         partial(shop.ship, order_id),
         partial(shop.deliver, order_id),
-        partial(shop.shopfloor.wait, days=400),
+        partial(shop.shopfloor.advance_days, days=400),
     ):
-        pair.settle(shop, partial(_note, handed))
+        pair.deliver_all(shop, partial(_keep_first_event, handed))
         act()
-    pair.settle(shop, partial(_note, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, handed))
     return handed | {"api": _order()}
 
 
-def _worked(shop: Ours) -> dict[str, Event]:
+def _our_events(shop: OurShop) -> dict[str, Event]:
     """What ours are handed: two orders, one of which is cancelled, a followed product that comes back, an import, and a
     customer with another name; and the time, to those that look at it."""
     shopfloor, handed = shop.shopfloor, dict[str, Event]()
     shopfloor.open_shop(available=pair.PLENTY)
-    order_id, other = shopfloor.place("one", mug=2), shopfloor.place("two", pot=1)
-    shopfloor.pay(order_id)
-    shopfloor.pay(other, "evt_2", "pi_2")
-    pair.settle(shop, partial(_note, handed))
+    order_id, other = shopfloor.place_order("one", mug=2), shopfloor.place_order("two", pot=1)
+    shopfloor.pay_order(order_id)
+    shopfloor.pay_order(other, "evt_2", "pi_2")
+    pair.deliver_all(shop, partial(_keep_first_event, handed))
     ending.cancel_order(shopfloor.shop, ANN, other)
-    pair.settle(shop, partial(_note, handed))
+    pair.deliver_all(shop, partial(_keep_first_event, handed))
     ending.agree_cancel(shopfloor.shop, WAREHOUSE, other)
-    shopfloor.ship(order_id)
-    shopfloor.deliver(order_id)
+    shopfloor.dispatch_order(order_id)
+    shopfloor.deliver_order(order_id)
     products.create_product(shopfloor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
-    follows.follow(shopfloor.shop, ANN, "jug")
+    follows.follow_product(shopfloor.shop, ANN, "jug")
     products.receive_stock(shopfloor.shop, STAFF, "jugs", "jug", 5)
-    line = imports.Line(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
+    line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
     imports.import_products(shopfloor.shop, STAFF, "import", {}, lambda: [line])
-    customers.rename(shopfloor.shop, ANN, ANN.id, "Ann Oak")
-    pair.settle(shop, partial(_note, handed))
-    shopfloor.wait(days=400)
-    pair.settle(shop, partial(_note, handed))
+    customers.rename_customer(shopfloor.shop, ANN, ANN.id, "Ann Oak")
+    pair.deliver_all(shop, partial(_keep_first_event, handed))
+    shopfloor.advance_days(days=400)
+    pair.deliver_all(shop, partial(_keep_first_event, handed))
     at = {"time": shopfloor.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
     return handed | dict.fromkeys(SCHEDULED, at) | {"api": _order()}
 
 
-def _note(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
+def _keep_first_event(handed: dict[str, Event], name: str, batch: list[Any]) -> None:
     """The first that each function is handed; of the archive, the order that has ended."""
     records = [it for it in batch if "OrderExpired" in it["body"]] if name == "archive" else batch
     if records:

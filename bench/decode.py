@@ -41,32 +41,32 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  the same for all s
     placed, paid = images()
     inserted, modified = record("INSERT", None, placed), record("MODIFY", placed, paid)
     insert, modify = json.dumps(inserted), json.dumps(modified)
-    one, both = partial(usually, placed), partial(usually, placed, paid)
+    one, both = partial(deserialize, placed), partial(deserialize, placed, paid)
     rows: list[tuple[str, Way, Way, Way | None, float | None]] = [
-        ("an image, INSERT", partial(ORDER.read, placed), one, None, 1 / 5),
-        ("both images, MODIFY", partial(glanced, placed, paid), both, None, 1 / 12),
-        ("both images, MODIFY, and its lines", lambda: lines_of(*glanced(placed, paid)), both, None, 1 / 12),
-        ("the change, INSERT", partial(changes.read, inserted), one, None, None),
-        ("the change, MODIFY", partial(changes.read, modified), both, None, None),
-        ("the change, MODIFY, and its lines", lambda: lines_in(modified), both, None, None),
+        ("an image, INSERT", partial(ORDER.decode, placed), one, None, 1 / 5),
+        ("both images, MODIFY", partial(read_lazily, placed, paid), both, None, 1 / 12),
+        ("both images, MODIFY, and its lines", lambda: count_lines(*read_lazily(placed, paid)), both, None, 1 / 12),
+        ("the change, INSERT", partial(changes.parse_change, inserted), one, None, None),
+        ("the change, MODIFY", partial(changes.parse_change, modified), both, None, None),
+        ("the change, MODIFY, and its lines", lambda: count_lines_of_record(modified), both, None, None),
         (
             "the change, INSERT, from its text",
-            lambda: changes.read(json.loads(insert)),
-            lambda: usually_in(json.loads(insert)),
+            lambda: changes.parse_change(json.loads(insert)),
+            lambda: deserialize_record(json.loads(insert)),
             partial(loads, insert),
             None,
         ),
         (
             "the change, MODIFY, from its text",
-            lambda: changes.read(json.loads(modify)),
-            lambda: usually_in(json.loads(modify)),
+            lambda: changes.parse_change(json.loads(modify)),
+            lambda: deserialize_record(json.loads(modify)),
             partial(loads, modify),
             1 / 1.9,
         ),
         (
             "the change, MODIFY, from its text, and its lines",
-            lambda: lines_in(json.loads(modify)),
-            lambda: usually_in(json.loads(modify)),
+            lambda: count_lines_of_record(json.loads(modify)),
+            lambda: deserialize_record(json.loads(modify)),
             partial(loads, modify),
             1 / 1.9,
         ),
@@ -85,33 +85,33 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  the same for all s
 def _microseconds(ways: Mapping[str, Way]) -> dict[str, Spread]:
     """Of the processor: nothing here waits."""
     took = side_by_side(ways, rounds=ROUNDS, times=TIMES, clock=time.process_time)
-    return {name: it.times(1e6) for name, it in took.items()}
+    return {name: it.scaled(1e6) for name, it in took.items()}
 
 
-def usually(*images: Any) -> list[dict[str, Any]]:
+def deserialize(*images: Any) -> list[dict[str, Any]]:
     """The usual way's: every attribute of each."""
     return [{name: _deserialize(value) for name, value in image.items()} for image in images]
 
 
-def usually_in(record: Any) -> list[dict[str, Any]]:
-    told = record["dynamodb"]
-    return usually(*(told[image] for image in ("OldImage", "NewImage") if image in told))
+def deserialize_record(record: Any) -> list[dict[str, Any]]:
+    stream_record = record["dynamodb"]
+    return deserialize(*(stream_record[image] for image in ("OldImage", "NewImage") if image in stream_record))
 
 
-def glanced(before: Any, after: Any) -> tuple[Order, Order]:
+def read_lazily(before: Any, after: Any) -> tuple[Order, Order]:
     """Ours, of an order that changed."""
-    is_now = ORDER.glance(after, None)
-    return ORDER.glance(before, is_now), is_now
+    is_now = ORDER.decode_lazy(after, None)
+    return ORDER.decode_lazy(before, is_now), is_now
 
 
-def lines_of(before: Order, after: Order) -> int:
+def count_lines(before: Order, after: Order) -> int:
     return len(after.lines) + len(before.lines)
 
 
-def lines_in(record: Any) -> int:
-    change = changes.read(record)
+def count_lines_of_record(record: Any) -> int:
+    change = changes.parse_change(record)
     assert change is not None
-    return lines_of(change.before, change.after)
+    return count_lines(change.before, change.after)
 
 
 def _orjson_loads() -> Callable[[str], object]:
@@ -132,7 +132,7 @@ def images() -> tuple[Any, Any]:
     paid = replace(
         placed, status="PAID", paid=placed.total, paid_at=moment(1), updated_at=moment(1), version=2, reached=2
     )
-    before, after = (json.loads(json.dumps(ORDER.write(it))) for it in (placed, paid))
+    before, after = (json.loads(json.dumps(ORDER.encode(it))) for it in (placed, paid))
     return before, after
 
 

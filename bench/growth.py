@@ -21,18 +21,18 @@ from bench.measure import Figure, exact, spread
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import Table
 from functions.model import patterns as p
-from functions.model.table import BY_TYPE, create_table_request
+from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.engine import Engine
 from tests.dynamodb.fixtures import START
-from tests.dynamodb.wire import Wire
+from tests.dynamodb.wire import WireTap
 from tests.model.test_capacity import ASKED, around, asked_for, load
 
 Pattern = Get[Any] | Query[Any]
 SIZES = [1_000, 10_000, 100_000]
-CHOSEN: Mapping[str, Pattern] = {
-    "an order": p.A12,
-    "a customer's orders": p.A14,
-    "the newest orders of a queue": p.A16,
+MEASURED_PATTERNS: Mapping[str, Pattern] = {
+    "an order": p.ORDER_BY_ID,
+    "a customer's orders": p.ORDERS_OF_CUSTOMER,
+    "the newest orders of a queue": p.ORDERS_BY_STATUS_NEWEST_FIRST,
 }
 MILLION = 1_000_000
 ASKED_TIMES = 7
@@ -42,9 +42,9 @@ CHUNK = 5_000
 def figures(engine: Engine) -> list[Figure]:
     """Units, requests and milliseconds by size. Raises AssertionError where a pattern asks for anything but its own."""
     request = create_table_request("bench-growth")
-    wire = Wire(engine.dynamodb())
+    wire = WireTap(engine.dynamodb())
     wire.client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})
-    table = Table(wire.client, "bench-growth", BY_TYPE, clock=lambda: START)
+    table = Table(wire.client, "bench-growth", ROWS_BY_TYPE, clock=lambda: START)
     load(table, list(asked_for()))
     others, there = around(), 0
     found = []
@@ -52,9 +52,9 @@ def figures(engine: Engine) -> list[Figure]:
         while there < size:
             load(table, list(itertools.islice(others, min(CHUNK, size - there))))
             there += min(CHUNK, size - there)
-        patterns = list(CHOSEN.values()) if size >= MILLION else list(ASKED)
+        patterns = list(MEASURED_PATTERNS.values()) if size >= MILLION else list(ASKED)
         for pattern in patterns:
-            as_it_costs(wire, table, pattern)
+            assert_cost(wire, table, pattern)
         took = {pattern.id: _milliseconds(table, pattern) for pattern in patterns}
         among = f"among {size:,}"
         if len(patterns) == len(ASKED):
@@ -64,13 +64,13 @@ def figures(engine: Engine) -> list[Figure]:
                 Figure(every, "requests", exact(sum(ask.requests for ask in ASKED.values()))),
                 Figure(f"the pattern in the middle {among}", "ms", spread(map(statistics.median, took.values()))),
             ]
-        for what, pattern in CHOSEN.items():
+        for what, pattern in MEASURED_PATTERNS.items():
             found.append(Figure(f"{what} {among}", "units", exact(ASKED[pattern].units)))
             found.append(Figure(f"{what} {among}", "ms", spread(took[pattern.id])))
     return found
 
 
-def as_it_costs(wire: Wire, table: Table, pattern: Pattern) -> None:
+def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
     """Ask once. Raises AssertionError where it does not find and cost what tests/model/test_capacity.py says."""
     wire.clear()
     found, ask = _ask(table, pattern), ASKED[pattern]

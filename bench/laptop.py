@@ -22,13 +22,13 @@ from typing import Any
 
 from bench.measure import Figure, exact
 from local import load
-from local.demo import Shoppers
+from local.demo import DemoClients
 from local.engine import Engine
-from tests.laptop.conftest import Laptop
+from tests.laptop.conftest import LaptopShop
 
 PACED, PACE_SECONDS = 100, 0.5
 BURST, CLIENTS = 400, 8
-WARMING = 12
+WARM_UP_ORDERS = 12
 ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/events", "OrderPaid")}
 """The request, and the change that its last effects follow."""
 
@@ -36,14 +36,14 @@ ENDS = {"placed": ("POST /orders", "OrderPlaced"), "paid": ("POST /payments/even
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine of its own
     """Milliseconds from a request to its last effect, and orders a second."""
     with tempfile.TemporaryDirectory() as folder:
-        laptop = Laptop(Path(folder) / "state")
+        laptop = LaptopShop(Path(folder) / "state")
         laptop.start()
         try:
-            people = Shoppers(laptop.shop())
-            ordered(people, WARMING)
+            people = DemoClients(laptop.shop())
+            place_orders(people, WARM_UP_ORDERS)
             journal = laptop.state / "journal.sqlite"
-            took = list(effects(journal, ordered(people, PACED, every_seconds=PACE_SECONDS)))
-            seconds = lasted(journal, ordered(people, BURST))
+            took = list(effect_latencies(journal, place_orders(people, PACED, every_seconds=PACE_SECONDS)))
+            seconds = total_seconds(journal, place_orders(people, BURST))
         finally:
             laptop.stop()
     found = []
@@ -56,28 +56,28 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine o
     return [*found, Figure(f"orders a second, {CLIENTS} clients", "", exact(round(BURST / seconds, 1)))]
 
 
-def ordered(people: Shoppers, orders: int, every_seconds: float = 0) -> list[str]:
+def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> list[str]:
     """Orders of a product of their own, at this pace or as fast as the clients can. All that follows from them is there
     by then: each effect is looked at."""
-    product_id, began = people.stocked(orders), time.monotonic()
+    product_id, began = people.create_stocked_product(orders), time.monotonic()
 
     def order(number: int) -> str:
         time.sleep(max(0.0, began + number * every_seconds - time.monotonic()))
-        return load.order(people, product_id)
+        return load.place_and_pay(people, product_id)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         placed = list(pool.map(order, range(orders)))
-    load.check(people, placed, product_id)
+    load.check_effects(people, placed, product_id)
     return placed
 
 
-def effects(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
+def effect_latencies(journal: Path, orders: list[str]) -> Iterator[dict[str, float]]:
     """Of each order, the milliseconds from each request to its last effect."""
     for entries in _entries(journal, orders):
-        yield {what: _took(entries, *ends) for what, ends in ENDS.items()}
+        yield {what: _latency_ms(entries, *ends) for what, ends in ENDS.items()}
 
 
-def lasted(journal: Path, orders: list[str]) -> float:
+def total_seconds(journal: Path, orders: list[str]) -> float:
     """The seconds from the first request for these orders to the last effect of them all."""
     every = [entry for entries in _entries(journal, orders) for entry in entries]
     began = min(_began(entry) for entry in every if entry["kind"] == "request")
@@ -100,7 +100,7 @@ def _began(request: dict[str, Any]) -> datetime:
     return _at(request) - timedelta(milliseconds=float(request["ms"]))
 
 
-def _took(entries: list[dict[str, Any]], route: str, change: str) -> float:
+def _latency_ms(entries: list[dict[str, Any]], route: str, change: str) -> float:
     (asked,) = (it for it in entries if it["kind"] == "request" and it["route"] == route)
     (event,) = {it["event_id"] for it in entries if it["kind"] == "published" and it["event"] == change}
     copied = [it for it in entries if it["kind"] == "copied" and it["change"] == change]

@@ -40,13 +40,13 @@ from typing import Any
 
 from bench import outcome, pair
 from bench.measure import Figure, exact
-from bench.outcome import State
-from bench.pair import PRICE, Sent, Shop
-from bench.usual.items import plain
-from docs.pages.cost import prices
-from functions.model.table import BY_TYPE
+from bench.outcome import OrderOutcome
+from bench.pair import PRICE, BenchShop, Sent
+from bench.usual.items import deserialize
+from docs.pages.cost import load_prices
+from functions.model.table import ROWS_BY_TYPE
 from local.engine import Engine
-from tests.shop.acts import ANN, open_shop, order_from
+from tests.shop.acts import ANN, open_shop, place_order_as
 from tests.shop.test_units import MORE, furnish
 
 LINES = (1, 5, 20)
@@ -55,19 +55,19 @@ PLAIN_LINES = (1, 5)
 DAYS, LATER = 396, 30
 """After which an order has ended, and then what it owned, where that ends by itself."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
-FURTHER = 5
+DETAILED_LINES = 5
 """The lines of the order that is looked at more closely."""
 UNITS = ("read", "written")
-COPIES = {row.type for row in BY_TYPE.values() if row.kind in ("snapshot", "log")}
+COPIES = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log")}
 Used = Mapping[tuple[str, str], Counter[str]]
 
 
 def figures(engine: Engine) -> list[Figure]:
-    with pair.opened(engine) as (_, queues):
+    with pair.open_surroundings(engine) as (_, queues):
         lived = {lines: lives(engine, queues, lines) for lines in LINES}
         found = [figure for lines, both in lived.items() for figure in _of_life(lines, both)]
         found += [figure for lines in PLAIN_LINES for figure in _of_placing(lines, lived[lines])]
-        return [*found, *_of_checks(engine, queues), *of_deduplication(engine, queues)]
+        return [*found, *_of_checks(engine, queues), *deduplication_figures(engine, queues)]
 
 
 # a life ---------------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Life:
     in ours all that it is, in one item."""
 
     used: Used
-    state: State
+    state: OrderOutcome
     order: dict[str, Any]
 
     def units(self, *kinds: str, step: str | None = None) -> float:
@@ -87,23 +87,23 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Both:
+class LifePair:
     ours: Life
     usual: Life
 
 
-def lives(engine: Engine, queues: dict[str, str], lines: int) -> Both:
+def lives(engine: Engine, queues: dict[str, str], lines: int) -> LifePair:
     """The same life twice. Raises AssertionError where not the same has come of it."""
     customer_id = f"ann-{next(pair.numbers)}"
-    with pair.ours(engine, queues) as shop:
+    with pair.open_our_shop(engine, queues) as shop:
         ours = live(shop, customer_id, lines)
-    with pair.usual(engine, queues) as other:
-        both = Both(ours, live(other, customer_id, lines))
+    with pair.open_usual_shop(engine, queues) as other:
+        both = LifePair(ours, live(other, customer_id, lines))
     assert both.ours.state == both.usual.state, both
     return both
 
 
-def live(shop: Shop, customer_id: str, lines: int) -> Life:
+def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
     """An order of so many products, from its placement to the archive; another of the same has been paid before."""
     ids = [f"p{number:02}-{customer_id}" for number in range(lines)]
     quantities = dict.fromkeys(ids, QUANTITY)
@@ -111,18 +111,18 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
     other = f"other-{customer_id}"
     shop.open(other, [])
     shop.pay(shop.place(other, "key-1", quantities), PRICE * QUANTITY * lines)
-    pair.settle(shop)
+    pair.deliver_all(shop)
     meter, queues = shop.meter, []
 
     def step(name: str, act: Any) -> Any:
         meter.step, meter.function = name, "api"
         with meter.on(shop.clients):
             done = act()
-            pair.settle(shop)
+            pair.deliver_all(shop)
         return done
 
     order_id = step("placed", lambda: shop.place(customer_id, "key-1", quantities))
-    order, before = outcome.order_of(shop, order_id), outcome.counted(shop, order_id)
+    order, before = outcome.order_of(shop, order_id), outcome.metric_totals(shop, order_id)
     for name, act in (
         ("paid", lambda: shop.pay(order_id, PRICE * QUANTITY * lines)),
         ("dispatched", lambda: shop.ship(order_id)),
@@ -131,26 +131,26 @@ def live(shop: Shop, customer_id: str, lines: int) -> Life:
         queues.append(outcome.queues_of(shop, order_id))
         step(name, act)
     queues.append(outcome.queues_of(shop, order_id))
-    state = outcome.as_delivered(shop, order_id, customer_id, ids)
+    state = outcome.outcome_before_archive(shop, order_id, customer_id, ids)
     state.queues = queues
     state.metric.subtract(before)
     for days in (DAYS, LATER):
-        step("archived", partial(shop.shopfloor.wait, days))
-    outcome.as_archived(shop, state, order_id, customer_id, ids)
+        step("archived", partial(shop.shopfloor.advance_days, days))
+    outcome.add_archive_outcome(shop, state, order_id, customer_id, ids)
     return Life(dict(meter.used), state, order)
 
 
-def _of_life(lines: int, both: Both) -> Iterator[Figure]:
+def _of_life(lines: int, both: LifePair) -> Iterator[Figure]:
     ours, usual = both.ours, both.usual
     called = f"an order's whole life, {lines} line{'s' * (lines > 1)}"
-    floor = sum(least_of_these_keys(lines, ours.order).values())
-    half = 0.5 if lines == FURTHER else None
-    yield Figure(called, "units", exact(ours.units()), exact(usual.units()), exact(floor), most=half)
+    floor = sum(minimum_units(lines, ours.order).values())
+    half = 0.5 if lines == DETAILED_LINES else None
+    yield Figure(called, "units", exact(ours.units()), exact(usual.units()), exact(floor), max_ratio=half)
     yield Figure(f"{called}: written", "units", exact(ours.units("written")), exact(usual.units("written")))
     yield Figure(f"{called}: read", "units", exact(ours.units("read")), exact(usual.units("read")))
     yield Figure(f"{called}: requests", "requests", exact(ours.units("requests")), exact(usual.units("requests")))
     yield Figure(f"{called}: its units in money", "USD per million lives", exact(_priced(ours)), exact(_priced(usual)))
-    if lines == FURTHER:
+    if lines == DETAILED_LINES:
         for step in STEPS:
             yield Figure(f"{called}: {step}", "units", exact(ours.units(step=step)), exact(usual.units(step=step)))
         for design, saved in further_designs(lines).items():
@@ -160,7 +160,7 @@ def _of_life(lines: int, both: Both) -> Iterator[Figure]:
 
 def _priced(life: Life) -> float:
     """A unit written costs five times as much as one read."""
-    table = prices()["table_classes"]["STANDARD"]
+    table = load_prices()["table_classes"]["STANDARD"]
     read, written = life.units("read") * table["read_million"], life.units("written") * table["write_million"]
     return round(float(read + written), 2)
 
@@ -168,7 +168,7 @@ def _priced(life: Life) -> float:
 CHANGES, MAILS = 5, 4
 
 
-def least_of_these_keys(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
+def minimum_units(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
     """The fewest units of each part of a life with this key table, by the developer guide's rules ("Read and write
     operations", "Capacity unit consumption"): a unit written for each KB, twice that in a transaction; in each index
     one for an item that comes, goes or changes, two for one that moves in it; half a unit read for 4 KB.
@@ -221,16 +221,16 @@ def _size(value: Any) -> int:
     return len(str(value).encode()) if isinstance(value, str) else 1 + ceil(len(str(value)) / 2)
 
 
-def shown(engine: Engine, lines: int = 5) -> str:
+def unit_breakdown(engine: Engine, lines: int = 5) -> str:
     """Where the units of a life go, and those of the least: a table of each, for who looks for some to save."""
-    with pair.opened(engine) as (_, queues):
+    with pair.open_surroundings(engine) as (_, queues):
         both = lives(engine, queues, lines)
-    parts = least_of_these_keys(lines, both.ours.order)
+    parts = minimum_units(lines, both.ours.order)
     least = [f"{units:>6g}  {part}" for part, units in parts.items()]
-    return "\n".join([where(both), "", "the least of these keys", *least, f"{sum(parts.values()):>6g}"])
+    return "\n".join([units_by_function(both), "", "the least of these keys", *least, f"{sum(parts.values()):>6g}"])
 
 
-def where(both: Both) -> str:
+def units_by_function(both: LifePair) -> str:
     """By step and function: units read + written."""
     rows = dict.fromkeys([*both.ours.used, *both.usual.used])
     lines = [f"{'step':<11} {'function':<14} {'ours':>13} {'usual':>13}"]
@@ -243,32 +243,32 @@ def where(both: Both) -> str:
 
 
 # placing --------------------------------------------------------------------------------------------------------------
-def _of_placing(lines: int, both: Both) -> Iterator[Figure]:
+def _of_placing(lines: int, both: LifePair) -> Iterator[Figure]:
     """An order under 1 KB, with nothing to be looked at but the customer and the products."""
     ours, usual = (life.used["placed", "api"] for life in (both.ours, both.usual))
     called = f"placing an order, {lines} line{'s' * (lines > 1)}"
     least = 3 + 2 * lines
     written = exact(ours["written"]), exact(usual["written"]), exact(least)
-    yield Figure(f"{called}: written", "units", *written, at_most=least)
+    yield Figure(f"{called}: written", "units", *written, max_value=least)
     yield Figure(f"{called}: read", "units", exact(ours["read"]), exact(usual["read"]), exact((1 + lines) / 2))
     requests = exact(ours["requests"]), exact(usual["requests"]), exact(2)
-    yield Figure(f"{called}: requests", "requests", *requests, at_most=2)
+    yield Figure(f"{called}: requests", "requests", *requests, max_value=2)
 
 
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """What an order asks for beyond its goods: ours alone, for the usual one does not know of it."""
     for name, (order, _, _) in MORE.items():
-        with pair.ours(engine, queues) as shop:
+        with pair.open_our_shop(engine, queues) as shop:
             open_shop(shop.shopfloor.shop)
             furnish(shop.shopfloor.shop)
-            plain = _spent(shop, "plain", partial(order_from, shop.shopfloor.shop, ANN, "plain", mug=1))
-            more = _spent(shop, "more", partial(order, shop.shopfloor.shop))
+            plain = _measure_step(shop, "plain", partial(place_order_as, shop.shopfloor.shop, ANN, "plain", mug=1))
+            more = _measure_step(shop, "more", partial(order, shop.shopfloor.shop))
         units, requests = (sum(more[kind] - plain[kind] for kind in kinds) for kinds in (UNITS, ("requests",)))
         yield Figure(f"placing, more for {name}", "units", exact(units))
         yield Figure(f"placing, more for {name}", "requests", exact(requests))
 
 
-def _spent(shop: Shop, step: str, act: Callable[[], object]) -> Counter[str]:
+def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Counter[str]:
     shop.meter.step, shop.meter.function = step, "api"
     with shop.meter.on(shop.clients):
         act()
@@ -277,39 +277,41 @@ def _spent(shop: Shop, step: str, act: Callable[[], object]) -> Counter[str]:
 
 # doing it once --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Known:
+class DeduplicationCost:
     """How often and for how many units it was asked whether a change's copies had been made; and the begun KB of each
     write that is sent, and refused, when the change comes again."""
 
     requests: int
     units: float
-    again: list[int]
+    refused_kilobytes: list[int]
 
 
-def of_deduplication(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
+def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """Of an order that was dispatched: its copies are guarded by its version. And of one that was paid: totals."""
-    with pair.ours(engine, queues) as shop:
-        ours = _known(shop)
-    with pair.usual(engine, queues) as other:
-        usual = _known(other)
+    with pair.open_our_shop(engine, queues) as shop:
+        ours = _measure_deduplication(shop)
+    with pair.open_usual_shop(engine, queues) as other:
+        usual = _measure_deduplication(other)
     for name, most in (("dispatched", 0.0), ("paid", None)):
         mine, theirs = ours[name], usual[name]
         called = f"the copies of an order that is {name} are made once: asked for that alone"
-        yield Figure(called, "requests", exact(mine.requests), exact(theirs.requests), exact(0), most=most)
-        yield Figure(called, "units", exact(mine.units), exact(theirs.units), exact(0), most=most)
+        yield Figure(called, "requests", exact(mine.requests), exact(theirs.requests), exact(0), max_ratio=most)
+        yield Figure(called, "units", exact(mine.units), exact(theirs.units), exact(0), max_ratio=most)
     mine, theirs = ours["dispatched"], usual["dispatched"]
     again = "the same change comes again: refused writes"
-    yield Figure(again, "requests", exact(len(mine.again)), exact(len(theirs.again)))
-    yield Figure(f"{again}, as AWS bills them", "units", exact(sum(mine.again)), exact(sum(theirs.again)))
+    yield Figure(again, "requests", exact(len(mine.refused_kilobytes)), exact(len(theirs.refused_kilobytes)))
+    yield Figure(
+        f"{again}, as AWS bills them", "units", exact(sum(mine.refused_kilobytes)), exact(sum(theirs.refused_kilobytes))
+    )
 
 
-def _known(shop: Shop) -> dict[str, Known]:
+def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
     """Of each change of an order. Raises AssertionError where it leaves other copies when it comes again: at once, or
     when the order has gone on."""
     customer_id = f"ann-{next(pair.numbers)}"
     shop.open(customer_id, [customer_id])
     order_id = shop.place(customer_id, "key-1", {customer_id: 1})
-    pair.settle(shop)
+    pair.deliver_all(shop)
     found, batches = {}, []
     acts = {"paid": partial(shop.pay, order_id, PRICE), "dispatched": partial(shop.ship, order_id)}
     for name, act in acts.items():
@@ -317,32 +319,34 @@ def _known(shop: Shop) -> dict[str, Known]:
         calls: list[tuple[str, int, list[Any]]] = []
         shop.meter.sent.clear()
         with shop.meter.on(shop.clients):
-            pair.settle(shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1])))
+            pair.deliver_all(
+                shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1]))
+            )
         # The change itself is what `copies` is called with first; what follows from it may be another.
         at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies")
         batch, until = calls[at][2], calls[at + 1][1]
-        asked = [_alone(sent) for sent in shop.meter.sent[calls[at][1] : until]]
-        found[name] = Known(sum(it[0] for it in asked), sum(it[1] for it in asked), _repeated(shop, batch))
+        asked = [_deduplication_share(sent) for sent in shop.meter.sent[calls[at][1] : until]]
+        found[name] = DeduplicationCost(sum(it[0] for it in asked), sum(it[1] for it in asked), _repeated(shop, batch))
         batches.append(batch)
     shop.deliver(order_id)
-    pair.settle(shop)
+    pair.deliver_all(shop)
     for batch in batches:
         _repeated(shop, batch)
     return found
 
 
-def _repeated(shop: Shop, records: list[Any]) -> list[int]:
+def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
     """The begun KB of what `copies` puts that is given a batch it has had. It leaves everything as it was."""
     reader, _ = shop.readers["copies"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
     with shop.meter.on(shop.clients):
-        assert reader({"Records": records}, pair.CALL) == {"batchItemFailures": []}
+        assert reader({"Records": records}, pair.LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert outcome.copies_of(shop) == before
-    return [kilobytes(plain(sent.body.get("Item", {}))) for sent in shop.meter.sent]
+    return [kilobytes(deserialize(sent.body.get("Item", {}))) for sent in shop.meter.sent]
 
 
-def _alone(sent: Sent) -> tuple[int, float]:
+def _deduplication_share(sent: Sent) -> tuple[int, float]:
     """The requests and units of a request of `copies` that are for nothing but doing it once."""
     if sent.operation == "TransactWriteItems":  # totals; ours with the mark of what is counted
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write)]

@@ -15,7 +15,7 @@ class Spread:
     low: float
     high: float
 
-    def times(self, factor: float) -> "Spread":
+    def scaled(self, factor: float) -> "Spread":
         """The same in another unit."""
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
@@ -33,8 +33,8 @@ class Figure:
     ours: Spread | None = None
     usual: Spread | None = None
     floor: Spread | None = None
-    most: float | None = None
-    at_most: float | None = None
+    max_ratio: float | None = None
+    max_value: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -42,11 +42,11 @@ class Figure:
         return self.ours.median / self.usual.median if self.ours and self.usual else None
 
     @property
-    def reached(self) -> bool | None:
+    def is_reached(self) -> bool | None:
         """Whether ours is as small as it should be; None: nothing is said of that."""
-        if self.most is not None and self.ratio is not None:
-            return self.ratio <= self.most
-        return self.ours.median <= self.at_most if self.at_most is not None and self.ours else None
+        if self.max_ratio is not None and self.ratio is not None:
+            return self.ratio <= self.max_ratio
+        return self.ours.median <= self.max_value if self.max_value is not None and self.ours else None
 
 
 def exact(value: float) -> Spread:

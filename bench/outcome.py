@@ -12,17 +12,17 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from bench.pair import PLENTY, Shop, Usual
+from bench.pair import PLENTY, BenchShop, UsualShop
 from functions.model.entities import shard_of
 
 
 @dataclass
-class State:
+class OrderOutcome:
     """All of it. `queues`: where the order stood after each step; `found`: how many items of a kind an index finds, by
     what; `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
 
     queues: list[list[str]] = field(default_factory=list)
-    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    indexed: Counter[tuple[str, str]] = field(default_factory=Counter)
     listed: Any = None
     timeline: list[str] = field(default_factory=list)
     activity: list[str] = field(default_factory=list)
@@ -30,15 +30,15 @@ class State:
     sales: dict[str, int] = field(default_factory=dict)
     best_sellers: dict[str, int] = field(default_factory=dict)
     metric: Counter[str] = field(default_factory=Counter)
-    taken: dict[str, int] = field(default_factory=dict)
+    stock_taken: dict[str, int] = field(default_factory=dict)
     mails: int = 0
-    left: list[str] = field(default_factory=list)
+    remaining: list[str] = field(default_factory=list)
     archived: dict[str, Any] = field(default_factory=dict)
     archived_activity: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class View:
+class KeyView:
     """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind.
     `indexes`: each one's partition key; `by`: what is found by it, from how it begins."""
 
@@ -47,11 +47,11 @@ class View:
     customer: str
     product: str
     indexes: Mapping[str, str]
-    by: Mapping[str, str]
+    access_paths: Mapping[str, str]
     kinds: Mapping[str, str]
 
 
-OURS = View(
+OURS = KeyView(
     "type",
     "ORDER#{}",
     "CUSTOMER#{}",
@@ -83,7 +83,7 @@ OURS = View(
         "Invoice": "invoice",
     },
 )
-USUAL = View(
+USUAL = KeyView(
     "entity",
     "o#{}",
     "c#{}",
@@ -117,7 +117,7 @@ USUAL = View(
 _deserializer = TypeDeserializer()
 
 
-def plain(image: Mapping[str, Any]) -> dict[str, Any]:
+def deserialize(image: Mapping[str, Any]) -> dict[str, Any]:
     """An image in Python's types; whole numbers as int."""
     return {name: _whole(_deserializer.deserialize(value)) for name, value in image.items()}
 
@@ -130,96 +130,101 @@ def _whole(value: Any) -> Any:
     return [_whole(one) for one in value] if isinstance(value, list) else value
 
 
-def view_of(shop: Shop) -> View:
-    return USUAL if isinstance(shop, Usual) else OURS
+def view_of(shop: BenchShop) -> KeyView:
+    return USUAL if isinstance(shop, UsualShop) else OURS
 
 
-def order_of(shop: Shop, order_id: str) -> dict[str, Any]:
+def order_of(shop: BenchShop, order_id: str) -> dict[str, Any]:
     """An order as it lies there."""
     view = view_of(shop)
-    (order,) = kinds(view, shop.shopfloor.partition(view.order.format(order_id)))["order"]
+    (order,) = group_by_kind(view, shop.shopfloor.partition(view.order.format(order_id)))["order"]
     return order
 
 
-def kinds(view: View, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Items by what they are."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for item in map(plain, images):
+    for item in map(deserialize, images):
         found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
     return found
 
 
-def counted(shop: Shop, order_id: str) -> Counter[str]:
+def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     """What is counted in all minutes where this order is."""
-    if isinstance(shop, Usual):
+    if isinstance(shop, UsualShop):
         key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
     else:
         key, pieces = f"METRIC#{shard_of(order_id)}", "units"
     sums: Counter[str] = Counter()
-    for item in map(plain, shop.shopfloor.partition(key)):
+    for item in map(deserialize, shop.shopfloor.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
     return sums
 
 
-def queues_of(shop: Shop, order_id: str) -> list[str]:
+def queues_of(shop: BenchShop, order_id: str) -> list[str]:
     """The statuses in whose queues an order stands."""
     return [key.split("#")[1] for kind, by, key, _ in _indexed(shop, order_id, ()) if (kind, by) == ("order", "queue")]
 
 
-def _indexed(shop: Shop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
     found by, the index's partition, and the item."""
     view, table = view_of(shop), shop.shopfloor.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
-        for kind, items in kinds(view, images).items():
+        for kind, items in group_by_kind(view, images).items():
             for item in items:
                 if item.get("order_id") == order_id or (kind == "best seller" and item["product_id"] in ids):
-                    by = next(by for start, by in view.by.items() if item[partition].startswith(start))
+                    by = next(by for start, by in view.access_paths.items() if item[partition].startswith(start))
                     yield kind, by, item[partition], item
 
 
-def copies_of(shop: Shop) -> dict[str, list[dict[str, Any]]]:
+def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
     """All copies and totals, by kind, as they lie there."""
     view, table = view_of(shop), shop.shopfloor.shop.table
-    found = kinds(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
+    found = group_by_kind(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
     return {kind: found.get(kind, []) for kind in ("summary", "timeline", "activity", "sale", "best seller", "metric")}
 
 
-def as_delivered(shop: Shop, order_id: str, customer_id: str, ids: Sequence[str]) -> State:
+def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
     """What there is before the archive comes: later all of that has ended."""
     view, shopfloor = view_of(shop), shop.shopfloor
-    owned = kinds(view, shopfloor.partition(view.order.format(order_id)))
-    theirs = kinds(view, shopfloor.partition(view.customer.format(customer_id)))
-    goods = {id: kinds(view, shopfloor.partition(view.product.format(id))) for id in ids}
+    owned = group_by_kind(view, shopfloor.partition(view.order.format(order_id)))
+    theirs = group_by_kind(view, shopfloor.partition(view.customer.format(customer_id)))
+    goods = {id: group_by_kind(view, shopfloor.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
-    return State(
+    return OrderOutcome(
         # An order itself is found by its customer in one of both only: `listed` says what both find.
-        found=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order"),
+        indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order"),
         timeline=[event["event"] for event in owned["timeline"]],
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
         sales={it["product_id"]: it["quantity"] for kind, by, _, it in indexed if (kind, by) == ("sale", "product")},
         best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
-        metric=counted(shop, order_id),
-        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in shopfloor.mails()),
+        metric=metric_totals(shop, order_id),
+        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in shopfloor.sent_mails()),
     )
 
 
-def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: Sequence[str]) -> None:
+def add_archive_outcome(
+    shop: BenchShop, state: OrderOutcome, order_id: str, customer_id: str, ids: Sequence[str]
+) -> None:
     """What is left, and what the archive has."""
     view, shopfloor = view_of(shop), shop.shopfloor
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
-    state.left = sorted(kinds(view, shopfloor.partition(view.order.format(order_id))))
-    state.taken = {
-        id: PLENTY - kinds(view, shopfloor.partition(view.product.format(id)))["stock"][0]["available"] for id in ids
+    state.remaining = sorted(group_by_kind(view, shopfloor.partition(view.order.format(order_id))))
+    state.stock_taken = {
+        id: PLENTY - group_by_kind(view, shopfloor.partition(view.product.format(id)))["stock"][0]["available"]
+        for id in ids
     }
     objects = shopfloor.objects("archive")
     (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
-    state.archived = _archived(kinds(view, [_untagged(image) for image in json.loads(body)["items"]]))
+    state.archived = _archived(
+        group_by_kind(view, [_decode_binary_values(image) for image in json.loads(body)["items"]])
+    )
     entries = [
-        plain(_untagged(image))
+        deserialize(_decode_binary_values(image))
         for name, content in objects.items()
         if name.startswith("activity/")
         for image in _lines(name, content)
@@ -228,17 +233,17 @@ def as_archived(shop: Shop, state: State, order_id: str, customer_id: str, ids: 
     state.archived_activity = [entry["event"] for entry in entries]
 
 
-def _listed(shop: Shop, view: View, customer_id: str) -> list[dict[str, Any]]:
+def _listed(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, Any]]:
     """The customer's orders, as they see them."""
     key = view.customer.format(customer_id)
-    if isinstance(shop, Usual):
+    if isinstance(shop, UsualShop):
         found = shop.modules["table"].table.query(
             IndexName="GSI1",
             KeyConditionExpression="GSI1PK = :customer",
             ExpressionAttributeValues={":customer": key},
         )["Items"]
         return [item for item in map(_whole, found) if item["entity"] == "stub"]
-    summaries = kinds(view, shop.shopfloor.partition(key))["summary"]
+    summaries = group_by_kind(view, shop.shopfloor.partition(key))["summary"]
     return [summary for summary in summaries if summary["archived"]]
 
 
@@ -266,6 +271,6 @@ def _lines(name: str, content: bytes) -> Iterator[Any]:
         yield from json.loads(content)["items"]
 
 
-def _untagged(image: Mapping[str, Any]) -> dict[str, Any]:
+def _decode_binary_values(image: Mapping[str, Any]) -> dict[str, Any]:
     """An image as it lay in the table: binary values are base64 in JSON."""
     return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}

@@ -26,17 +26,17 @@ from moto.core.models import botocore_stubber
 from functions import environment, wiring
 from functions.api import context
 from functions.api.handler import handler as api_handler
-from functions.dynamodb.units import READS
+from functions.dynamodb.units import READ_OPERATIONS
 from functions.model.entities import Address
 from functions.model.table import create_table_request
 from functions.shop import customers, ending, invoices, payments, placing, products, shipments
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
-from local.mappings.filters import Filters
+from local.mappings.filters import FilterCriteria
 from stacks import filters
-from tests.api.asking import JSON, Token, event, payment_event
+from tests.api.asking import JSON, Token, http_event, payment_event
 from tests.api.conftest import VARIABLES as API_VARIABLES
-from tests.shopfloor import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor, running, surroundings
+from tests.shopfloor import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
@@ -58,7 +58,7 @@ Quantities = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Call:
+class LambdaContextStub:
     """What Lambda hands a function beside the event."""
 
     function_name: str = "bench"
@@ -70,7 +70,7 @@ class Call:
         return 30_000
 
 
-CALL = Call()
+LAMBDA_CONTEXT = LambdaContextStub()
 
 
 # measuring ------------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Sent:
 
 
 @dataclass
-class Meter:
+class CapacityMeter:
     """What was asked of DynamoDB, by what happened and which function asked: {"requests", "read", "written"}."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
@@ -99,14 +99,14 @@ class Meter:
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
         used = self.used.setdefault((self.step, self.function), Counter())
         used["requests"] += 1
-        used["read" if model.name in READS else "written"] += units
+        used["read" if model.name in READ_OPERATIONS else "written"] += units
         self.sent.append(Sent(self.function, model.name, self._going_out, units))
 
     def note(self, params: dict[str, Any], **_: Any) -> None:
         self._going_out = json.loads(params["body"])
 
     @contextmanager
-    def on(self, clients: Sequence[Any]) -> Iterator["Meter"]:
+    def on(self, clients: Sequence[Any]) -> Iterator["CapacityMeter"]:
         """Count what these clients send meanwhile."""
         for client in clients:
             client.meta.events.register("before-parameter-build.dynamodb", _measured)
@@ -126,7 +126,7 @@ def _measured(params: dict[str, Any], model: Any, **_: Any) -> None:
         params["ReturnConsumedCapacity"] = "TOTAL"
 
 
-class Nowhere(io.TextIOBase):
+class NullStream(io.TextIOBase):
     """Takes all that is written, and is never closed: a logger that was made meanwhile keeps it."""
 
     def write(self, text: str) -> int:
@@ -136,7 +136,7 @@ class Nowhere(io.TextIOBase):
 @contextmanager
 def quiet() -> Iterator[None]:
     """Logs and metrics are written, as in Lambda, but to nowhere."""
-    nowhere = Nowhere()
+    nowhere = NullStream()
     with contextlib.redirect_stdout(nowhere):
         handlers = [
             each for name in LOGGERS for each in logging.getLogger(name).handlers if type(each) is logging.StreamHandler
@@ -150,7 +150,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def settled() -> Iterator[None]:
+def without_interference() -> Iterator[None]:
     """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
     request whether it is one for the buckets and queues in this process: of those nothing can be asked meanwhile."""
     gc.collect()
@@ -164,14 +164,14 @@ def settled() -> Iterator[None]:
 
 
 # the shops ------------------------------------------------------------------------------------------------------------
-class Shop(Protocol):
+class BenchShop(Protocol):
     """What both can do. `meter`: what it asked for since it was opened."""
 
-    shopfloor: Shopfloor
-    meter: Meter
+    shopfloor: ShopHarness
+    meter: CapacityMeter
 
     @property
-    def readers(self) -> Mapping[str, tuple[Handler, Filters]]: ...
+    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]: ...
 
     @property
     def workers(self) -> Mapping[str, Handler]: ...
@@ -195,16 +195,16 @@ class Shop(Protocol):
 
 
 @dataclass
-class Ours:
+class OurShop:
     """Ours: its commands as the API calls them, its readers and workers."""
 
-    shopfloor: Shopfloor
-    meter: Meter = field(default_factory=Meter)
+    shopfloor: ShopHarness
+    meter: CapacityMeter = field(default_factory=CapacityMeter)
 
     @property
-    def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
-        patterns = {"copies": filters.of_copies(), "relay": filters.of_relay()}
-        return {name: (READERS[name].handler, Filters(tuple(each))) for name, each in patterns.items()}
+    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
+        patterns = {"copies": filters.build_copies_patterns(), "relay": filters.build_publisher_patterns()}
+        return {name: (READERS[name].handler, FilterCriteria(tuple(each))) for name, each in patterns.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
@@ -216,18 +216,18 @@ class Ours:
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         shop = self.shopfloor.shop
-        customers.register(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
+        customers.register_customer(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
         for id in product_ids:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
             products.receive_stock(shop, STAFF, f"first {id}", id, PLENTY)
 
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
-        wanted = {id: placing.Wanted(quantity) for id, quantity in quantities.items()}
+        wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
         return placing.place_order(self.shopfloor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
-        told = payments.Told(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
+        told = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
         assert payments.record_payment(self.shopfloor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
@@ -235,27 +235,27 @@ class Ours:
         shipments.request_shipment(self.shopfloor.shop, order_id)
 
     def ship(self, order_id: str) -> None:
-        self.shopfloor.ship(order_id)
+        self.shopfloor.dispatch_order(order_id)
 
     def deliver(self, order_id: str) -> None:
-        shipments.deliver(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+        shipments.deliver_shipment(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
         ending.cancel_order(self.shopfloor.shop, STAFF, order_id)
 
 
 @dataclass
-class Usual:
+class UsualShop:
     """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
 
-    shopfloor: Shopfloor
+    shopfloor: ShopHarness
     modules: Mapping[str, ModuleType]
-    meter: Meter = field(default_factory=Meter)
+    meter: CapacityMeter = field(default_factory=CapacityMeter)
 
     @property
-    def readers(self) -> Mapping[str, tuple[Handler, Filters]]:
+    def readers(self) -> Mapping[str, tuple[Handler, FilterCriteria]]:
         readers = {name: self.modules[name] for name in ("copies", "publish")}
-        return {name: (it.handler, Filters(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
+        return {name: (it.handler, FilterCriteria(tuple(map(json.dumps, it.FILTERS)))) for name, it in readers.items()}
 
     @property
     def workers(self) -> Mapping[str, Handler]:
@@ -266,7 +266,7 @@ class Usual:
         return [self.modules["table"].client, self.modules["once"].client]
 
     def ask(self, path: str, body: Any = None, *, token: Token | None = None, key: str | None = None) -> Any:
-        return asked(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
+        return send_request(self.modules["api"].handler, request("POST", path, body, token=token, key=key))
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         customer = {"entity": "customer", "customer_id": customer_id, "name": "Ann Ash"}
@@ -287,7 +287,7 @@ class Usual:
 
     def fulfil(self, order_id: str) -> None:
         body = json.dumps({"detail": {"id": order_id, "type": "OrderPaid", "data": {"order_id": order_id}}})
-        self.workers["fulfilment"]({"Records": [as_sent({"messageId": order_id, "body": body})]}, CALL)
+        self.workers["fulfilment"]({"Records": [to_sqs_record({"messageId": order_id, "body": body})]}, LAMBDA_CONTEXT)
 
     def ship(self, order_id: str) -> None:
         parcel = {"carrier": "dhl", "tracking_number": "42"}
@@ -311,70 +311,70 @@ def request(
     """The event of a request of an HTTP API."""
     text = None if body is None else json.dumps(body)
     headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
-    return event(method, path, token=token, body=text, headers=headers)
+    return http_event(method, path, token=token, body=text, headers=headers)
 
 
-def asked(handler: Handler, of: dict[str, Any]) -> Any:
+def send_request(handler: Handler, of: dict[str, Any]) -> Any:
     """What an API's handler answers to a request that it takes."""
-    answer = handler(of, CALL)
+    answer = handler(of, LAMBDA_CONTEXT)
     assert answer["statusCode"] in (200, 201), answer
     return json.loads(answer["body"])
 
 
-def settle(shop: Shop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
+def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
     """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
     with."""
     shopfloor, meter = shop.shopfloor, shop.meter
     while True:
-        records = shopfloor.records()
+        records = shopfloor.new_records()
         for name, (reader, passing) in shop.readers.items():
-            if let := [record for record in records if passing.accept(record)]:
+            if let := [record for record in records if passing.matches(record)]:
                 meter.function = name
                 batches(name, let)
-                assert reader({"Records": let}, CALL) == {"batchItemFailures": []}
-        messages = {name: list(map(as_sent, shopfloor.waiting(name))) for name in shop.workers}
+                assert reader({"Records": let}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+        messages = {name: list(map(to_sqs_record, shopfloor.take_messages(name))) for name in shop.workers}
         for name, batch in messages.items():
             if batch:
                 meter.function = name
                 batches(name, batch)
-                assert shop.workers[name]({"Records": batch}, CALL) == {"batchItemFailures": []}
+                assert shop.workers[name]({"Records": batch}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
         if not records and not any(messages.values()):
             return
 
 
-def as_sent(message: Mapping[str, Any]) -> dict[str, Any]:
+def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
     """A queue's message with all that Lambda hands over with it."""
     return {"receiptHandle": "r", "attributes": {}, "messageAttributes": {}, "eventSource": "aws:sqs", **message}
 
 
 # opening them ---------------------------------------------------------------------------------------------------------
 @contextmanager
-def opened(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
+def open_surroundings(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
     """What both find around them: nothing of this machine's accounts."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SURROUNDED_BY.items():
             patch.setenv(name, value)
         patch.delenv("AWS_PROFILE", raising=False)
-        with surroundings(engine) as queues, quiet():
+        with aws_surroundings(engine) as queues, quiet():
             yield patch, queues
 
 
 @contextmanager
-def ours(engine: Engine, queues: dict[str, str]) -> Iterator[Ours]:
+def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
     """Ours, empty, on a table of its own."""
     name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
-    with pytest.MonkeyPatch.context() as patch, running(engine, queues, name, patch) as shopfloor:
-        yield Ours(shopfloor)
+    with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as shopfloor:
+        yield OurShop(shopfloor)
 
 
 @contextmanager
-def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
+def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualShop]:
     """The usual one, empty. Its modules know one table for good: it is made anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
-        with running(engine, queues, USUAL, patch) as shopfloor:
-            shop = Usual(shopfloor, modules())
+        with run_shop(engine, queues, USUAL, patch) as shopfloor:
+            shop = UsualShop(shopfloor, modules())
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
@@ -383,7 +383,7 @@ def usual(engine: Engine, queues: dict[str, str]) -> Iterator[Usual]:
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
-            shopfloor.records()
+            shopfloor.new_records()
             with quiet():  # its modules may have just been imported
                 yield shop
 
@@ -401,8 +401,8 @@ def our_api() -> Iterator[Handler]:
             patch.setenv(name, value)
         secrets = boto3.client("secretsmanager", region_name=REGION)
         secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
-        for cache in (environment.current, context.shop, wiring.secret):
+        for cache in (environment.load_environment, context.shop, wiring.get_secret):
             cache.cache_clear()
         yield api_handler
-        for cache in (environment.current, context.shop, wiring.secret):
+        for cache in (environment.load_environment, context.shop, wiring.get_secret):
             cache.cache_clear()

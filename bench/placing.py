@@ -17,7 +17,7 @@ import boto3
 
 from bench import pair
 from bench.measure import Figure, exact, side_by_side
-from bench.pair import PRICE, Handler, Ours, Shop, Usual
+from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.api.handler import handler as api_handler
 from local.engine import REGION, Engine
 from tests.api.asking import Token
@@ -30,24 +30,24 @@ CALLS = {1: 8, 5: 8, 50: 2}
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.opened(engine))
-        usual = stack.enter_context(pair.usual(engine, queues))
-        ours = stack.enter_context(pair.ours(engine, queues))
+        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        usual = stack.enter_context(pair.open_usual_shop(engine, queues))
+        ours = stack.enter_context(pair.open_our_shop(engine, queues))
         stack.enter_context(pair.our_api())
-        return [figure for lines in LINES for figure in _of(lines, ours, usual)]
+        return [figure for lines in LINES for figure in _figures_of(lines, ours, usual)]
 
 
-def _of(lines: int, ours: Ours, usual: Usual) -> list[Figure]:
+def _figures_of(lines: int, ours: OurShop, usual: UsualShop) -> list[Figure]:
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
     for shop in (ours, usual):
         shop.open(customer_id, ids)
-    bare = Bare(boto3.client("dynamodb", region_name=REGION), ours.shopfloor.shop.table.name)
+    bare = MinimalHandler(boto3.client("dynamodb", region_name=REGION), ours.shopfloor.shop.table.name)
     handlers = {"ours": api_handler, "usual": usual.modules["api"].handler, "floor": bare}
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
     ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}
     requests = {name: _requests(shop, ways[name]) for name, shop in (("ours", ours), ("usual", usual))}
-    with pair.settled():
+    with pair.without_interference():
         took = side_by_side(ways, rounds=ROUNDS, times=CALLS[lines], clock=_milliseconds)
     called = f"POST /orders, {lines} line{'s' * (lines > 1)}"
     return [
@@ -60,7 +60,7 @@ def _milliseconds() -> float:
     return time.process_time() * 1000
 
 
-def _requests(shop: Shop, place: Callable[[], object]) -> int:
+def _requests(shop: BenchShop, place: Callable[[], object]) -> int:
     shop.meter.sent.clear()
     with shop.meter.on(shop.clients):
         place()
@@ -76,12 +76,12 @@ class Placing:
         self._events = [pair.request("POST", "/orders", body, token=token, key=f"key-{n}") for n in range(calls)]
 
     def __call__(self) -> None:
-        answer = self._handler(self._events.pop(), pair.CALL)
+        answer = self._handler(self._events.pop(), pair.LAMBDA_CONTEXT)
         assert answer["statusCode"] == 201, answer
 
 
 @dataclass(frozen=True)
-class Bare:
+class MinimalHandler:
     """The floor: what a handler does who trusts everybody."""
 
     client: Any

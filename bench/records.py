@@ -26,11 +26,11 @@ import boto3
 
 from bench import pair
 from bench.measure import Figure, exact, spread
-from bench.pair import PRICE, Handler, Ours, Shop, Usual
+from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions import wiring
 from functions.model.table import create_table_request
 from local.engine import REGION, Engine
-from tests.dynamodb.wire import answered
+from tests.dynamodb.wire import reply_with
 
 RECORDS, BATCH = 1000, 100
 WHOLE, CANCELLED = 18, 5
@@ -47,20 +47,20 @@ WRITES = {
 
 def figures(engine: Engine) -> list[Figure]:
     with ExitStack() as stack:
-        _, queues = stack.enter_context(pair.opened(engine))
-        usual = stack.enter_context(pair.usual(engine, queues))
-        ours = stack.enter_context(pair.ours(engine, queues))
-        stack.enter_context(pair.settled())
-        happened = {"ours": _happened(ours), "usual": _happened(usual)}
-        return [*_copying(engine, ours, usual, happened), *_telling(ours, usual, happened)]
+        _, queues = stack.enter_context(pair.open_surroundings(engine))
+        usual = stack.enter_context(pair.open_usual_shop(engine, queues))
+        ours = stack.enter_context(pair.open_our_shop(engine, queues))
+        stack.enter_context(pair.without_interference())
+        happened = {"ours": _generate_records(ours), "usual": _generate_records(usual)}
+        return [*_copies_figures(engine, ours, usual, happened), *_publisher_figures(ours, usual, happened)]
 
 
-def _happened(shop: Shop) -> list[dict[str, Any]]:
+def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
     """The records of all groups' orders: what a stream has of what people and the warehouse do, before any reader."""
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
-    shop.shopfloor.records()
+    shop.shopfloor.new_records()
     for group in range(RECORDS // BATCH):
         quantities = {
             n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
@@ -74,27 +74,27 @@ def _happened(shop: Shop) -> list[dict[str, Any]]:
         for act in (shop.fulfil, shop.ship, shop.deliver):
             for order_id in [*placed.values()][:WHOLE]:
                 act(order_id)
-    return shop.shopfloor.records()
+    return shop.shopfloor.new_records()
 
 
 # in turns -------------------------------------------------------------------------------------------------------------
-class Way(Protocol):
+class BatchWork(Protocol):
     """Somebody's work for one batch after the other. `ready`: makes all that is not to be measured."""
 
     def ready(self, number: int) -> Callable[[], object]: ...
 
 
 @dataclass
-class Reading:
+class ReaderWork:
     """A reader of the stream, given what its filters let pass."""
 
     handler: Handler
     batches: Sequence[list[dict[str, Any]]]
 
     @classmethod
-    def of(cls, shop: Shop, name: str, records: Sequence[dict[str, Any]]) -> "Reading":
+    def of(cls, shop: BenchShop, name: str, records: Sequence[dict[str, Any]]) -> "ReaderWork":
         handler, passing = shop.readers[name]
-        let = [record for record in records if passing.accept(record)][:RECORDS]
+        let = [record for record in records if passing.matches(record)][:RECORDS]
         assert len(let) == RECORDS, len(let)
         return cls(handler, [let[start : start + BATCH] for start in range(0, RECORDS, BATCH)])
 
@@ -102,13 +102,13 @@ class Reading:
         batch = {"Records": self.batches[number]}
 
         def read() -> None:
-            assert self.handler(batch, pair.CALL) == {"batchItemFailures": []}
+            assert self.handler(batch, pair.LAMBDA_CONTEXT) == {"batchItemFailures": []}
 
         return read
 
 
 @dataclass
-class Repeating:
+class ReplayedWrites:
     """What another has just written, again, in another table."""
 
     client: Any
@@ -139,13 +139,13 @@ class Repeating:
         return {"TransactItems": items}
 
 
-Taken = dict[str, list[float]]
+Timings = dict[str, list[float]]
 
 
-def _in_turns(ways: Mapping[str, Way]) -> tuple[Taken, Taken]:
+def _measure_in_turns(ways: Mapping[str, BatchWork]) -> tuple[Timings, Timings]:
     """Microseconds of the processor and of the clock that a record took of each way, by batch."""
-    processor: Taken = defaultdict(list)
-    clock: Taken = defaultdict(list)
+    processor: Timings = defaultdict(list)
+    clock: Timings = defaultdict(list)
     for number in range(RECORDS // BATCH):
         for name, way in ways.items():
             work = way.ready(number)
@@ -182,7 +182,7 @@ def _counted(clients: Mapping[str, Sequence[Any]], service: str) -> Iterator[dic
             client.meta.events.unregister(f"before-call.{service}", hook)
 
 
-def _figures(reader: str, processor: Taken, clock: Taken, sent: Mapping[str, int], asked: str) -> Iterator[Figure]:
+def _figures(reader: str, processor: Timings, clock: Timings, sent: Mapping[str, int], asked: str) -> Iterator[Figure]:
     for what, taken in (("processor", processor), ("time", clock)):
         spreads = {name: spread(seconds) for name, seconds in taken.items()}
         yield Figure(f"{reader}, a record: {what}", "µs", spreads["ours"], spreads["usual"], spreads.get("floor"))
@@ -192,42 +192,44 @@ def _figures(reader: str, processor: Taken, clock: Taken, sent: Mapping[str, int
 
 
 # both readers ---------------------------------------------------------------------------------------------------------
-def _copying(
-    engine: Engine, ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]
+def _copies_figures(
+    engine: Engine, ours: OurShop, usual: UsualShop, happened: Mapping[str, list[dict[str, Any]]]
 ) -> Iterator[Figure]:
     bare = boto3.client("dynamodb", region_name=REGION)
     empty = f"{ours.shopfloor.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
-    floor = Repeating(bare, empty)
-    ways: dict[str, Way] = {
-        "ours": Reading.of(ours, "copies", happened["ours"]),
-        "usual": Reading.of(usual, "copies", happened["usual"]),
+    floor = ReplayedWrites(bare, empty)
+    ways: dict[str, BatchWork] = {
+        "ours": ReaderWork.of(ours, "copies", happened["ours"]),
+        "usual": ReaderWork.of(usual, "copies", happened["usual"]),
         "floor": floor,
     }
     (client,) = ours.clients
     client.meta.events.register("before-parameter-build.dynamodb", floor.note)
     with _counted({"ours": [client], "usual": usual.clients, "floor": [bare]}, "dynamodb") as sent:
-        processor, clock = _in_turns(ways)
+        processor, clock = _measure_in_turns(ways)
     client.meta.events.unregister("before-parameter-build.dynamodb", floor.note)
     yield from _figures("copies", processor, clock, sent, "requests")
 
 
-def _telling(ours: Ours, usual: Usual, happened: Mapping[str, list[dict[str, Any]]]) -> Iterator[Figure]:
+def _publisher_figures(
+    ours: OurShop, usual: UsualShop, happened: Mapping[str, list[dict[str, Any]]]
+) -> Iterator[Figure]:
     clients = {"ours": [wiring.client("events")], "usual": [usual.modules["publish"].events]}
     ways = {
-        "ours": Reading.of(ours, "relay", happened["ours"]),
-        "usual": Reading.of(usual, "publish", happened["usual"]),
+        "ours": ReaderWork.of(ours, "relay", happened["ours"]),
+        "usual": ReaderWork.of(usual, "publish", happened["usual"]),
     }
     for each in clients.values():
-        each[0].meta.events.register("before-send.eventbridge.PutEvents", _taken)
+        each[0].meta.events.register("before-send.eventbridge.PutEvents", _accept_all_entries)
     with _counted(clients, "eventbridge") as sent:
-        processor, clock = _in_turns(ways)
+        processor, clock = _measure_in_turns(ways)
     for each in clients.values():
-        each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _taken)
+        each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _accept_all_entries)
     yield from _figures("relay", processor, clock, sent, "calls of the bus")
 
 
-def _taken(request: Any, **_: Any) -> Any:
+def _accept_all_entries(request: Any, **_: Any) -> Any:
     """The bus takes all entries of a request, which is not sent."""
     entries = json.loads(request.body)["Entries"]
-    return answered({"FailedEntryCount": 0, "Entries": [{"EventId": str(n)} for n, _ in enumerate(entries)]})(request)
+    return reply_with({"FailedEntryCount": 0, "Entries": [{"EventId": str(n)} for n, _ in enumerate(entries)]})(request)

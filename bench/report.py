@@ -33,11 +33,11 @@ class Section:
     """What a module measured: its title, the module's own words, and the figures."""
 
     title: str
-    words: str
+    description: str
     figures: Sequence[Figure]
 
 
-def plain(section: Section, seconds: float) -> str:
+def render_text(section: Section, seconds: float) -> str:
     """A section for the terminal."""
     rows = [HEAD, *map(_cells, section.figures)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -45,12 +45,12 @@ def plain(section: Section, seconds: float) -> str:
     return "\n".join([f"\n{section.title} ({seconds:.0f} s)", *(f"  {line}" for line in lines)])
 
 
-def page(sections: Sequence[Section]) -> str:
+def render_page(sections: Sequence[Section]) -> str:
     """docs/performance.md."""
     parts = [f"# Performance\n\n<!-- Written by `make bench ARGS=--write`. -->\n{INTRODUCTION}\n{_where()}"]
     for section in sections:
-        words = section.words.strip().partition("\n\n")[2].strip() or section.words.strip()
-        table = markdown.table(HEAD, [list(_cells(figure)) for figure in section.figures])
+        words = section.description.strip().partition("\n\n")[2].strip() or section.description.strip()
+        table = markdown.render_table(HEAD, [list(_cells(figure)) for figure in section.figures])
         parts.append(f"## {section.title[0].upper()}{section.title[1:]}\n\n{words}\n\n{table}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -64,14 +64,14 @@ def _where() -> str:
 
 def _cells(figure: Figure) -> tuple[str, ...]:
     ratio = "" if figure.ratio is None else f"{figure.ratio:.0%}" if figure.ratio >= 0.01 else f"{figure.ratio:.1%}"
-    aims = [f"≤ {figure.most:.0%}"] if figure.most is not None else []
-    aims += [f"≤ {figure.at_most:g} {figure.unit}"] if figure.at_most is not None else []
-    aim = " ".join([*aims, *(["missed"] if figure.reached is False else [])])
-    ways = (_told(way, figure.unit) for way in (figure.ours, figure.usual, figure.floor))
+    aims = [f"≤ {figure.max_ratio:.0%}"] if figure.max_ratio is not None else []
+    aims += [f"≤ {figure.max_value:g} {figure.unit}"] if figure.max_value is not None else []
+    aim = " ".join([*aims, *(["missed"] if figure.is_reached is False else [])])
+    ways = (_format_spread(way, figure.unit) for way in (figure.ours, figure.usual, figure.floor))
     return (figure.what, *ways, ratio, aim)
 
 
-def _told(way: Spread | None, unit: str) -> str:
+def _format_spread(way: Spread | None, unit: str) -> str:
     if way is None:
         return ""
     if way.low == way.high:

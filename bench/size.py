@@ -18,7 +18,7 @@ from bench import COMPARED
 from bench.measure import Figure, Spread, exact
 from local.engine import Engine
 from stacks import PROJECT
-from stacks.bundle import BUNDLES, LAMBDA, bundle, python_of
+from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 
 RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
 NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
@@ -28,11 +28,11 @@ MOST_MEGABYTES, MOST_SECONDS = 15, 10
 
 def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked of it
     """Megabytes and seconds."""
-    folder, _ = bundle()
+    folder, _ = build_bundle()
     assert folder.parent == BUNDLES
     shutil.rmtree(folder)
     began = time.monotonic()
-    bundle()
+    build_bundle()
     made = time.monotonic() - began
     began = time.monotonic()
     # What this make was told (ARGS=...) is not for that one.
@@ -41,15 +41,15 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
     synthesized = time.monotonic() - began
     usual = [path for path in COMPARED.iterdir() if not path.name.startswith(NOT_DEPLOYED)]
     weighed = {"the bundle, zipped, not compiled": False}
-    if python_of(LAMBDA):
+    if find_python(LAMBDA_TARGET):
         weighed["the bundle, zipped"] = True
     return [
         *(
-            Figure(what, "MB", zipped([folder], compiled), zipped(usual, compiled), at_most=MOST_MEGABYTES)
+            Figure(what, "MB", zipped([folder], compiled), zipped(usual, compiled), max_value=MOST_MEGABYTES)
             for what, compiled in weighed.items()
         ),
-        Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), at_most=MOST_SECONDS),
-        Figure("synth", "s", exact(round(synthesized, 1)), at_most=MOST_SECONDS),
+        Figure("the bundle, made with a warm cache", "s", exact(round(made, 1)), max_value=MOST_SECONDS),
+        Figure("synth", "s", exact(round(synthesized, 1)), max_value=MOST_SECONDS),
     ]
 
 

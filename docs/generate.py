@@ -9,31 +9,31 @@ from pathlib import Path
 
 from docs import promises
 from docs.pages import cost, events, model, patterns, permissions, settings, states, table
-from local.up import synthesized
+from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
 
 
-def pages() -> dict[str, str]:
+def render_pages() -> dict[str, str]:
     """Every file that is generated from the model, by its path in docs/."""
     return {
-        "cost.md": cost.page(),
-        "table.md": table.page(),
-        "model.md": model.page(),
-        "access-patterns.md": patterns.page(),
-        "events.md": events.page(),
-        "settings.md": settings.page(),
-        "states.md": states.page(),
-        "items.json": promises.items_text(),
-        **{f"events/{name}.json": text for name, text in events.schemas().items()},
+        "cost.md": cost.render_page(),
+        "table.md": table.render_page(),
+        "model.md": model.render_page(),
+        "access-patterns.md": patterns.render_page(),
+        "events.md": events.render_page(),
+        "settings.md": settings.render_page(),
+        "states.md": states.render_page(),
+        "items.json": promises.render_items(),
+        **{f"events/{name}.json": text for name, text in events.render_schemas().items()},
     }
 
 
-def _promises(name: str) -> bool:
+def _is_contract(name: str) -> bool:
     return name.endswith(".json")
 
 
-def _promised() -> dict[str, str]:
+def _published_contracts() -> dict[str, str]:
     """What lies there by now, by its path in docs/."""
     files = [*(DOCS / "events").glob("*.json"), *DOCS.glob("items.json")]
     return {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in files}
@@ -41,10 +41,14 @@ def _promised() -> dict[str, str]:
 
 def main() -> None:
     """Write them all; nothing where a promise would be broken."""
-    written = pages()
-    if broken := list(promises.broken(_promised(), {name: text for name, text in written.items() if _promises(name)})):
+    written = render_pages()
+    if broken := list(
+        promises.find_breaking_changes(
+            _published_contracts(), {name: text for name, text in written.items() if _is_contract(name)}
+        )
+    ):
         sys.exit("Nothing was written (docs/upgrades.md says how it can be done):\n" + "\n".join(broken))
-    written["permissions.md"] = permissions.page(synthesized())
+    written["permissions.md"] = permissions.render_page(synthesize_template())
     for name, text in written.items():
         (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text, encoding="utf-8")

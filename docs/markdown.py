@@ -5,21 +5,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def page(title: str, source: str, parts: Iterable[str]) -> str:
+def render_page(title: str, source: str, parts: Iterable[str]) -> str:
     """A whole page; each part is a paragraph, a heading, a table ..."""
     notice = f"<!-- Written by `make docs` (python -m docs.generate) from {source}: change that, not this page. -->"
     return "\n\n".join([f"# {title}", notice, *(part.strip() for part in parts)]) + "\n"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
-def bullets(items: Iterable[str]) -> str:
+def bullet_list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def fenced(value: Any) -> str:
+def json_block(value: Any) -> str:
     """A value as a block of JSON."""
     return f"```json\n{as_json(value)}\n```"
 

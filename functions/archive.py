@@ -15,36 +15,38 @@ from typing import Any
 from functions import objects, wiring
 from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed
-from functions.environment import Archive, current
+from functions.dynamodb.writes import WriteConflict
+from functions.environment import ArchiveEnvironment, load_environment
 from functions.model import metrics
 from functions.model.entities import Order
-from functions.model.events import Received
-from functions.queues import Message, Messages, event_in
-from functions.shop.archive import close, leave_stub
+from functions.model.events import ReceivedEvent
+from functions.queues import Message, MessageBatch, parse_event
+from functions.shop.archive import replace_order_with_stub, start_archiving
 from functions.shop.shop import Shop
 
-FORMAT = 1
+ARCHIVE_FORMAT_VERSION = 1
 
 
 class Mismatch(Permanent):
     """An object was written before, and lacks what lies in the table now: deleting that would lose it."""
 
 
-@wiring.observed("archive")
+@wiring.instrument_handler("archive")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
-    environment = current(Archive)
-    shop = wiring.shop(environment.table_name)
-    messages = Messages(event, _parking(environment.failures_bucket), wiring.failing("archive"))
-    for days in _grouped(messages.messages).values():
-        messages.apply(days, lambda events: archive(shop, environment.archive_bucket, events))
-    return messages.response()
+    environment = load_environment(ArchiveEnvironment)
+    shop = wiring.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event, _archive_dead_letter_writer(environment.failures_bucket), wiring.failure_logger("archive")
+    )
+    for group in _group_by_day(batch.messages).values():
+        batch.apply(group, lambda events: archive_events(shop, environment.archive_bucket, events))
+    return batch.response()
 
 
-def _parking(bucket: str) -> Callable[[Message, str], None]:
+def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
     """What does not match lies apart from what nobody can read: somebody has to decide which is right."""
-    unreadable, mismatched = (wiring.parking(bucket, reader) for reader in ("archive", "mismatch"))
+    unreadable, mismatched = (wiring.dead_letter_writer(bucket, reader) for reader in ("archive", "mismatch"))
 
     def park(message: Message, reason: str) -> None:
         (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
@@ -52,12 +54,12 @@ def _parking(bucket: str) -> Callable[[Message, str], None]:
     return park
 
 
-def _grouped(messages: Sequence[Message]) -> dict[str, list[Message]]:
+def _group_by_day(messages: Sequence[Message]) -> dict[str, list[Message]]:
     """Activity of one day together, everything else by itself."""
     groups: dict[str, list[Message]] = defaultdict(list)
     for message in messages:
         try:
-            event = event_in(message)
+            event = parse_event(message)
         except Permanent:
             groups[message["messageId"]].append(message)  # refused where it is handled
             continue
@@ -65,15 +67,15 @@ def _grouped(messages: Sequence[Message]) -> dict[str, list[Message]]:
     return groups
 
 
-def archive(shop: Shop, bucket: str, events: Sequence[Received]) -> None:
+def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> None:
     """Archive one expired order, or some activity of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
         key = archive_order(shop, bucket, expired.data.order_id)
-        wiring.worked("archived", shop, expired, effect=key)
+        wiring.log_effect("archived", shop, expired, effect=key)
     else:
         archive_activity(bucket, events)
-        wiring.count(metrics.ACCEPTED, len(events))
+        wiring.add_metric(metrics.EFFECTS_ACCEPTED, len(events))
 
 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
@@ -81,54 +83,58 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
 
     Raises Mismatch, and leaves all as it is, where the object that is there lacks something that lies in the table.
     """
-    estate = close(shop, order_id)
-    if estate is None:
+    order_snapshot = start_archiving(shop, order_id)
+    if order_snapshot is None:
         return None
-    key = f"orders/{order_id}/{estate.order.version}.json"
-    if estate.images is None:
+    key = f"orders/{order_id}/{order_snapshot.order.version}.json"
+    if order_snapshot.images is None:
         body = objects.get(bucket, key)
     else:
-        body = objects.put_once(bucket, key, order_object(estate.order, estate.images), "application/json")
-        if lacking := _lacking(body, estate.images):
+        body = objects.put_if_absent(
+            bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
+        )
+        if lacking := _count_missing_images(body, order_snapshot.images):
             raise Mismatch(f"{key} lacks {lacking} items as they are in the table")
     try:
-        leave_stub(shop, estate.order, restored(body), key, hashlib.sha256(body).hexdigest())
-    except Changed:  # another delivery was faster
+        replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
+    except WriteConflict:  # another delivery was faster
         return None
     return key
 
 
-def order_object(order: Order, images: Sequence[Image]) -> bytes:
+def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
     """The object of an order: {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]}, sorted keys."""
-    return objects.as_json(
-        {"format": FORMAT, "order_id": order.order_id, "version": order.version, "items": list(images)}
+    return objects.to_canonical_json(
+        {"format": ARCHIVE_FORMAT_VERSION, "order_id": order.order_id, "version": order.version, "items": list(images)}
     )
 
 
-def _lacking(body: bytes, images: Sequence[Image]) -> int:
+def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
     """How many of these images an object does not hold. It may well hold more: some may have been deleted since."""
-    held = {objects.as_json(image) for image in json.loads(body)["items"]}
-    return sum(objects.as_json(image) not in held for image in images)
+    held = {objects.to_canonical_json(image) for image in json.loads(body)["items"]}
+    return sum(objects.to_canonical_json(image) not in held for image in images)
 
 
-def restored(body: bytes) -> list[Image]:
+def parse_archive(body: bytes) -> list[Image]:
     """The images in an order's object, as they lay in the table."""
-    return [{name: _untag(value) for name, value in image.items()} for image in json.loads(body)["items"]]
+    return [
+        {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
+    ]
 
 
-def archive_activity(bucket: str, events: Sequence[Received]) -> None:
+def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
     """Activity entries that ended, one line each, in the order of their ids."""
     images = {event.id: event.image for event in events}
-    lines = b"".join(objects.as_json(images[id]) + b"\n" for id in sorted(images))
+    lines = b"".join(objects.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
     digest = hashlib.sha256(lines).hexdigest()
     day = events[0].data.at[:10]
-    objects.put_once(
+    objects.put_if_absent(
         bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
     )
     wiring.log.info("archived", extra={"activity": len(images), "day": day})
 
 
-def _untag(value: Any) -> Any:
+def _decode_binary_values(value: Any) -> Any:
     ((tag, content),) = value.items()
     match tag:
         case "B":
@@ -136,7 +142,7 @@ def _untag(value: Any) -> Any:
         case "BS":
             return {tag: [base64.b64decode(one) for one in content]}
         case "L":
-            return {tag: [_untag(one) for one in content]}
+            return {tag: [_decode_binary_values(one) for one in content]}
         case "M":
-            return {tag: {name: _untag(one) for name, one in content.items()}}
+            return {tag: {name: _decode_binary_values(one) for name, one in content.items()}}
     return value

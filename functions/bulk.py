@@ -9,45 +9,49 @@ from datetime import datetime
 from typing import Any
 
 from functions import wiring
-from functions.environment import Bulk, current
-from functions.model.events import Received
-from functions.model.reactions import BULK_CONCURRENCY
-from functions.queues import Messages
+from functions.environment import ImportWorkerEnvironment, load_environment
+from functions.model.events import ReceivedEvent
+from functions.model.reactions import IMPORT_WORKER_CONCURRENCY
+from functions.queues import MessageBatch
 from functions.shop.imports import write_part
 from functions.shop.shop import Shop
 
 
 @dataclass
-class Pace:
+class WriteRateLimiter:
     """Lets one go each time it is called, and no more of them in a second than it may."""
 
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
     per_second: float
-    _next: float = 0.0
+    _next_at: float = 0.0
 
     def __call__(self) -> None:
         """Wait for the next one's turn."""
         now = self.clock().timestamp()
-        if now < self._next:
-            self.sleep(self._next - now)
-        self._next = max(now, self._next) + 1 / self.per_second
+        if now < self._next_at:
+            self.sleep(self._next_at - now)
+        self._next_at = max(now, self._next_at) + 1 / self.per_second
 
 
-@wiring.observed("bulk")
+@wiring.instrument_handler("bulk")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
-    environment = current(Bulk)
-    shop = wiring.shop(environment.table_name)
-    pace = Pace(shop.table.clock, shop.table.sleep, environment.lines_per_second / BULK_CONCURRENCY)
-    messages = Messages(event, wiring.parking(environment.failures_bucket, "bulk"), wiring.failing("bulk"))
-    return messages.each(lambda queued: write(shop, queued, pace)).response()
+    environment = load_environment(ImportWorkerEnvironment)
+    shop = wiring.create_shop(environment.table_name)
+    rate_limiter = WriteRateLimiter(
+        shop.table.clock, shop.table.sleep, environment.lines_per_second / IMPORT_WORKER_CONCURRENCY
+    )
+    batch = MessageBatch(
+        event, wiring.dead_letter_writer(environment.failures_bucket, "bulk"), wiring.failure_logger("bulk")
+    )
+    return batch.apply_each(lambda queued: import_lines(shop, queued, rate_limiter)).response()
 
 
-def write(shop: Shop, queued: Received, pace: Pace) -> None:
+def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: WriteRateLimiter) -> None:
     """The lines of a part of an import that are still to be written."""
-    ids = {"import_id": queued.data.import_id, "part": queued.data.part}
-    part = write_part(shop, queued.data.import_id, queued.data.part, again=queued.attempt > 1, wait=pace)
+    ids = {"import_id": event.data.import_id, "part": event.data.part}
+    part = write_part(shop, event.data.import_id, event.data.part, is_retry=event.attempt > 1, wait=rate_limiter)
     counts = {"written": part.written, "unchanged": part.unchanged, "rejected": len(part.rejected)} if part else {}
-    effect = f"{queued.data.import_id}/{queued.data.part}" if part else None
-    wiring.worked("imported", shop, queued, effect=effect, **ids, **counts)
+    effect = f"{event.data.import_id}/{event.data.part}" if part else None
+    wiring.log_effect("imported", shop, event, effect=effect, **ids, **counts)

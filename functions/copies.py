@@ -8,98 +8,116 @@ from typing import Any
 
 from functions import wiring
 from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Batch, Record
-from functions.dynamodb.writes import Changed, Write, change, delete_older, delete_older_unless, put, put_newer
-from functions.environment import Copies, current
+from functions.dynamodb.streams import Record, StreamBatch
+from functions.dynamodb.writes import (
+    Write,
+    WriteConflict,
+    delete_if_older,
+    delete_if_older_without,
+    put_if_absent,
+    put_if_newer,
+    update,
+)
+from functions.environment import CopiesEnvironment, load_environment
 from functions.model import changes, counters, derived
 from functions.model.changes import Change
-from functions.model.derived import Following
+from functions.model.derived import CopyChanges
 from functions.model.entities import ArchivedOrder, Counted
-from functions.model.patterns import A12b
-from functions.model.table import ARCHIVED_ORDER, BY_TYPE, COUNTED, ORDER
+from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.table import ARCHIVED_ORDER, COUNTED, ORDER, ROWS_BY_TYPE
 from functions.shop import names
-from functions.shop.shop import Shop, decided_again
+from functions.shop.shop import Shop, retry_on_conflict
 
 
-@wiring.observed("copies")
+@wiring.instrument_handler("copies")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
-    environment = current(Copies)
-    shop = wiring.shop(environment.table_name)
-    batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "copies"), wiring.failing("copies"))
+    environment = load_environment(CopiesEnvironment)
+    shop = wiring.create_shop(environment.table_name)
+    batch = StreamBatch(
+        event["Records"],
+        wiring.dead_letter_writer(environment.failures_bucket, "copies"),
+        wiring.failure_logger("copies"),
+    )
     followed: list[dict[str, Any]] = []
-    for record in batch.waiting():
-        batch.apply(record, lambda record: followed.extend(follow(shop, record)))
-    told = {"records": len(event["Records"]), "changes": followed, "units": wiring.units.taken()}
-    wiring.log.info("copied", extra=told)
+    for record in batch.ready_records():
+        batch.apply(record, lambda record: followed.extend(apply_record(shop, record)))
+    summary = {
+        "records": len(event["Records"]),
+        "changes": followed,
+        "units": wiring.capacity_units.consumed_since_last_call(),
+    }
+    wiring.log.info("copied", extra=summary)
     return batch.response()
 
 
-def follow(shop: Shop, record: Record) -> list[dict[str, Any]]:
+def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     """Bring the copies and totals of a record's item up to it. Returns what was followed, for the log."""
-    changed = changes.read(record)
+    changed = changes.parse_change(record)
     if changed is None:
         return []
     # Both are known before anything is written: what cannot be read leaves nothing half done.
-    copying, counting = derived.following(changed), counters.counting(changed)
-    copy(shop.table, changed, copying)
-    if counting:
-        decided_again(shop, lambda: count(shop, counting))
-    if changed.row is ORDER and changed.on == "INSERT":  # once its summary is there, whoever is renamed finds it
-        names.bring_up(shop, changed.item)
+    copies_todo, totals_todo = derived.plan_copy_changes(changed), counters.contribution_change_of(changed)
+    write_copies(shop.table, changed, copies_todo)
+    if totals_todo:
+        retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
+    if (
+        changed.row is ORDER and changed.event_name == "INSERT"
+    ):  # once its summary is there, whoever is renamed finds it
+        names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
-def copy(table: Table, changed: Change, todo: Following) -> None:
+def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
     """Bring the copies of a changed item up to it."""
     for row, item in todo.put:
-        unless_newer(table, put_newer(row, item))
+        write_unless_newer(table, put_if_newer(row, item))
     for row, item in todo.delete:
-        unless_newer(table, delete_older(row, item))
+        write_unless_newer(table, delete_if_older(row, item))
     for row, entry in todo.append:
-        unless_newer(table, put(row, entry))
-    if derived.ended_by(changed):
-        for write in ended_copies(table, changed.after):
-            unless_newer(table, write)
+        write_unless_newer(table, put_if_absent(row, entry))
+    if derived.copies_removed_by(changed):
+        for write in copy_deletions(table, changed.after):
+            write_unless_newer(table, write)
 
 
-def ended_copies(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
+def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
     """The writes that delete the copies that have no place beside a stub, unless they are of a later life of the order,
     or belong to one that is being restored."""
-    types = {row.type: row for row in derived.ENDED_BY[ARCHIVED_ORDER]}
+    types = {row.type: row for row in derived.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
     return [
-        delete_older_unless(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED)
-        for image in table.partition(A12b, order_id=stub.order_id)
-        if (row := types.get(image["type"]["S"])) and changes.RESTORED not in image
+        delete_if_older_without(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED_ATTRIBUTE)
+        for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=stub.order_id)
+        if (row := types.get(image["type"]["S"])) and changes.RESTORED_ATTRIBUTE not in image
     ]
 
 
-def unless_newer(table: Table, write: Write[Any]) -> None:
+def write_unless_newer(table: Table, write: Write[Any]) -> None:
     """Write a copy, unless the table has it, or a newer one, already."""
     try:
         table.write(write)
-    except Changed:
+    except WriteConflict:
         return
 
 
-def count(shop: Shop, todo: counters.Counting) -> None:
+def update_totals(shop: Shop, todo: counters.ContributionChange) -> None:
     """Bring the totals up to what an item counts for: one BatchGet, one transaction with the mark that it is counted.
 
     Raises Changed where another item was counted in the same totals meanwhile.
     """
-    if writes := to_count(shop, todo):
+    if writes := total_writes(shop, todo):
         shop.table.write(*writes)
 
 
-def to_count(shop: Shop, todo: counters.Counting) -> list[Write[Any]]:
+def total_writes(shop: Shop, todo: counters.ContributionChange) -> list[Write[Any]]:
     """The writes that bring the totals up to what an item counts for; none where they are."""
-    keys = [COUNTED.key(source=todo.source), *(row.key_of(part) for row, part in todo.parts.values())]
+    keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)
     mark = next((item for item in found if isinstance(item, Counted)), None)
-    if elsewhere := counters.elsewhere(todo, mark):
+    if elsewhere := counters.obsolete_total_keys(todo, mark):
         found += shop.table.batch_get(elsewhere, consistent=True)
-    totals = {counters.place(BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
+    totals = {counters.total_key(ROWS_BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
     return [
-        put(row, after) if before is None else change(row, before, after)
-        for row, before, after in counters.counted(todo, mark, totals, shop.now())
+        put_if_absent(row, after) if before is None else update(row, before, after)
+        for row, before, after in counters.plan_total_writes(todo, mark, totals, shop.now())
     ]

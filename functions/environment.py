@@ -16,14 +16,14 @@ E = TypeVar("E")
 
 
 @entity
-class Everywhere:
+class CommonEnvironment:
     """What every Lambda is told beside its own. `metrics_namespace`: what its metrics are of: this deployment."""
 
     metrics_namespace: str
 
 
 @entity
-class Front:
+class OriginSecretEnvironment:
     """What of the api's even its documentation asks. `front_secret`: JSON {"current": ..., "previous": ...}, what
     CloudFront shows with each request, where it stands before the API and nobody may come past it; "": it does not."""
 
@@ -31,7 +31,7 @@ class Front:
 
 
 @entity
-class Api(Front):
+class ApiEnvironment(OriginSecretEnvironment):
     """`client_id`: whose access tokens are taken: the app client of the shop's own user pool.
     `pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
     `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
@@ -50,25 +50,25 @@ class Api(Front):
 
 
 @entity
-class Copies:
+class CopiesEnvironment:
     table_name: str
     failures_bucket: str
 
 
 @entity
-class Relay:
+class EventPublisherEnvironment:
     bus_name: str
     failures_bucket: str
 
 
 @entity
-class Fulfilment:
+class FulfilmentEnvironment:
     table_name: str
     failures_bucket: str
 
 
 @entity
-class Notifications:
+class OrderNotificationsEnvironment:
     """`sender`: the address mails come from, an identity that SES has verified."""
 
     table_name: str
@@ -78,7 +78,7 @@ class Notifications:
 
 
 @entity
-class Notices:
+class ProductAlertsEnvironment:
     """`sender`: as of notifications. `product_url`: the page of a product, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many one of them sends at most. `page_size`: how many followers are told at a time.
     `queue_url`: where the next of them wait: the queue that it works, so the stack says it once that is there."""
@@ -94,7 +94,7 @@ class Notices:
 
 
 @entity
-class Refunds:
+class RefundsEnvironment:
     """`provider_url`: where the payment provider answers. `provider_secret`: the key to it."""
 
     table_name: str
@@ -104,7 +104,7 @@ class Refunds:
 
 
 @entity
-class Bulk:
+class ImportWorkerEnvironment:
     """`lines_per_second`: how many lines of imports are written at most, by all of these together."""
 
     table_name: str
@@ -113,27 +113,27 @@ class Bulk:
 
 
 @entity
-class Names:
+class CustomerNamesEnvironment:
     table_name: str
     failures_bucket: str
 
 
 @entity
-class Erasure:
-    table_name: str
-    failures_bucket: str
-    archive_bucket: str
-
-
-@entity
-class Archive:
+class ErasureEnvironment:
     table_name: str
     failures_bucket: str
     archive_bucket: str
 
 
 @entity
-class Lapse:
+class ArchiveEnvironment:
+    table_name: str
+    failures_bucket: str
+    archive_bucket: str
+
+
+@entity
+class OrderExpiryEnvironment:
     """`payment_window_minutes`: how long stock is kept for an unpaid order. `assumed_delivered_days`: when a shipped
     order nobody confirmed counts as delivered."""
 
@@ -145,7 +145,7 @@ class Lapse:
 
 
 @entity
-class Watch:
+class BacklogMetricsEnvironment:
     """`payment_window_minutes`, `assumed_delivered_days`: as of lapse."""
 
     table_name: str
@@ -154,18 +154,18 @@ class Watch:
     assumed_delivered_days: int
 
 
-def variables(environment: Any) -> dict[str, str]:
+def to_variables(environment: Any) -> dict[str, str]:
     """The environment variables that say this."""
     return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
 
 
-def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
+def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
     """The environment of this Lambda; raises KeyError with the variable that is missing and has no default."""
     wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
     return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
 
 
 @cache
-def current(cls: type[E]) -> E:
+def load_environment(cls: type[E]) -> E:
     """The environment of this Lambda, read when first asked for."""
-    return read(cls)
+    return parse_environment(cls)

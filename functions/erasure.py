@@ -12,86 +12,92 @@ from datetime import datetime
 from typing import Any, Literal
 
 from functions import objects, wiring
-from functions.environment import Erasure, current
+from functions.environment import ErasureEnvironment, load_environment
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
-from functions.model.events import PERSONAL
-from functions.schedules import Run
+from functions.model.events import PERSONAL_FIELDS
+from functions.schedules import ScheduledRun
 from functions.shop.erasure import (
-    being_erased,
-    finish,
-    found_more,
-    orders_of,
-    rewritten,
-    without_address,
-    without_traces,
+    delete_reviews_and_follows,
+    finish_erasure,
+    list_order_ids_of_customer,
+    list_unfinished_erasures,
+    point_stub_to_object,
+    remove_address_from_order,
+    restart_settle_period,
 )
 from functions.shop.shop import Shop
 
-CHANGED = "-"
+CHANGED_TEXT = "-"
 """What stands in the place of a text that was another before."""
 
 
-@wiring.observed("erasure")
+@wiring.instrument_handler("erasure")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many were finished.
 
     Raises NotAll at the end, so that the failure is seen.
     """
-    environment = current(Erasure)
-    shop = wiring.shop(environment.table_name)
+    environment = load_environment(ErasureEnvironment)
+    shop = wiring.create_shop(environment.table_name)
     now = datetime.fromisoformat(event["time"])
-    run = Run("erasure")
-    waiting = list(being_erased(shop))
+    run = ScheduledRun("erasure")
+    waiting = list(list_unfinished_erasures(shop))
     if waiting:
-        clean_failures(run, environment.failures_bucket, {one.customer_id for one in waiting})
-    clean = not run.failed
+        redact_failure_store(run, environment.failures_bucket, {one.customer_id for one in waiting})
+    failure_store_redacted = not run.failed_count
 
-    def erased(customer: ErasedCustomer) -> bool:
-        found = erase(shop, environment.archive_bucket, customer)
+    def erase_and_finish(customer: ErasedCustomer) -> bool:
+        found = erase_customer_data(shop, environment.archive_bucket, customer)
         if "taken" in found:
-            found_more(shop, customer, now)
+            restart_settle_period(shop, customer, now)
             return False
-        return "kept" not in found and clean and finish(shop, customer, now)
+        return "kept" not in found and failure_store_redacted and finish_erasure(shop, customer, now)
 
-    finished = run.each(waiting, erased, lambda customer: customer.customer_id)
+    finished = run.apply_each(waiting, erase_and_finish, lambda customer: customer.customer_id)
     wiring.log.info("erased", extra={"waiting": len(waiting), "finished": finished})
-    run.end()
+    run.raise_if_failed()
     return {"waiting": len(waiting), "finished": finished}
 
 
-Trace = Literal["none", "taken", "kept"]
+ErasureOutcome = Literal["none", "taken", "kept"]
 """What was found of a customer in a place. `kept`: it is needed still, or on its way to the archive."""
 
 
-def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[Trace]:
+def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
     """Delete what a customer wrote and follows, and take what can be taken from their orders. What was found there."""
-    traces: Trace = "taken" if without_traces(shop, customer.customer_id) else "none"
-    return {traces, *(address_in(shop, archive_bucket, order_id) for order_id in orders_of(shop, customer.customer_id))}
+    traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
+    return {
+        traces,
+        *(
+            remove_address(shop, archive_bucket, order_id)
+            for order_id in list_order_ids_of_customer(shop, customer.customer_id)
+        ),
+    }
 
 
-def address_in(shop: Shop, bucket: str, order_id: str) -> Trace:
+def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
     """Take the address from an order, wherever it lies."""
-    order, taken = without_address(shop, order_id)
+    order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
-        taken = _rewrite(shop, bucket, order)
+        taken = _rewrite_archive_without_address(shop, bucket, order)
     elif order and (order.address or order.status == "ARCHIVING"):
         return "kept"
     elif order and order.restored_at:
-        taken |= _remove_before(bucket, order)
+        taken |= _delete_earlier_archives(bucket, order)
     return "taken" if taken else "none"
 
 
-def _remove_before(bucket: str, order: Order) -> bool:
+def _delete_earlier_archives(bucket: str, order: Order) -> bool:
     """Remove the objects that a restored order lay in: all of them is in the table. Whether there was one. An object it
     is archived in anew, meanwhile, has a later version than the order as it was read."""
 
     def is_newer(key: str) -> bool:
         return int(key.rpartition("/")[2].removesuffix(".json")) > order.version
 
-    return objects.remove(bucket, f"orders/{order.order_id}/", is_newer)
+    return objects.delete_all_versions(bucket, f"orders/{order.order_id}/", is_newer)
 
 
-def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
+def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
     """Put an archived order's object anew without its address, have the stub name that, and remove the one before.
     Whether there was one."""
     key = stub.object_key
@@ -100,28 +106,28 @@ def _rewrite(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
     taken = [order.pop(name, None) for order in orders for name in ("address", "customer_name")]
     if any(taken):
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
-        body = objects.put_once(bucket, key, objects.as_json(whole), "application/json")
-        rewritten(shop, stub, key, hashlib.sha256(body).hexdigest())
-    objects.remove(bucket, f"orders/{stub.order_id}/", lambda other: other == key)
+        body = objects.put_if_absent(bucket, key, objects.to_canonical_json(whole), "application/json")
+        point_stub_to_object(shop, stub, key, hashlib.sha256(body).hexdigest())
+    objects.delete_all_versions(bucket, f"orders/{stub.order_id}/", lambda other: other == key)
     return any(taken)
 
 
 # the failure store ----------------------------------------------------------------------------------------------------
-def clean_failures(run: Run, bucket: str, customer_ids: set[str]) -> None:
+def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
     """Take what is personal from every record of these customers that was put aside or given up.
 
     Whoever redrives such a record reads its item anew, so nothing is lost that still is.
     """
-    documents = (key for key in objects.keys(bucket) if not key.startswith(objects.REDRIVEN))
-    run.each(documents, lambda key: _clean(bucket, key, customer_ids))
+    documents = (key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX))
+    run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
 
 
-def _clean(bucket: str, key: str, customer_ids: set[str]) -> bool:
+def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
     """Clean one document. Whether there was anything to take."""
     document = json.loads(objects.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]
-    if not sum(_cleaned(record, customer_ids) for record in records):
+    if not sum(_redact_record(record, customer_ids) for record in records):
         return False
     if given_up:
         document["payload"] = json.dumps(given_up)
@@ -129,15 +135,15 @@ def _clean(bucket: str, key: str, customer_ids: set[str]) -> bool:
     return True
 
 
-def _cleaned(record: Any, customer_ids: set[str]) -> int:
+def _redact_record(record: Any, customer_ids: set[str]) -> int:
     """Take what is personal from a stream record, if it is about one of these. What of it was changed still differs, so
     the record tells of the same change as before. Returns how many attributes that was."""
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
-    changed = {name for name in PERSONAL if name in old and name in new and old[name] != new[name]}
+    changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
     found = 0
-    for image, word in ((old, ""), (new, CHANGED)):
-        for name in PERSONAL & image.keys() if _customer_of(image) in customer_ids else ():
-            emptied = _emptied(image[name], word if name in changed else "")
+    for image, word in ((old, ""), (new, CHANGED_TEXT)):
+        for name in PERSONAL_FIELDS & image.keys() if _customer_id_of(image) in customer_ids else ():
+            emptied = _redact_value(image[name], word if name in changed else "")
             found += emptied != image[name]
             image[name] = emptied
     return found
@@ -149,17 +155,17 @@ def _image(record: Any, name: str) -> dict[str, Any]:
     return image if isinstance(image, dict) else {}
 
 
-def _emptied(value: Any, word: str) -> dict[str, Any]:
+def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
     """An attribute's value with this in the place of every text: the record must still be one that can be redriven."""
     match value:
         case {"S": _}:
-            return {"S": word}
+            return {"S": replacement}
         case {"M": dict(inner)}:
-            return {"M": {name: _emptied(one, word) for name, one in inner.items()}}
+            return {"M": {name: _redact_value(one, replacement) for name, one in inner.items()}}
     return {"NULL": True}
 
 
-def _customer_of(image: dict[str, Any]) -> str | None:
+def _customer_id_of(image: dict[str, Any]) -> str | None:
     """Whose an image is, as far as it says so: it was put aside because something in it is not as it should be."""
     for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
         text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None

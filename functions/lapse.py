@@ -8,32 +8,32 @@ from functools import partial
 from typing import Any
 
 from functions import wiring
-from functions.environment import Lapse, current
-from functions.schedules import Run
-from functions.shop.ending import lapse, unpaid
-from functions.shop.shipments import assume_delivered, unconfirmed
+from functions.environment import OrderExpiryEnvironment, load_environment
+from functions.schedules import ScheduledRun
+from functions.shop.ending import lapse_order, list_unpaid_orders
+from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 
 
-@wiring.observed("lapse")
+@wiring.instrument_handler("lapse")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many of each.
 
     Raises NotAll at the end, so that the failure is seen.
     """
-    environment = current(Lapse)
-    shop = wiring.shop(
+    environment = load_environment(OrderExpiryEnvironment)
+    shop = wiring.create_shop(
         environment.table_name,
         retention_days=environment.retention_days,
         return_window_days=environment.return_window_days,
     )
     now = datetime.fromisoformat(event["time"])
-    not_paid = unpaid(shop, now - timedelta(minutes=environment.payment_window_minutes))
-    not_confirmed = unconfirmed(shop, now - timedelta(days=environment.assumed_delivered_days))
-    run = Run("lapse")
+    not_paid = list_unpaid_orders(shop, now - timedelta(minutes=environment.payment_window_minutes))
+    not_confirmed = list_unconfirmed_orders(shop, now - timedelta(days=environment.assumed_delivered_days))
+    run = ScheduledRun("lapse")
     done = {
-        "lapsed": run.each(not_paid, partial(lapse, shop)),
-        "assumed_delivered": run.each(not_confirmed, partial(assume_delivered, shop)),
+        "lapsed": run.apply_each(not_paid, partial(lapse_order, shop)),
+        "assumed_delivered": run.apply_each(not_confirmed, partial(assume_delivered, shop)),
     }
     wiring.log.info("looked", extra=done)
-    run.end()
+    run.raise_if_failed()
     return done

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from functions import wiring
 from functions.dynamodb.streams import Permanent
 
-NEVER_TAKEN = {"BadRequestException", "MessageRejected"}
+PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}
 """Refusals of a mail that would come again for ever (SES API v2 reference, SendEmail)."""
 
 
@@ -22,7 +22,7 @@ class Mail:
 
 
 @cache
-def templates(folder: Path) -> Environment:
+def load_templates(folder: Path) -> Environment:
     """The templates of a folder. Everything in the HTML is escaped, and nothing that is missing passes unseen."""
     return Environment(
         loader=FileSystemLoader(folder),
@@ -33,7 +33,7 @@ def templates(folder: Path) -> Environment:
     )
 
 
-def send(sender: str, to: str, mail: Mail, effect_id: str) -> str:
+def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
     """Hand a mail to the provider; its id there. Raises Permanent where the provider will never take it."""
     content = {
         "Simple": {
@@ -49,7 +49,7 @@ def send(sender: str, to: str, mail: Mail, effect_id: str) -> str:
             EmailTags=[{"Name": "effect", "Value": effect_id}],
         )
     except ClientError as error:
-        if (code := error.response["Error"]["Code"]) in NEVER_TAKEN:
+        if (code := error.response["Error"]["Code"]) in PERMANENT_ERROR_CODES:
             raise Permanent(code) from error
         raise
     return str(answer["MessageId"])

@@ -3,23 +3,25 @@
 from typing import Any
 
 from functions import wiring
-from functions.environment import Names, current
-from functions.model.events import Received
-from functions.queues import Messages
-from functions.shop.names import spread
+from functions.environment import CustomerNamesEnvironment, load_environment
+from functions.model.events import ReceivedEvent
+from functions.queues import MessageBatch
+from functions.shop.names import propagate_name
 from functions.shop.shop import Shop
 
 
-@wiring.observed("names")
+@wiring.instrument_handler("names")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
-    environment = current(Names)
-    shop = wiring.shop(environment.table_name)
-    messages = Messages(event, wiring.parking(environment.failures_bucket, "names"), wiring.failing("names"))
-    return messages.each(lambda renamed: rename(shop, renamed)).response()
+    environment = load_environment(CustomerNamesEnvironment)
+    shop = wiring.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event, wiring.dead_letter_writer(environment.failures_bucket, "names"), wiring.failure_logger("names")
+    )
+    return batch.apply_each(lambda renamed: propagate_customer_name(shop, renamed)).response()
 
 
-def rename(shop: Shop, renamed: Received) -> None:
+def propagate_customer_name(shop: Shop, event: ReceivedEvent) -> None:
     """Bring the name to one customer's open orders."""
-    orders = spread(shop, renamed.id, renamed.data.customer_id)
-    wiring.worked("renamed", shop, renamed, effect=renamed.id if orders else None, orders=orders)
+    orders = propagate_name(shop, event.id, event.data.customer_id)
+    wiring.log_effect("renamed", shop, event, effect=event.id if orders else None, orders=orders)

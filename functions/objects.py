@@ -10,11 +10,11 @@ from botocore.exceptions import ClientError
 
 from functions import wiring
 
-REDRIVEN = "redriven/"
+REDRIVEN_PREFIX = "redriven/"
 """Below that are the failure store's marks of what an operator has redriven, which is nothing of anybody's."""
 
 
-def put_once(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
+def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
     """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
@@ -38,29 +38,29 @@ def get(bucket: str, key: str) -> bytes:
     return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
-def keys(bucket: str, below: str = "") -> Iterator[str]:
+def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
     """The names of all objects of a bucket that keeps no versions, or of those that begin so; in their order."""
-    for page in wiring.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=below):
+    for page in wiring.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         yield from (found["Key"] for found in page.get("Contents", ()))
 
 
-def remove(bucket: str, prefix: str, keep: Callable[[str], bool]) -> bool:
+def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
     """Delete every object below a prefix but those to keep, for good: each of its versions. Whether there was one."""
     client, removed = wiring.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
-            if not keep(found["Key"]):
+            if not should_keep(found["Key"]):
                 client.delete_object(Bucket=bucket, Key=found["Key"], VersionId=found["VersionId"])
                 removed = True
     return removed
 
 
-def as_json(value: Any) -> bytes:
+def to_canonical_json(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, bytes as base64 (as in a stream record)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_binary).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_encode_binary).encode()
 
 
-def _binary(value: Any) -> str:
+def _encode_binary(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     raise TypeError(f"an image holds no {type(value).__name__}")

@@ -11,15 +11,15 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from functions.shop.settling import AtProvider, RefusedForGood
+from functions.shop.settling import ProviderRefundState, RefundRejected
 
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
-PASSING = {401, 403, 408, 409, 425, 429}
+RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
 """Refusals that pass: the key is changed over or was never filled in, somebody else asks the same, too many ask."""
-STATES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
+REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 
 
-class Unavailable(Exception):
+class PaymentProviderUnavailable(Exception):
     """No answer, or none that says what became of it: to be asked again. `status`: of the answer, 0 where none came."""
 
     def __init__(self, status: int) -> None:
@@ -27,7 +27,7 @@ class Unavailable(Exception):
         self.status = status
 
 
-class HttpProvider:
+class HttpPaymentProvider:
     """`url`: where it answers, without a slash at the end. `key`: the secret key of the shop's account there."""
 
     def __init__(self, url: str, key: str) -> None:
@@ -35,44 +35,46 @@ class HttpProvider:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
 
-    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> AtProvider:
+    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Give back so much of a payment (minor units), once for each key. Raises RefusedForGood, Unavailable."""
         form = {"payment_intent": payment_id, "amount": str(amount)}
         form |= {f"metadata[{name}]": value for name, value in metadata.items()}
         headers = {"Idempotency-Key": key, "Content-Type": "application/x-www-form-urlencoded"}
-        return _read(self._ask("POST", "/v1/refunds", urlencode(form), headers))
+        return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
 
-    def refunds_of(self, payment_id: str) -> Sequence[AtProvider]:
+    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
         """All refunds of a payment: one page, which holds far more than a payment has. Raises as `refund` does."""
         asked = urlencode({"payment_intent": payment_id, "limit": 100})
-        return [_read(refund) for refund in self._ask("GET", f"/v1/refunds?{asked}")["data"]]
+        return [_parse_refund(refund) for refund in self._request("GET", f"/v1/refunds?{asked}")["data"]]
 
-    def _ask(self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
+    def _request(
+        self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
         try:
             answer = self._pool.request(
                 method, self._url + path, body=body, headers={**self._headers, **(headers or {})}
             )
         except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(0) from error
-        if 400 <= answer.status < 500 and answer.status not in PASSING:
-            raise RefusedForGood(_code(answer.data, answer.status))
+            raise PaymentProviderUnavailable(0) from error
+        if 400 <= answer.status < 500 and answer.status not in RETRYABLE_STATUSES:
+            raise RefundRejected(_error_code(answer.data, answer.status))
         try:
             said = json.loads(answer.data)
         except ValueError:
             said = None
         if answer.status >= 300 or not isinstance(said, dict):
-            raise Unavailable(answer.status)
+            raise PaymentProviderUnavailable(answer.status)
         return said
 
 
-def _read(refund: Mapping[str, Any]) -> AtProvider:
+def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
     """A refund as the provider shows it; a state that we do not know is one that it will tell more of."""
-    status: Any = STATES.get(refund["status"], "pending")
+    status: Any = REFUND_STATUSES.get(refund["status"], "pending")
     reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
-    return AtProvider(refund["id"], status, reason, refund.get("metadata"))
+    return ProviderRefundState(refund["id"], status, reason, refund.get("metadata"))
 
 
-def _code(body: bytes, status: int) -> str:
+def _error_code(body: bytes, status: int) -> str:
     """Why it was refused, in a word for machines. Its sentences may name people: they are left where they are.
 
     https://docs.stripe.com/api/errors

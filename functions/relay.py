@@ -9,54 +9,58 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions import wiring
-from functions.dynamodb.streams import Batch, Permanent, Record, item_of
-from functions.environment import Relay, current
+from functions.dynamodb.streams import Permanent, Record, StreamBatch, item_key_of
+from functions.environment import EventPublisherEnvironment, load_environment
 from functions.model import changes, events, metrics
 
-ENTRIES_A_CALL = 10
-NEVER_TAKEN = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
+MAX_ENTRIES_PER_CALL = 10
+PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
 """Refusals of one entry that would come again for ever (EventBridge API reference, PutEventsResultEntry)."""
 
 
-class NotTaken(Exception):
+class EntryFailed(Exception):
     """The bus refused an entry for now."""
 
 
-@wiring.observed("relay")
+@wiring.instrument_handler("relay")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of stream records in, the records to send again out."""
-    environment = current(Relay)
-    batch = Batch(event["Records"], wiring.parking(environment.failures_bucket, "relay"), wiring.failing("relay"))
+    environment = load_environment(EventPublisherEnvironment)
+    batch = StreamBatch(
+        event["Records"],
+        wiring.dead_letter_writer(environment.failures_bucket, "relay"),
+        wiring.failure_logger("relay"),
+    )
     published: list[dict[str, Any]] = []
     pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}
 
     def flush() -> None:
-        published.extend(_publish(batch, list(pending.values())))
+        published.extend(_publish_entries(batch, list(pending.values())))
         pending.clear()
 
     def prepare(record: Record) -> None:
-        change = changes.read(record)
-        detail = events.detail(change) if change else None
+        change = changes.parse_change(record)
+        detail = events.build_event_detail(change) if change else None
         if detail:
-            pending[item_of(record)] = (record, entry(environment.bus_name, detail))
+            pending[item_key_of(record)] = (record, to_put_events_entry(environment.bus_name, detail))
 
-    for record in batch.waiting():
-        if item_of(record) in pending or len(pending) == ENTRIES_A_CALL:
+    for record in batch.ready_records():
+        if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.holds(record):  # the flush may have put this item on hold
+        if not batch.retry_if_blocked(record):  # the flush may have put this item on hold
             batch.apply(record, prepare)
     flush()
     wiring.log.info("published", extra={"records": len(event["Records"]), "events": published})
     return batch.response()
 
 
-def entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
     """An event as PutEvents takes it."""
     text = json.dumps(detail, separators=(",", ":"))
-    return {"EventBusName": bus_name, "Source": events.SOURCE, "DetailType": detail["type"], "Detail": text}
+    return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
-def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
+def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
     """One PutEvents; each entry that was refused has its record parked or sent again. Returns what was taken."""
     if not entries:
         return []
@@ -64,20 +68,20 @@ def _publish(batch: Batch, entries: list[tuple[Record, dict[str, Any]]]) -> list
         results = wiring.client("events").put_events(Entries=[entry for _, entry in entries])["Entries"]
     except Exception as error:  # noqa: BLE001  whatever it is, the records must not be lost
         for record, _ in entries:
-            batch.retry(record, error)
+            batch.retry_record(record, error)
         return []
     taken = []
     for (record, entry), result in zip(entries, results, strict=True):
         code = result.get("ErrorCode")
-        if code in NEVER_TAKEN:
-            batch.refuse(record, Permanent(code))
+        if code in PERMANENT_ERROR_CODES:
+            batch.park_record(record, Permanent(code))
         elif code:
-            batch.retry(record, NotTaken(code))
+            batch.retry_record(record, EntryFailed(code))
         else:
             detail = json.loads(entry["Detail"])
             about = {"event": detail["type"], "event_id": detail["id"], "order_id": detail["data"].get("order_id")}
             taken.append(about)
             if detail["type"] == "OrderPaid":
-                wiring.count(metrics.ORDERS_PAID)
-                wiring.count(metrics.REVENUE, detail["data"]["total"], currency=detail["data"]["currency"])
+                wiring.add_metric(metrics.ORDERS_PAID)
+                wiring.add_metric(metrics.REVENUE, detail["data"]["total"], currency=detail["data"]["currency"])
     return taken

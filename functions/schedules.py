@@ -9,42 +9,42 @@ from functions import wiring
 T = TypeVar("T")
 
 
-class NotAll(Exception):
+class RunIncomplete(Exception):
     """Some failed; the others were done, and the next run looks at all of them again."""
 
 
 @dataclass
-class Run:
+class ScheduledRun:
     """One run of a schedule, by its function's name. `failed`: how many did so far."""
 
     name: str
-    failed: int = 0
+    failed_count: int = 0
 
-    def each(self, things: Iterable[T], act: Callable[[T], bool], id: Callable[[T], str] = str) -> int:
+    def apply_each(self, items: Iterable[T], handle: Callable[[T], bool], id_of: Callable[[T], str] = str) -> int:
         """Do something with each. Returns with how many it was done; a list that breaks off counts as one that failed.
 
         `id`: what the log calls one of them.
         """
         done = 0
         try:
-            for thing in things:
-                done += self._done(thing, act, id)
+            for thing in items:
+                done += self._apply_one(thing, handle, id_of)
         except Exception as error:  # noqa: BLE001  whatever it is, other lists must not wait for it
-            self._note(error, "the list of them")
+            self._record_failure(error, "the list of them")
         return done
 
-    def end(self) -> None:
+    def raise_if_failed(self) -> None:
         """Raises NotAll where some failed, so that it is seen."""
-        if self.failed:
-            raise NotAll(f"{self.failed} failed")
+        if self.failed_count:
+            raise RunIncomplete(f"{self.failed_count} failed")
 
-    def _done(self, thing: T, act: Callable[[T], bool], id: Callable[[T], str]) -> bool:
+    def _apply_one(self, item: T, handle: Callable[[T], bool], id_of: Callable[[T], str]) -> bool:
         try:
-            return act(thing)
+            return handle(item)
         except Exception as error:  # noqa: BLE001  whatever it is, the others must not wait for it
-            self._note(error, id(thing))
+            self._record_failure(error, id_of(item))
             return False
 
-    def _note(self, error: Exception, id: str) -> None:
-        wiring.failing(self.name)(error, {"messageId": id})
-        self.failed += 1
+    def _record_failure(self, error: Exception, id: str) -> None:
+        wiring.failure_logger(self.name)(error, {"messageId": id})
+        self.failed_count += 1

@@ -10,49 +10,53 @@ from datetime import timedelta
 from typing import Any
 
 from functions import objects, wiring
-from functions.environment import Watch, current
+from functions.environment import BacklogMetricsEnvironment, load_environment
 from functions.model import metrics
-from functions.shop.ending import unpaid
-from functions.shop.payments import unmatched
-from functions.shop.shipments import unconfirmed, unrequested
+from functions.shop.ending import list_unpaid_orders
+from functions.shop.payments import list_unmatched_payments
+from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
 
-STANDS = timedelta(minutes=10)
+STALLED_AFTER = timedelta(minutes=10)
 """An order that was paid goes to the warehouse within seconds."""
 
-OVERDUE = timedelta(minutes=5)
+OVERDUE_AFTER = timedelta(minutes=5)
 """An order whose time is over is moved on within a minute; a run that comes late is given up after five."""
 
-PLACES = {
-    "parked/mismatch/": metrics.MISMATCHES,
+METRICS_BY_PREFIX = {
+    "parked/mismatch/": metrics.ARCHIVE_MISMATCHES,
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
 """Which metric counts what lies where in the failure store: the first that fits."""
 
 
-@wiring.observed("watch")
+@wiring.instrument_handler("watch")
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event. Answers how many of each wait."""
-    environment = current(Watch)
-    found = dict.fromkeys(PLACES.values(), 0)
-    for key in waiting_in(environment.failures_bucket):
-        metric = next((metric for place, metric in PLACES.items() if key.startswith(place)), metrics.PARKED_WAITING)
+    environment = load_environment(BacklogMetricsEnvironment)
+    found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
+    for key in list_waiting_keys(environment.failures_bucket):
+        metric = next(
+            (metric for place, metric in METRICS_BY_PREFIX.items() if key.startswith(place)), metrics.PARKED_WAITING
+        )
         found[metric] += 1
-    shop = wiring.shop(environment.table_name)
-    found[metrics.UNMATCHED] = sum(1 for _ in unmatched(shop))
-    found[metrics.STANDING] = sum(1 for _ in unrequested(shop, shop.now() - STANDS))
-    due = shop.now() - OVERDUE
-    not_paid = unpaid(shop, due - timedelta(minutes=environment.payment_window_minutes))
-    not_confirmed = unconfirmed(shop, due - timedelta(days=environment.assumed_delivered_days))
+    shop = wiring.create_shop(environment.table_name)
+    found[metrics.UNMATCHED_PAYMENTS] = sum(1 for _ in list_unmatched_payments(shop))
+    found[metrics.ORDERS_STALLED] = sum(1 for _ in list_unrequested_orders(shop, shop.now() - STALLED_AFTER))
+    due = shop.now() - OVERDUE_AFTER
+    not_paid = list_unpaid_orders(shop, due - timedelta(minutes=environment.payment_window_minutes))
+    not_confirmed = list_unconfirmed_orders(shop, due - timedelta(days=environment.assumed_delivered_days))
     found[metrics.LAPSE_BACKLOG] = sum(1 for orders in (not_paid, not_confirmed) for _ in orders)
     for metric, number in found.items():
-        wiring.count(metric, number)
-    told = {metric.name: number for metric, number in found.items()}
-    wiring.log.info("watched", extra=told)
-    return told
+        wiring.add_metric(metric, number)
+    summary = {metric.name: number for metric, number in found.items()}
+    wiring.log.info("watched", extra=summary)
+    return summary
 
 
-def waiting_in(bucket: str) -> list[str]:
+def list_waiting_keys(bucket: str) -> list[str]:
     """The names of what lies in the failure store and was not redriven."""
-    redriven = {key.removeprefix(objects.REDRIVEN) for key in objects.keys(bucket, objects.REDRIVEN)}
-    return [key for key in objects.keys(bucket) if not key.startswith(objects.REDRIVEN) and key not in redriven]
+    redriven = {key.removeprefix(objects.REDRIVEN_PREFIX) for key in objects.list_keys(bucket, objects.REDRIVEN_PREFIX)}
+    return [
+        key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX) and key not in redriven
+    ]

@@ -22,25 +22,25 @@ from botocore.exceptions import ClientError
 
 from functions import IN_LAMBDA
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.store import Table
-from functions.dynamodb.units import Units
-from functions.environment import Everywhere, current
-from functions.log import NAME, call, counts
+from functions.dynamodb.units import ConsumedCapacityCounter
+from functions.environment import CommonEnvironment, load_environment
+from functions.log import LOGGER_NAME, invocation, metrics_logger
 from functions.model import metrics
-from functions.model.events import Received, attempt_of, order_in
-from functions.model.metrics import Metric
-from functions.model.table import BY_TYPE
+from functions.model.events import ReceivedEvent, delivery_attempt, order_id_of_message
+from functions.model.metrics import MetricDefinition
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop
-from functions.tally import Tally
+from functions.tally import MetricsBuffer
 
 if TYPE_CHECKING:
-    from functions.shop.settling import Provider
+    from functions.shop.settling import PaymentProvider
 
 R = TypeVar("R")
-log = logging.getLogger(NAME)
-units = Units()
-TIMEOUTS = Config(
+log = logging.getLogger(LOGGER_NAME)
+capacity_units = ConsumedCapacityCounter()
+CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
@@ -51,70 +51,76 @@ TIMEOUTS = Config(
 @cache
 def client(service: str) -> Any:
     """The client of an AWS service: one per Lambda, made at its first call."""
-    made = boto3.client(service, config=config(service))  # type: ignore[call-overload]  # it is not a literal here
+    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # it is not a literal here
     if service == "dynamodb":
-        units.watch(made)
+        capacity_units.instrument(made)
     return made
 
 
-def config(service: str) -> Config:
+def client_config(service: str) -> Config:
     """How patient the client of a service is."""
     # A mail whose answer is lost must not be sent again by the client, but when its claim has run out.
-    return TIMEOUTS.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else TIMEOUTS
+    return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 
-def shop(table_name: str, **settings: Any) -> Shop:
+def create_shop(table_name: str, **settings: Any) -> Shop:
     """The shop on its table, under the wall clock."""
-    table = Table(client("dynamodb"), table_name, BY_TYPE, unreadable=passed_over)
+    table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
 
 # what a call tells of itself ------------------------------------------------------------------------------------------
-_tally: ContextVar[Tally] = ContextVar("tally")
+_metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
 
 
-def count(metric: Metric, value: float = 1, *, currency: str | None = None) -> None:
+def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
     """Count something of this call; nothing where nobody is called (an operator's tool uses what is deployed, too)."""
-    if tally := _tally.get(None):
-        tally.count(metric, value, currency=currency)
+    if metrics_buffer := _metrics_buffer.get(None):
+        metrics_buffer.add_metric(metric, value, currency=currency)
 
 
-def observed(function: str) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
+def instrument_handler(
+    function_name: str,
+) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
     """Have each call of a handler tell which function it is in its log, and what it counted, whatever came of it."""
 
-    def around(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
+    def decorate(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
         @functools.wraps(handler)
-        def observing(event: dict[str, Any], context: Any) -> R:
-            _start()
-            tally, before = Tally(function), units.total
-            told = call.set({"function": function, "invocation": getattr(context, "aws_request_id", "")})
-            counting = _tally.set(tally)
+        def wrapper(event: dict[str, Any], context: Any) -> R:
+            _resume_garbage_collection()
+            metrics_buffer, before = MetricsBuffer(function_name), capacity_units.totals
+            invocation_token = invocation.set(
+                {"function": function_name, "invocation": getattr(context, "aws_request_id", "")}
+            )
+            buffer_token = _metrics_buffer.set(metrics_buffer)
             try:
                 return handler(event, context)
             finally:
-                if (behind := _behind(event)) is not None:
-                    tally.count(metrics.LAG, behind)
+                if (age_ms := _iterator_age_ms(event)) is not None:
+                    metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
                 consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
-                for metric, by_now, then in zip(consumed, units.total, before, strict=True):
-                    tally.count(metric, by_now - then)
-                for line in tally.lines(current(Everywhere).metrics_namespace, int(time.time() * 1000)):
-                    counts.info(line)
-                _tally.reset(counting)
-                call.reset(told)
+                for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
+                    metrics_buffer.add_metric(metric, by_now - then)
+                for line in metrics_buffer.emf_lines(
+                    load_environment(CommonEnvironment).metrics_namespace, int(time.time() * 1000)
+                ):
+                    metrics_logger.info(line)
+                _metrics_buffer.reset(buffer_token)
+                invocation.reset(invocation_token)
 
-        return observing
+        return wrapper
 
-    return around
+    return decorate
 
 
-def _start() -> None:
+def _resume_garbage_collection() -> None:
     """At a Lambda's first call garbage is looked for again, but not in what is there by now."""
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
-def _behind(event: Mapping[str, Any]) -> int | None:
+def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
     """How many milliseconds ago the oldest change of a batch of the stream was made."""
     changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
     times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
@@ -122,13 +128,13 @@ def _behind(event: Mapping[str, Any]) -> int | None:
     return max(0, int((time.time() - min(made)) * 1000)) if made else None
 
 
-def passed_over(image: Image, error: Unreadable) -> None:
+def log_unreadable(image: Image, error: Unreadable) -> None:
     """Log an item that a queue shows and nobody can read: its key, never what is in it."""
-    key = {name: image.get(name, {}).get("S") for name in ATTRIBUTES["main"]}
+    key = {name: image.get(name, {}).get("S") for name in KEY_ATTRIBUTES["main"]}
     log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
-def worked(message: str, shop: Shop, event: Received, *, effect: str | None, **more: Any) -> None:
+def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
     """Tell what a reaction made of an event: the effect's key, None where it had it before, or has none.
 
     The line says also how long after the change that was, at which delivery, and what it consumed.
@@ -136,44 +142,44 @@ def worked(message: str, shop: Shop, event: Received, *, effect: str | None, **m
     lag = shop.now() - datetime.fromisoformat(event.at)
     # What ended before its time (somebody looks ahead on a laptop) is told with the time of its end.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
-    count(metrics.LAG, lag_ms)
-    count(metrics.DUPLICATE if effect is None else metrics.ACCEPTED)
+    add_metric(metrics.PROCESSING_LAG, lag_ms)
+    add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
     about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
-    how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": units.taken()}
+    how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": capacity_units.consumed_since_last_call()}
     # Money that could not be given back is for a person to look at.
     (log.warning if about.get("status") == "FAILED" else log.info)(message, extra=about | how)
 
 
 @lru_cache(maxsize=8)
-def secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new value in the cache
+def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new value in the cache
     """The value of a secret, read once while the Lambda is warm; once in each `period`, where it may be rotated."""
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
-def live_secrets(name: str, period: int) -> list[str]:
+def get_valid_secrets(name: str, period: int) -> list[str]:
     """The values of a secret that is changed without a gap, {"current": ..., "previous": ...}: as many as there are.
     Raises ValueError where it is not so."""
-    kept = json.loads(secret(name, period))
+    kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]
 
 
-SECRETS_KEPT_SECONDS = 300
+SECRET_CACHE_SECONDS = 300
 """How long a warm Lambda may go on with the value of a secret that was changed."""
 
 
-def provider(url: str, secret_name: str) -> "Provider":
+def get_payment_provider(url: str, secret_name: str) -> "PaymentProvider":
     """The payment provider, asked with the key that the secret holds by now."""
-    return _provider(url, secret(secret_name, int(time.time() // SECRETS_KEPT_SECONDS)).strip())
+    return _cached_payment_provider(url, get_secret(secret_name, int(time.time() // SECRET_CACHE_SECONDS)).strip())
 
 
 @lru_cache(maxsize=2)
-def _provider(url: str, key: str) -> "Provider":
-    from functions.provider import HttpProvider  # noqa: PLC0415  all others start without it
+def _cached_payment_provider(url: str, key: str) -> "PaymentProvider":
+    from functions.provider import HttpPaymentProvider  # noqa: PLC0415  all others start without it
 
-    return HttpProvider(url, key)
+    return HttpPaymentProvider(url, key)
 
 
-def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
+def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
     """A function that keeps a record with the reason why it can never be handled: `parked/{reader}/{hash}.json`.
 
     The name is made of the record, so a record that comes again is kept once: as it was kept first, or as an erasure
@@ -190,25 +196,29 @@ def parking(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None
         except ClientError as error:
             if error.response["Error"]["Code"] != "PreconditionFailed":
                 raise
-        told = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
-        log.error("parked", extra=told | _whereabouts(record))
-        count(metrics.PARKED)
+        summary = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
+        log.error("parked", extra=summary | _record_identifiers(record))
+        add_metric(metrics.PARKED)
 
     return park
 
 
-def failing(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
+def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
     """A function that logs a failure: its kind and what finds the record again, never what is in the record."""
 
-    def failed(error: Exception, record: Mapping[str, Any]) -> None:
-        log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _whereabouts(record))
-        count(metrics.FAILED)
+    def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
+        log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _record_identifiers(record))
+        add_metric(metrics.EFFECTS_FAILED)
 
-    return failed
+    return log_failure
 
 
-def _whereabouts(record: Mapping[str, Any]) -> dict[str, Any]:
+def _record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
     """What finds a stream record, or a queue's message, again: ids and keys, nothing else that is in it."""
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
-    return {"record": record.get("messageId"), "order_id": order_in(record), "attempt": attempt_of(record)}
+    return {
+        "record": record.get("messageId"),
+        "order_id": order_id_of_message(record),
+        "attempt": delivery_attempt(record),
+    }

@@ -14,32 +14,40 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from local import clock, demo, load, users, warehouse
-from local.api import Unexpected
+from local.api import UnexpectedResponse
 from local.aws import shell_environment
 from local.deploy import DeployFailed
-from local.engine import EngineMissing
+from local.engine import EngineNotInstalled
 from local.kept_state import DamagedState, UnusableFolder
 from local.process import ProcessFailed
-from local.running import STATE, Running, find
-from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset, up
+from local.running import STATE_FOLDER, RunningShop, find
+from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
 
-EXPECTED = (EngineMissing, ProcessFailed, DeployFailed, DamagedState, UnusableFolder, demo.NotArrived, Unexpected)
+REPORTED_ERRORS = (
+    EngineNotInstalled,
+    ProcessFailed,
+    DeployFailed,
+    DamagedState,
+    UnusableFolder,
+    demo.EffectMissing,
+    UnexpectedResponse,
+)
 """Errors whose message is a sentence for a person."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m local", description="The shop on this machine.")
-    parser.add_argument("--state", type=Path, default=STATE, help="where its state lies (default: %(default)s)")
+    parser.add_argument("--state", type=Path, default=STATE_FOLDER, help="where its state lies (default: %(default)s)")
     commands = parser.add_subparsers(dest="command", required=True)
     starting = commands.add_parser("up", help="start the shop and follow what happens in it")
-    starting.add_argument("--port", type=port, default=API_PORT, help="of the API (default: %(default)s)")
-    starting.add_argument("--provider-port", type=port, default=PROVIDER_PORT, help="of the payment provider")
-    starting.add_argument("--page-port", type=port, default=PAGE_PORT, help="of the page to look at")
+    starting.add_argument("--port", type=parse_port, default=API_PORT, help="of the API (default: %(default)s)")
+    starting.add_argument("--provider-port", type=parse_port, default=PROVIDER_PORT, help="of the payment provider")
+    starting.add_argument("--page-port", type=parse_port, default=PAGE_PORT, help="of the page to look at")
     starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
     starting.add_argument(
         "-c",
         dest="settings",
-        type=setting,
+        type=parse_setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -47,22 +55,22 @@ def main() -> None:
     )
     commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
     loading = commands.add_parser("load", help="many orders: how fast, how far effects are behind; checks each effect")
-    loading.add_argument("--orders", type=positive, default=600)
-    loading.add_argument("--clients", type=positive, default=16)
+    loading.add_argument("--orders", type=parse_positive_int, default=600)
+    loading.add_argument("--clients", type=parse_positive_int, default=16)
     loading.add_argument("--rate", type=float, default=0, help="orders a second (default: as fast as the clients can)")
     commands.add_parser("token", help="an access token").add_argument(
-        "name", type=user_name, help="alice, staff, warehouse, ..."
+        "name", type=parse_user_name, help="alice, staff, warehouse, ..."
     )
     advancing = commands.add_parser("advance", help="let end what would end in that time")
-    advancing.add_argument("by", type=clock.duration, help="such as 400d, 90m")
+    advancing.add_argument("by", type=clock.parse_duration, help="such as 400d, 90m")
     commands.add_parser("env", help='variables for the AWS CLI: eval "$(python -m local env)"')
     commands.add_parser("asked", help="what the warehouse is asked, taken off its queue: up --no-warehouse")
     commands.add_parser("mail", help="the mails so far")
     commands.add_parser("reset", help="wipe the state")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        run(given)
-    except EXPECTED as error:
+        run_command(arguments)
+    except REPORTED_ERRORS as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
         sys.exit(f"The shop does not answer ({type(error).__name__}): is it starting or stopping? Try again.")
@@ -70,45 +78,47 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        where = error.filename or given.state
+        where = error.filename or arguments.state
         sys.exit(f"{where}: {error.strerror or error}. To use another folder: .venv/bin/python -m local --state DIR up")
     except sqlite3.Error as error:
-        sys.exit(f"The files in {given.state} cannot be used: {error}.")
+        sys.exit(f"The files in {arguments.state} cannot be used: {error}.")
 
 
-def run(given: argparse.Namespace) -> None:
-    match given.command:
+def run_command(arguments: argparse.Namespace) -> None:
+    match arguments.command:
         case "up":
-            up(
-                given.state,
-                api_port=given.port,
-                provider_port=given.provider_port,
-                page_port=given.page_port,
-                with_warehouse=not given.no_warehouse,
-                settings=dict(given.settings),
+            run_shop(
+                arguments.state,
+                api_port=arguments.port,
+                provider_port=arguments.provider_port,
+                page_port=arguments.page_port,
+                with_warehouse=not arguments.no_warehouse,
+                settings=dict(arguments.settings),
             )
         case "reset":
-            reset(given.state)
+            reset_state(arguments.state)
             print("Wiped. Next: make up")
         case "demo":
-            demo.tell(running(given.state))
+            demo.run_demo(require_running_shop(arguments.state))
         case "load":
-            load.run(running(given.state), given.orders, given.clients, given.rate)
+            load.run_load_test(
+                require_running_shop(arguments.state), arguments.orders, arguments.clients, arguments.rate
+            )
         case "token":
-            shop = running(given.state)
-            print(users.token(shop.aws, shop.stack, given.name))
+            shop = require_running_shop(arguments.state)
+            print(users.get_access_token(shop.aws, shop.stack, arguments.name))
         case "advance":
-            print(f"{demo.advance(running(given.state), given.by)} items have expired.")
+            print(f"{demo.advance(require_running_shop(arguments.state), arguments.by)} items have expired.")
         case "env":
-            shop = running(given.state)
+            shop = require_running_shop(arguments.state)
             print(shell_environment(shop.aws, shop.engine))
         case "asked":
-            print_asked(running(given.state))
+            print_warehouse_requests(require_running_shop(arguments.state))
         case "mail":
-            print_mails(running(given.state))
+            print_mails(require_running_shop(arguments.state))
 
 
-def setting(text: str) -> tuple[str, str]:
+def parse_setting(text: str) -> tuple[str, str]:
     """A setting as it is given: its name and its value. Raises argparse.ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or name in ("", "stage", "laptop"):
@@ -116,39 +126,39 @@ def setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def port(text: str) -> int:
+def parse_port(text: str) -> int:
     """Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: use a number from 1 to 65535")
     return int(text)
 
 
-def positive(text: str) -> int:
+def parse_positive_int(text: str) -> int:
     """Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,6}", text) or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
     return int(text)
 
 
-def user_name(text: str) -> str:
+def parse_user_name(text: str) -> str:
     """Raises argparse.ArgumentTypeError."""
-    if not re.fullmatch(users.NAME, text):
+    if not re.fullmatch(users.NAME_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no user: use a short name in lower case, such as carol")
     return text
 
 
-def print_asked(shop: Running) -> None:
-    for event in warehouse.taken(shop.aws, shop.warehouse_queue):
+def print_warehouse_requests(shop: RunningShop) -> None:
+    for event in warehouse.receive_requests(shop.aws, shop.warehouse_queue_url):
         print(json.dumps({"type": event["type"], **event["data"]}))
 
 
-def print_mails(shop: Running) -> None:
-    for mail in shop.aws.mails():
+def print_mails(shop: RunningShop) -> None:
+    for mail in shop.aws.list_mails():
         at = datetime.fromtimestamp(mail["Timestamp"]).astimezone()
         print(f"{at:%H:%M:%S}  to {', '.join(mail['To'])}: {mail['Subject']}\n\n{mail['BodyText']}\n{'-' * 72}")
 
 
-def running(state: Path) -> Running:
+def require_running_shop(state: Path) -> RunningShop:
     """The shop, which somebody has started."""
     found = find(state)
     if found is None:

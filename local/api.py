@@ -11,7 +11,7 @@ import urllib3
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """What the API answered; `body` is the decoded JSON."""
 
     status: int
@@ -19,12 +19,12 @@ class Answer:
     headers: Any
 
 
-class Unexpected(RuntimeError):
+class UnexpectedResponse(RuntimeError):
     """The API answered something else than it was expected to."""
 
 
 @dataclass(frozen=True)
-class Api:
+class ApiClient:
     """The API at `url` as one caller. `token` gives a fresh access token; None: nobody in particular."""
 
     url: str
@@ -33,7 +33,7 @@ class Api:
         default_factory=lambda: urllib3.PoolManager(maxsize=16, retries=False, timeout=30)
     )
 
-    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
         """Send a request and take whatever comes back."""
         headers = {"Authorization": f"Bearer {self.token()}"} if self.token else {}
         if key:
@@ -43,18 +43,18 @@ class Api:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body)
         answer = self.pool.request(method, self.url + path, body=data, headers=headers)
-        return Answer(answer.status, json.loads(answer.data) if answer.data else None, answer.headers)
+        return ApiResponse(answer.status, json.loads(answer.data) if answer.data else None, answer.headers)
 
     def get(self, path: str) -> Any:
         """The body of a GET that succeeds; raises Unexpected."""
-        return self._expect("GET", path)
+        return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
         """The body of a POST that succeeds; raises Unexpected."""
-        return self._expect("POST", path, body, key=key)
+        return self._call_expecting_success("POST", path, body, key=key)
 
-    def _expect(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:
+    def _call_expecting_success(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:
         answer = self.call(method, path, body, key=key)
         if answer.status >= 300:
-            raise Unexpected(f"{method} {path} answered {answer.status}: {json.dumps(answer.body)}")
+            raise UnexpectedResponse(f"{method} {path} answered {answer.status}: {json.dumps(answer.body)}")
         return answer.body

@@ -29,26 +29,26 @@ import boto3
 from botocore.config import Config
 
 from local import process
-from local.engine import ADDRESS, CREDENTIALS, PROJECT, REGION, Engine
+from local.engine import ADDRESS_FILE, CREDENTIALS, PROJECT, REGION, Engine
 from local.kept_state import DamagedState, check_manifest, write_manifest
 
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
-RUN = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
+SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
 """Not `-m`: a forked process would import the main module again."""
-URL_PORT = "4566"
+QUEUE_URL_PORT = "4566"
 """The port in the URLs of queues, which the state keeps: always the same, whichever ports are in use."""
 
 # What a directory holds: ministack's state, the copy that is put aside (with the files that go back in time with it),
 # the objects of S3, what the functions were unpacked to, all mails so far, the sign of a run that was not saved, and
 # what the functions have logged in this run.
-STATE, OBJECTS, TEMPORARY, MAILS, UNSAVED = "state", "s3", "tmp", "mails", "unsaved"
+STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 FUNCTION_LOG = "functions.log"
-SAVED, SAVED_BEFORE, BESIDE = "saved", "saved-before", "beside"
+SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 
 Mail = dict[str, Any]
-PARTS_OF_A_MAIL = {"MessageId", "Source", "To", "Subject", "BodyText", "BodyHtml", "Timestamp"}
+MAIL_FIELDS = {"MessageId", "Source", "To", "Subject", "BodyText", "BodyHtml", "Timestamp"}
 
 
 class FunctionFailed(RuntimeError):
@@ -56,7 +56,7 @@ class FunctionFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Address:
+class LocalAwsAddress:
     """How a local AWS is reached. The file with it is readable by its user alone, because it has the key.
 
     `port`: internal, for callers with the `key`. `public_port`: of the shop's API. `functions_use`: the endpoint of
@@ -72,12 +72,12 @@ class Address:
     allowed_origins: Sequence[str] = ()
 
     @classmethod
-    def read(cls, directory: Path) -> Address:
+    def read(cls, directory: Path) -> LocalAwsAddress:
         """Raises process.ProcessFailed if the file is damaged."""
-        return process.read_address(directory / ADDRESS, cls)
+        return process.read_address(directory / ADDRESS_FILE, cls)
 
     def write(self, directory: Path) -> None:
-        process.write_private(directory / ADDRESS, json.dumps(asdict(self)))
+        process.write_private_file(directory / ADDRESS_FILE, json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class LocalAws:
     """A running local AWS. `interrupted`: the run before was killed, and this one went back to what was saved last."""
 
     directory: Path
-    address: Address
-    interrupted: bool = False
+    address: LocalAwsAddress
+    was_killed: bool = False
     started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -104,34 +104,34 @@ class LocalAws:
         return self.directory / FUNCTION_LOG
 
     @property
-    def access(self) -> dict[str, Any]:
+    def client_options(self) -> dict[str, Any]:
         """What boto3.client needs beside the name of a service (not of DynamoDB, which is the engine's)."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
     def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
         """Call a function and wait for its answer. Raises FunctionFailed with the error it raised; never repeats."""
         config = Config(read_timeout=900, retries={"total_max_attempts": 1})
-        client = boto3.client("lambda", config=config, **self.access)
+        client = boto3.client("lambda", config=config, **self.client_options)
         answer = client.invoke(FunctionName=function_name, Payload=json.dumps(event))
         payload = json.loads(answer["Payload"].read())
         if "FunctionError" in answer:
             raise FunctionFailed(f"{function_name}: {payload}")
         return payload
 
-    def mails(self) -> list[Mail]:
+    def list_mails(self) -> list[Mail]:
         """All mails that this shop has ever sent, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml,
         Timestamp (epoch seconds).
         """
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
-    def mail(self, message_id: str) -> Mail | None:
+    def find_mail(self, message_id: str) -> Mail | None:
         """One mail, if it was sent."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
             return _read_mail(file)
         return None
 
-    def save(self) -> LocalAws:
+    def save_snapshot(self) -> LocalAws:
         """Stop, put the state aside, and start again (under a second): from now on a kill -9 goes back to this moment.
 
         The address stays. To be called after every deploy, while nothing is on its way.
@@ -148,10 +148,10 @@ class LocalAws:
 
 def start(
     directory: Path,
-    functions_use: str,
+    dynamodb_endpoint: str,
     *,
     public_port: int | None = None,
-    goes_back_with_it: Sequence[Path] = (),
+    rollback_files: Sequence[Path] = (),
     allowed_origins: Sequence[str] = (),
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
@@ -161,9 +161,11 @@ def start(
     back to that (those that were not there yet are removed). Without `public_port` it takes a free one. The internal
     port and the key are new at each start. Raises process.ProcessFailed, or DamagedState.
     """
-    files = [str(file) for file in goes_back_with_it]
+    files = [str(file) for file in rollback_files]
     ports = process.free_port(), public_port or process.free_port()
-    return _start(directory, Address(*ports, secrets.token_urlsafe(32), functions_use, files, list(allowed_origins)))
+    return _start(
+        directory, LocalAwsAddress(*ports, secrets.token_urlsafe(32), dynamodb_endpoint, files, list(allowed_origins))
+    )
 
 
 def restart(aws: LocalAws) -> LocalAws:
@@ -171,23 +173,23 @@ def restart(aws: LocalAws) -> LocalAws:
     return _start(aws.directory, aws.address)
 
 
-def _start(directory: Path, address: Address) -> LocalAws:
+def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
     _stop(directory, address.goes_back_with_it)
-    interrupted = (directory / UNSAVED).exists()
-    _go_back(directory, address.goes_back_with_it)
+    interrupted = (directory / UNSAVED_MARKER).exists()
+    _restore_snapshot(directory, address.goes_back_with_it)
     shutil.rmtree(directory / TEMPORARY, ignore_errors=True)
-    for folder in (STATE, OBJECTS, TEMPORARY, MAILS):
+    for folder in (STATE, OBJECTS_FOLDER, TEMPORARY, MAILS):
         (directory / folder).mkdir(parents=True, exist_ok=True)
     for port in (address.port, address.public_port):
-        if process.accepts(port):
+        if process.is_listening(port):
             raise process.ProcessFailed(f"port {port} of 127.0.0.1 is taken")
-    (directory / UNSAVED).touch()
+    (directory / UNSAVED_MARKER).touch()
     address.write(directory)
     started = process.start(
-        [sys.executable, "-c", RUN, str(directory)],
+        [sys.executable, "-c", SERVER_COMMAND, str(directory)],
         directory=directory,
         env=_environment(directory, address),
-        ready=lambda: process.accepts(address.port) and process.accepts(address.public_port),
+        is_ready=lambda: process.is_listening(address.port) and process.is_listening(address.public_port),
         timeout_seconds=30,
         cwd=PROJECT,
     )
@@ -196,9 +198,9 @@ def _start(directory: Path, address: Address) -> LocalAws:
 
 def find(directory: Path) -> LocalAws | None:
     """The local AWS that another process started in this directory, while it runs."""
-    if process.running(directory) is None:
+    if process.running_process_id(directory) is None:
         return None
-    return LocalAws(directory, Address.read(directory))
+    return LocalAws(directory, LocalAwsAddress.read(directory))
 
 
 def shell_environment(aws: LocalAws, engine: Engine) -> str:
@@ -220,10 +222,10 @@ def _read_mail(file: Path) -> Mail | None:
         found: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.keys() >= PARTS_OF_A_MAIL else None
+    return found if isinstance(found, dict) and found.keys() >= MAIL_FIELDS else None
 
 
-def _environment(directory: Path, address: Address) -> dict[str, str]:
+def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
     """The variables of the process. Functions inherit all of them, so nothing of the user's is among them."""
     home = str(directory / TEMPORARY)
     return {
@@ -232,7 +234,7 @@ def _environment(directory: Path, address: Address) -> dict[str, str]:
         "TMPDIR": home,
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_HOST": "127.0.0.1",
-        "GATEWAY_PORT": URL_PORT,
+        "GATEWAY_PORT": QUEUE_URL_PORT,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
         "LAMBDA_WARM_TTL_SECONDS": "60",
@@ -242,7 +244,7 @@ def _environment(directory: Path, address: Address) -> dict[str, str]:
         "PERSIST_STATE": "1",
         "STATE_DIR": str(directory / STATE),
         "S3_PERSIST": "1",
-        "S3_DATA_DIR": str(directory / OBJECTS),
+        "S3_DATA_DIR": str(directory / OBJECTS_FOLDER),
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{address.port}/{address.key}",
@@ -251,46 +253,46 @@ def _environment(directory: Path, address: Address) -> dict[str, str]:
     }
 
 
-def _stop(directory: Path, goes_back_with_it: Sequence[str]) -> None:
+def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
     """End the process, and put aside what a clean end wrote. A copy is complete before it takes its name."""
-    if process.running(directory) is None or not process.stop(directory):
+    if process.running_process_id(directory) is None or not process.stop(directory):
         return
-    saved, before, new = directory / SAVED, directory / SAVED_BEFORE, directory / f"{SAVED}-new"
+    saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(directory / STATE, new / STATE)
-    (new / BESIDE).mkdir()
-    for file in map(Path, goes_back_with_it):
+    (new / ROLLBACK_FILES).mkdir()
+    for file in map(Path, rollback_files):
         if file.exists():
-            shutil.copy2(file, new / BESIDE / file.name)
+            shutil.copy2(file, new / ROLLBACK_FILES / file.name)
     write_manifest(new)
     if saved.exists():
         shutil.rmtree(before, ignore_errors=True)
         saved.rename(before)
     new.rename(saved)
     shutil.rmtree(before, ignore_errors=True)
-    (directory / UNSAVED).unlink(missing_ok=True)
+    (directory / UNSAVED_MARKER).unlink(missing_ok=True)
 
 
-def saved_copy(directory: Path) -> Path | None:
+def find_snapshot(directory: Path) -> Path | None:
     """The copy that the next start begins with. Raises DamagedState if its files are not as they were saved."""
-    for copy in (directory / SAVED, directory / SAVED_BEFORE):
+    for copy in (directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT):
         if copy.exists():
             check_manifest(copy)
-            if not (directory / OBJECTS).exists():
-                raise DamagedState(directory / OBJECTS, "is missing: it has the archive")
+            if not (directory / OBJECTS_FOLDER).exists():
+                raise DamagedState(directory / OBJECTS_FOLDER, "is missing: it has the archive")
             return copy
     return None
 
 
-def _go_back(directory: Path, goes_back_with_it: Sequence[str]) -> None:
+def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
     """Set everything to what was saved last; begin from nothing if nothing was: that stack was never finished."""
-    copy = saved_copy(directory)
+    copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:
         shutil.copytree(copy / STATE, directory / STATE)
     else:
-        shutil.rmtree(directory / OBJECTS, ignore_errors=True)
-    for file in map(Path, goes_back_with_it):
+        shutil.rmtree(directory / OBJECTS_FOLDER, ignore_errors=True)
+    for file in map(Path, rollback_files):
         file.unlink(missing_ok=True)
-        if copy and (copy / BESIDE / file.name).exists():
-            shutil.copy2(copy / BESIDE / file.name, file)
+        if copy and (copy / ROLLBACK_FILES / file.name).exists():
+            shutil.copy2(copy / ROLLBACK_FILES / file.name, file)

@@ -34,12 +34,12 @@ from ministack.app import app as ministack  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
 from local import users
-from local.aws import API_PATH, Address, LocalAws
-from local.browser_guard import refusal
-from local.deploy import API_ID, deployed
+from local.aws import API_PATH, LocalAws, LocalAwsAddress
+from local.browser_guard import rejection_reason
+from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
-from local.function_output import keep_output
-from local.running import STACK_NAME, TOKEN_SECONDS
+from local.function_output import save_function_output
+from local.running import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
 Message = Mapping[str, Any]
@@ -48,20 +48,20 @@ Send = Callable[[Message], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
-MOST_REQUESTS = 1 + (os.cpu_count() or 1)
+MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
 """Requests to the API that are handled at once: more of them would only share the same processors, and each would need
 a process of its own. The others wait, in order."""
-MOST_BATCHES = 2
+MAX_CONCURRENT_BATCHES = 2
 """Batches of a queue that are handled at once, for the same reason; on AWS it is up to a thousand."""
-MOST_BYTES = 1 << 12
+MAX_TOKEN_REQUEST_BYTES = 1 << 12
 """Of a request for a token."""
-MOST_API_BYTES = 10 << 20
+MAX_API_REQUEST_BYTES = 10 << 20
 """Of a request to the API: as many as API Gateway takes (developer guide, "HTTP API quotas")."""
-SLOWEST_SECONDS = 30
+REQUEST_READ_TIMEOUT_SECONDS = 30
 """How long a request to the API may take to arrive: as long as API Gateway waits for an answer."""
-BACKLOG = 1024
+LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted: a burst of clients must not be reset."""
-PROBLEM = (b"content-type", b"application/problem+json")
+PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
 
 
 class LocalAwsServer:
@@ -69,7 +69,7 @@ class LocalAwsServer:
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._address = aws, aws.address
-        self._requests = asyncio.Semaphore(MOST_REQUESTS)
+        self._requests = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -78,9 +78,9 @@ class LocalAwsServer:
             await self._serve_public(scope, receive, send)
         elif self._has_key(scope["path"]):
             prefix = 1 + len(self._address.key)
-            await ministack(_moved(scope, lambda path: path[prefix:]), receive, send)
+            await ministack(_with_path(scope, lambda path: path[prefix:]), receive, send)
         else:
-            await _refuse(scope, receive, send, HTTPStatus.FORBIDDEN, "the key of this start is missing or wrong")
+            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, "the key of this start is missing or wrong")
 
     def _has_key(self, path: str) -> bool:
         _, given, _ = f"{path}/".split("/", 2)
@@ -90,9 +90,9 @@ class LocalAwsServer:
         method = scope.get("method", "GET")
         # A web page that may call the API must still not sign in as staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
-        why = refusal(method, _headers(scope), self._address.public_port, origins)
+        why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
-            await _refuse(scope, receive, send, HTTPStatus.FORBIDDEN, why or "there are no WebSockets here")
+            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, why or "there are no WebSockets here")
         elif scope["path"] == TOKEN_PATH:
             await self._sign_in(scope, receive, send)
         else:
@@ -101,81 +101,85 @@ class LocalAwsServer:
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for the whole request first: a client that sends slowly must not keep others waiting."""
         try:
-            body = await asyncio.wait_for(_body(receive, MOST_API_BYTES), SLOWEST_SECONDS)
+            body = await asyncio.wait_for(_read_body(receive, MAX_API_REQUEST_BYTES), REQUEST_READ_TIMEOUT_SECONDS)
         except TimeoutError:
-            await _refuse(scope, receive, send, HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.")
+            await _reject(scope, receive, send, HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.")
             return
-        if len(body) > MOST_API_BYTES:
-            detail = f"A body may have {MOST_API_BYTES} bytes."
-            await _refuse(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+        if len(body) > MAX_API_REQUEST_BYTES:
+            detail = f"A body may have {MAX_API_REQUEST_BYTES} bytes."
+            await _reject(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
             return
         async with self._requests:
-            await ministack(_to_the_api(scope), _replayed(body, receive), _with_problems(send))
+            await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer {"user": "alice"} with that user's access token. A user who does not exist is created."""
-        user = _user_in(await _body(receive, MOST_BYTES))
+        user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
-            await _answer(send, HTTPStatus.BAD_REQUEST, _problem(HTTPStatus.BAD_REQUEST, detail), PROBLEM)
+            await _send_json(
+                send, HTTPStatus.BAD_REQUEST, _problem_document(HTTPStatus.BAD_REQUEST, detail), PROBLEM_CONTENT_TYPE
+            )
             return
         try:
-            token = await asyncio.to_thread(lambda: users.token(self._aws, deployed(self._aws, STACK_NAME), user))
+            token = await asyncio.to_thread(
+                lambda: users.get_access_token(self._aws, describe_deployed_stack(self._aws, STACK_NAME), user)
+            )
         except (BotoCoreError, ClientError):
             status, detail = HTTPStatus.SERVICE_UNAVAILABLE, "The shop is starting. Send the same request again."
-            await _answer(send, status, _problem(status, detail), PROBLEM)
+            await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
             return
-        body = {"user": user, "token": token, "expires_in_seconds": TOKEN_SECONDS}
-        await _answer(send, HTTPStatus.OK, body, (b"content-type", b"application/json"))
+        body = {"user": user, "token": token, "expires_in_seconds": TOKEN_CACHE_SECONDS}
+        await _send_json(send, HTTPStatus.OK, body, (b"content-type", b"application/json"))
 
 
-def _to_the_api(scope: Scope) -> Scope:
+def _rewrite_for_api(scope: Scope) -> Scope:
     """The same request as ministack expects it: below its path of the API, without anything that AWS's SDKs send."""
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
-    return {**_moved(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
+    return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
 
-def _moved(scope: Scope, move: Callable[[str], str]) -> Scope:
+def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
     """The same request at another path."""
     raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     return {**scope, "path": move(scope["path"]) or "/", "raw_path": (move(raw_path) or "/").encode("latin-1")}
 
 
-def _with_problems(send: Send) -> Send:
+def _replace_gateway_errors(send: Send) -> Send:
     """Answer as a problem document where the gateway itself failed, for example because a function timed out."""
     replaced = False
 
     async def checked(message: Message) -> None:
         nonlocal replaced
         if message["type"] == "http.response.start" and message["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            replaced = not _headers(message).get("content-type", "").startswith(PROBLEM[1].decode())
+            replaced = not _headers(message).get("content-type", "").startswith(PROBLEM_CONTENT_TYPE[1].decode())
             if replaced:
                 status = HTTPStatus(message["status"])
                 detail = "The function failed or took too long. Send the same request again, with the same key."
-                await _answer(send, status, _problem(status, detail), PROBLEM)
+                await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
         if not replaced:
             await send(message)
 
     return checked
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
+async def _reject(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
     """Answer without reading the body; a WebSocket is closed before it opens."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008})
     else:
-        await _answer(send, status, _problem(status, detail), PROBLEM)
+        await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
 
 
-async def _answer(send: Send, status: HTTPStatus, body: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> None:
+async def _send_json(send: Send, status: HTTPStatus, body: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> None:
     data = json.dumps(body).encode()
     length = (b"content-length", str(len(data)).encode())
     await send({"type": "http.response.start", "status": status.value, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": data})
 
 
-def _problem(status: HTTPStatus, detail: str) -> dict[str, Any]:
+def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
 
 
@@ -193,16 +197,16 @@ def _is_json(headers: Mapping[str, str]) -> bool:
     return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
 
 
-def _user_in(body: bytes) -> str | None:
+def _parse_user(body: bytes) -> str | None:
     try:
-        said = json.loads(body)
+        payload = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    user = said.get("user") if isinstance(said, dict) else None
-    return user if isinstance(user, str) and re.fullmatch(users.NAME, user) else None
+    user = payload.get("user") if isinstance(payload, dict) else None
+    return user if isinstance(user, str) and re.fullmatch(users.NAME_PATTERN, user) else None
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """The body that was received already, and then what still comes."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -212,10 +216,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _body(receive: Receive, most_bytes: int) -> bytes:
+async def _read_body(receive: Receive, max_bytes: int) -> bytes:
     """The body, or more than `most_bytes` of it."""
     body = b""
-    while len(body) <= most_bytes:
+    while len(body) <= max_bytes:
         message = await receive()
         body += message.get("body", b"")
         if not message.get("more_body"):
@@ -223,7 +227,7 @@ async def _body(receive: Receive, most_bytes: int) -> bytes:
     return body
 
 
-def _let_the_authorizer_in(aws: LocalAws) -> None:
+def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
     """Give the key to the one request that ministack sends to itself: its authorizer fetches the pool's public keys."""
     fetch = apigateway._urlopen_async
 
@@ -235,23 +239,23 @@ def _let_the_authorizer_in(aws: LocalAws) -> None:
 
 def _limit_batches() -> None:
     concurrency = lambda_svc._sqs_esm_concurrency
-    lambda_svc._sqs_esm_concurrency = lambda *about: min(MOST_BATCHES, concurrency(*about))
+    lambda_svc._sqs_esm_concurrency = lambda *about: min(MAX_CONCURRENT_BATCHES, concurrency(*about))
 
 
 def main(directory: Path) -> None:
     """Serve until SIGTERM, which lets ministack write its state."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    address = Address.read(directory)
+    address = LocalAwsAddress.read(directory)
     aws = LocalAws(directory, address)
-    _let_the_authorizer_in(aws)
-    keep_output(directory)
+    _add_key_to_authorizer_requests(aws)
+    save_function_output(directory)
     fork_workers()
     _limit_batches()
     server: Any = LocalAwsServer(aws)
     config = Config()
     config.bind = [f"127.0.0.1:{port}" for port in (address.port, address.public_port)]
-    config.backlog = BACKLOG
+    config.backlog = LISTEN_BACKLOG
     config.keep_alive_timeout = 75
     config.keep_alive_max_requests = sys.maxsize
     config.errorlog = "-"

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local import process
-from local.journal import Journal
+from local.journal import ActivityLog
 
 if TYPE_CHECKING:
-    from local.poller import Poller
-    from local.queues import Queues
+    from local.poller import StreamPoller
+    from local.queues import StackQueues
 
 FILE = "backlog.json"
-LOOK_SECONDS = 2.0
-BEHIND_SECONDS = 5.0
+CHECK_INTERVAL_SECONDS = 2.0
+LAG_THRESHOLD_SECONDS = 5.0
 """From here on a lane is reported as behind: below it is on its way."""
-REPEAT_SECONDS = 10.0
+REPORT_INTERVAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Lane:
+class ConsumerLag:
     """A reader or a queue, with how many records or messages wait for it.
 
     `seconds`: the age of a reader's oldest record; of a queue, for how long it has not been empty.
@@ -43,20 +43,20 @@ class Lane:
 
     @property
     def is_behind(self) -> bool:
-        return self.waiting > 0 and self.seconds >= BEHIND_SECONDS
+        return self.waiting > 0 and self.seconds >= LAG_THRESHOLD_SECONDS
 
     def __str__(self) -> str:
         return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} wait"
 
 
-class Backlog(threading.Thread):
+class BacklogMonitor(threading.Thread):
     """Looks every two seconds, and keeps what it saw in a file for other processes. `lanes`: of the last look."""
 
     def __init__(
         self,
-        readers: Callable[[], Sequence[Poller]],
+        readers: Callable[[], Sequence[StreamPoller]],
         waiting: Callable[[], Mapping[str, int]],
-        journal: Journal,
+        journal: ActivityLog,
         file: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,7 +65,7 @@ class Backlog(threading.Thread):
         self._stopping = threading.Event()
         self._empty_at: dict[str, float] = {}
         self._reported: dict[str, float] = {}
-        self.lanes: Sequence[Lane] = ()
+        self.consumer_lags: Sequence[ConsumerLag] = ()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -74,51 +74,51 @@ class Backlog(threading.Thread):
         self._file.unlink(missing_ok=True)
 
     def run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
+        while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
             try:
-                self.look()
+                self.measure()
             except (BotoCoreError, ClientError, OSError):  # the local AWS is away, or the disk is full
                 continue
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Measure all lanes once, and report those that are behind or have caught up."""
         now = self._clock()
-        self.lanes = [*self._of_readers(), *self._of_queues(now)]
-        process.write_private(self._file, json.dumps([asdict(lane) for lane in self.lanes]))
-        for lane in self.lanes:
+        self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
+        process.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
+        for lane in self.consumer_lags:
             self._report(lane, now)
 
-    def _of_readers(self) -> list[Lane]:
+    def _measure_readers(self) -> list[ConsumerLag]:
         found = (poller.status() for poller in self._readers())
-        return [Lane(one["name"], one["waiting"] + one["in_flight"], one["lag_ms"] / 1000) for one in found]
+        return [ConsumerLag(one["name"], one["waiting"] + one["in_flight"], one["lag_ms"] / 1000) for one in found]
 
-    def _of_queues(self, now: float) -> list[Lane]:
+    def _measure_queues(self, now: float) -> list[ConsumerLag]:
         found = []
         for name, waiting in self._waiting().items():
             if not waiting or name not in self._empty_at:
                 self._empty_at[name] = now
-            found.append(Lane(name, waiting, now - self._empty_at[name]))
+            found.append(ConsumerLag(name, waiting, now - self._empty_at[name]))
         return found
 
-    def _report(self, lane: Lane, now: float) -> None:
+    def _report(self, lane: ConsumerLag, now: float) -> None:
         last = self._reported.get(lane.name)
         if not lane.is_behind and last is not None:
             del self._reported[lane.name]
-            self._journal.note("behind", f"{lane.name} has caught up")
-        elif lane.is_behind and (last is None or now >= last + REPEAT_SECONDS):
+            self._journal.append("behind", f"{lane.name} has caught up")
+        elif lane.is_behind and (last is None or now >= last + REPORT_INTERVAL_SECONDS):
             self._reported[lane.name] = now
-            self._journal.note("behind", str(lane))
+            self._journal.append("behind", str(lane))
 
 
-def read(file: Path) -> list[Lane]:
+def read_consumer_lags(file: Path) -> list[ConsumerLag]:
     """The lanes as another process saw them last; none if the shop is starting or stopping."""
     try:
-        return [Lane(**one) for one in json.loads(file.read_bytes())]
+        return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):
         return []
 
 
-def waiting_in(queues: Queues) -> Callable[[], Mapping[str, int]]:
+def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
     """How many messages wait in each queue of ours: not those that are handled at this moment."""
-    ours = [queue for queue in queues.all.values() if queue.function]
-    return lambda: {queue.name: queues.waiting(queue) for queue in ours}
+    ours = [queue for queue in queues.by_name.values() if queue.function]
+    return lambda: {queue.name: queues.count_waiting(queue) for queue in ours}

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-OWN_SITES = ("same-origin", "none")
+ALLOWED_FETCH_SITES = ("same-origin", "none")
 """Values of Sec-Fetch-Site for requests of our own pages and for addresses that a person typed."""
-LOCAL_NAMES = ("127.0.0.1", "localhost")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
-def refusal(
+def rejection_reason(
     method: str,
     headers: Mapping[str, str],
     port: int,
     allowed_origins: Collection[str] = (),
     *,
-    may_be_linked: bool = True,
+    allow_navigation: bool = True,
 ) -> str | None:
     """Return why the request must not be handled, or None if it may be.
 
@@ -29,19 +29,21 @@ def refusal(
     pages that may call, such as http://localhost:5173 (`*`: all); these are checked by CORS afterwards.
     `may_be_linked`: a person may follow a link of another page to here, because a GET changes nothing.
     """
-    hosts = {f"{name}:{port}" for name in LOCAL_NAMES}
+    hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:
         return f"this server answers to 127.0.0.1:{port} only, for this machine"
     origin = headers.get("origin")
     if origin is not None:
         own = {f"http://{host}" for host in hosts}
         return None if origin in own or {origin, "*"} & set(allowed_origins) else "pages of other origins may not call"
-    if headers.get("sec-fetch-site", "none") in OWN_SITES or (may_be_linked and _is_link(method, headers)):
+    if headers.get("sec-fetch-site", "none") in ALLOWED_FETCH_SITES or (
+        allow_navigation and _is_navigation(method, headers)
+    ):
         return None
     return "pages of other sites may not call"
 
 
-def _is_link(method: str, headers: Mapping[str, str]) -> bool:
+def _is_navigation(method: str, headers: Mapping[str, str]) -> bool:
     """Whether a person followed a link to here: a new document in a tab, which changes nothing and is not embedded."""
     return (
         method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"

@@ -14,115 +14,119 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER
 from local import clock, demo
-from local.journal import Journal
-from local.keeper import NAMES, Keeper
-from local.queues import Queue, Queues
-from local.running import Running
-from local.server import Wrong
-from ops.put_aside import detail_in
+from local.journal import ActivityLog
+from local.keeper import PROCESS_LABELS, ProcessSupervisor
+from local.queues import StackQueue, StackQueues
+from local.running import RunningShop
+from local.server import InvalidField
+from ops.put_aside import event_detail_in
 
-MOST_TIMES = 100
-COMES_AGAIN_SECONDS = 2
+MAX_FAILURES = 100
+REDELIVERY_SECONDS = 2
 UNKNOWN_SCHEMA = 99
-Said = dict[str, Any]
+SwitchResult = dict[str, Any]
 
 
 class Chaos:
     """The switches, by name. Each answers with a sentence, `said`, and what else is to be known."""
 
-    def __init__(self, running: Running, keeper: Keeper, queues: Queues, journal: Journal) -> None:
+    def __init__(
+        self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: ActivityLog
+    ) -> None:
         self._running, self._keeper, self._queues, self._journal = running, keeper, queues, journal
-        self._lambda = boto3.client("lambda", **running.aws.access)
+        self._lambda = boto3.client("lambda", **running.aws.client_options)
         self._stopping = threading.Event()
-        self._wishing = threading.Lock()
-        self._failing: dict[str, threading.Thread] = {}
+        self._fail_lock = threading.Lock()
+        self._failing_threads: dict[str, threading.Thread] = {}
         self.fail_next: dict[str, int] = {}
-        self._switches: Mapping[str, Callable[[Mapping[str, Any]], Said]] = {
+        self._switches: Mapping[str, Callable[[Mapping[str, Any]], SwitchResult]] = {
             "fail": self._fail,
-            "poison": self._poison,
-            "reader": self._reader,
+            "poison": self._write_poison_order,
+            "reader": self._set_reader_running,
             "advance": self._advance,
             "kill": self._kill,
         }
-        for queue in queues.all.values():  # one that was switched off when the run before ended
-            self._work(queue, enabled=True)
+        for queue in queues.by_name.values():  # one that was switched off when the run before ended
+            self._set_worker_enabled(queue, enabled=True)
 
     def stop(self) -> None:
         """Let everything work again that was made to fail."""
         self._stopping.set()
-        for thread in list(self._failing.values()):
+        for thread in list(self._failing_threads.values()):
             thread.join()
 
-    def throw(self, body: Mapping[str, Any]) -> Said:
+    def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
         """Throw the switch that the body names. Raises Wrong."""
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
-            raise Wrong("switch", f"is one of {', '.join(self._switches)}")
+            raise InvalidField("switch", f"is one of {', '.join(self._switches)}")
         done = switch(body)
-        self._journal.note("chaos", done["said"], order_id=done.get("order_id"))
+        self._journal.append("chaos", done["said"], order_id=done.get("order_id"))
         return done
 
-    def _fail(self, body: Mapping[str, Any]) -> Said:
+    def _fail(self, body: Mapping[str, Any]) -> SwitchResult:
         times = body.get("times")
-        if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_TIMES:
-            raise Wrong("times", f"is a number from 1 to {MOST_TIMES}")
+        if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MAX_FAILURES:
+            raise InvalidField("times", f"is a number from 1 to {MAX_FAILURES}")
         name = str(body.get("of"))
         readers = {poller.reader: poller for poller in self._keeper.readers}
-        reactions = {reaction.name for reaction in REACTIONS} & self._queues.all.keys()
+        reactions = {reaction.name for reaction in REACTIONS} & self._queues.by_name.keys()
         if name in readers:
             readers[name].fail_next = times
-        elif name in reactions and self._queues.all[name].function:
-            self._fail_queue(self._queues.all[name], times)
+        elif name in reactions and self._queues.by_name[name].function:
+            self._fail_queue(self._queues.by_name[name], times)
         else:
-            raise Wrong("of", f"is one of {', '.join(sorted({*readers, *reactions}))}")
+            raise InvalidField("of", f"is one of {', '.join(sorted({*readers, *reactions}))}")
         return {"said": f"The next {'delivery' if times == 1 else f'{times} deliveries'} of {name} will fail."}
 
-    def _fail_queue(self, queue: Queue, times: int) -> None:
-        with self._wishing:
-            self._work(queue, enabled=False)  # before anybody is told that it fails from now on
+    def _fail_queue(self, queue: StackQueue, times: int) -> None:
+        with self._fail_lock:
+            self._set_worker_enabled(queue, enabled=False)  # before anybody is told that it fails from now on
             self.fail_next[queue.name] = times
-            if queue.name not in self._failing:
-                thread = threading.Thread(target=self._take_away, args=(queue,), name=f"fail {queue.name}", daemon=True)
-                self._failing[queue.name] = thread
+            if queue.name not in self._failing_threads:
+                thread = threading.Thread(
+                    target=self._fail_deliveries, args=(queue,), name=f"fail {queue.name}", daemon=True
+                )
+                self._failing_threads[queue.name] = thread
                 thread.start()
 
-    def _take_away(self, queue: Queue) -> None:
+    def _fail_deliveries(self, queue: StackQueue) -> None:
         """Take its messages instead of its worker, as many as are wished, and let it work again."""
         is_over = False
         while not is_over:
             self._fail_messages(queue)
             try:
-                self._work(queue, enabled=True)
+                self._set_worker_enabled(queue, enabled=True)
             except (ClientError, BotoCoreError):  # it is away: back again it has the worker on, or we see to that
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            with self._wishing:  # a wish from now on starts a thread of its own
+            with self._fail_lock:  # a wish from now on starts a thread of its own
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:
-                    del self._failing[queue.name]
+                    del self._failing_threads[queue.name]
 
-    def _fail_messages(self, queue: Queue) -> None:
+    def _fail_messages(self, queue: StackQueue) -> None:
         """Receive messages and do nothing with them: to the queue, deliveries that failed."""
         off_since: int | None = None
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
                 if off_since != restarts:  # the local AWS comes back with the worker on
-                    self._work(queue, enabled=False)
+                    self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
-                message = self._queues.receive(queue, COMES_AGAIN_SECONDS)
+                message = self._queues.receive(queue, REDELIVERY_SECONDS)
             except (ClientError, BotoCoreError):
                 self._stopping.wait(1)
                 continue
             if message:
-                self._note_failed(queue, message)
+                self._log_failed_delivery(queue, message)
 
-    def _note_failed(self, queue: Queue, message: Mapping[str, Any]) -> None:
-        with self._wishing:
+    def _log_failed_delivery(self, queue: StackQueue, message: Mapping[str, Any]) -> None:
+        with self._fail_lock:
             self.fail_next[queue.name] -= 1
-        about = detail_in(message["Body"])
-        self._journal.note(
+        about = event_detail_in(message["Body"])
+        self._journal.append(
             "failed",
             f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",
             order_id=about.get("data", {}).get("order_id"),
@@ -131,7 +135,7 @@ class Chaos:
             attempt=int(message["Attributes"]["ApproximateReceiveCount"]),
         )
 
-    def _work(self, queue: Queue, *, enabled: bool) -> None:
+    def _set_worker_enabled(self, queue: StackQueue, *, enabled: bool) -> None:
         """Switch the mapping from a queue to its function on or off."""
         if queue.function is None:
             return
@@ -139,7 +143,7 @@ class Chaos:
             if mapping["EventSourceArn"].endswith(f":{queue.url.rpartition('/')[2]}"):
                 self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
-    def _poison(self, _: Mapping[str, Any]) -> Said:
+    def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
         """An order of a schema that this code does not know, as a newer version of it might write one."""
         order_id = f"poison-{uuid.uuid4().hex[:12]}"
         item = {
@@ -153,27 +157,27 @@ class Chaos:
         self._running.engine.dynamodb().put_item(TableName=self._running.table_name, Item=item)
         return {"said": f"The order {order_id} has a schema that nobody knows.", "order_id": order_id, "item": item}
 
-    def _reader(self, body: Mapping[str, Any]) -> Said:
+    def _set_reader_running(self, body: Mapping[str, Any]) -> SwitchResult:
         name, runs = str(body.get("name")), body.get("running")
         readers = {poller.reader: poller for poller in self._keeper.readers}
         if name not in readers:
-            raise Wrong("name", f"is one of {', '.join(sorted(readers))}")
+            raise InvalidField("name", f"is one of {', '.join(sorted(readers))}")
         if not isinstance(runs, bool):
-            raise Wrong("running", "is true or false")
+            raise InvalidField("running", "is true or false")
         readers[name].disabled = not runs
         return {"said": f"The reader {name} goes on." if runs else f"The reader {name} is stopped."}
 
-    def _advance(self, body: Mapping[str, Any]) -> Said:
+    def _advance(self, body: Mapping[str, Any]) -> SwitchResult:
         try:
-            by: timedelta = clock.duration(str(body.get("by")))
+            by: timedelta = clock.parse_duration(str(body.get("by")))
         except ValueError as error:
-            raise Wrong("by", str(error)) from None
+            raise InvalidField("by", str(error)) from None
         expired = demo.advance(self._running, by)
         return {"said": f"As if {body['by']} had passed: {expired} items have expired.", "expired": expired}
 
-    def _kill(self, body: Mapping[str, Any]) -> Said:
+    def _kill(self, body: Mapping[str, Any]) -> SwitchResult:
         name = str(body.get("process"))
-        if name not in NAMES:
-            raise Wrong("process", f"is one of {', '.join(NAMES)}")
+        if name not in PROCESS_LABELS:
+            raise InvalidField("process", f"is one of {', '.join(PROCESS_LABELS)}")
         self._keeper.kill(name)
-        return {"said": f"{NAMES[name].replace('the', 'The', 1)} was killed; it is started again by itself."}
+        return {"said": f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed; it is started again by itself."}

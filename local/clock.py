@@ -23,10 +23,10 @@ from typing import Any
 
 from local.engine import TTL_ATTRIBUTE, Engine
 
-LONGEST = timedelta(days=36_525)
+MAX_DURATION = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-MARK_REMOVALS = f"""
+MARK_EXPIRED_REMOVALS_SQL = f"""
     CREATE TABLE IF NOT EXISTS orderstream_expiring (
         table_name TEXT, partition TEXT, sort TEXT, ttl TEXT, PRIMARY KEY (table_name, partition, sort)
     );
@@ -44,25 +44,25 @@ MARK_REMOVALS = f"""
 """
 
 
-def duration(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """Read "400d", "90m", "2w" (s, m, h, d, w), up to a hundred years. Raises ValueError."""
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
         raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
     length = timedelta(**{UNITS[found[2]]: int(found[1])})
-    if length > LONGEST:
+    if length > MAX_DURATION:
         raise ValueError(f"{text!r} is longer than a hundred years")
     return length
 
 
-def advance(engine: Engine, table_name: str, by: timedelta, lapse: Callable[[datetime], object]) -> int:
+def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
     """Let end what would have ended if `by` had passed from now. Returns how many items expired.
 
     First `lapse` is called with that moment (it stands for the schedule that runs every minute), because what lapses
     is closed by it, and may be due then. Safe to repeat.
     """
     until = datetime.now(UTC) + by
-    lapse(until)
+    expire_orders(until)
     return expire_until(engine, table_name, until)
 
 
@@ -90,7 +90,7 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
     The table's keys are the strings PK and SK. Safe to repeat, and safe beside writers: an item whose time was moved
     meanwhile stays.
     """
-    expired = engine.expire()
+    expired = engine.delete_expired_items()
     client = engine.dynamodb()
     pages = client.get_paginator("scan").paginate(
         TableName=table_name,
@@ -101,7 +101,7 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
         ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}},
     )
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
-        database.executescript(MARK_REMOVALS)
+        database.executescript(MARK_EXPIRED_REMOVALS_SQL)
         for page in pages:
             due = [(table_name, item["PK"]["S"], item["SK"]["S"], item[TTL_ATTRIBUTE]["N"]) for item in page["Items"]]
             with database:
@@ -125,14 +125,14 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
     return expired
 
 
-def keep_expiring(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
+def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
     """Delete what has become due, again and again, until `stop` is set (AWS takes up to days for it).
 
     To be run in a thread of its own. While the engine is away it tries again.
     """
     while not stop.wait(every_seconds):
         try:
-            if engine.is_anything_due():
-                engine.expire()
+            if engine.has_expired_items():
+                engine.delete_expired_items()
         except (OSError, http.client.HTTPException, ValueError, RuntimeError, sqlite3.Error):
             continue

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Resource = dict[str, Any]
 
 BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version", "30"
-BUCKET = f"orderstream-local-assets-{ACCOUNT}"
+ASSETS_BUCKET = f"orderstream-local-assets-{ACCOUNT}"
 API_ID = "orderstream"
 
 
@@ -39,27 +39,27 @@ class DeployFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Difference:
+class TemplateAdaptation:
     """What ministack does not take as it stands. `change` gives what to deploy instead; None: leave it out."""
 
-    of: str
+    resource_type: str
     reason: str
     change: Callable[[Resource], Resource | None]
 
 
-def _left_out(_: Resource) -> None:
+def _omit(_: Resource) -> None:
     return None
 
 
-def _unless_metric_math(alarm: Resource) -> Resource | None:
+def _omit_metric_math(alarm: Resource) -> Resource | None:
     return None if "Metrics" in alarm["Properties"] else alarm
 
 
-def _unless_provider_url(output: Resource) -> Resource | None:
+def _omit_provider_url(output: Resource) -> Resource | None:
     return None if '"ProviderURL"' in json.dumps(output) else output
 
 
-def _api(api: Resource) -> Resource:
+def _adapt_api(api: Resource) -> Resource:
     properties = api["Properties"]
     properties["Tags"] = properties.get("Tags", {}) | {"ms-custom-id": API_ID}
     if cors := properties.get("CorsConfiguration"):
@@ -67,25 +67,31 @@ def _api(api: Resource) -> Resource:
     return api
 
 
-def _password_sign_in(app_client: Resource) -> Resource:
+def _allow_password_sign_in(app_client: Resource) -> Resource:
     app_client["Properties"].setdefault("ExplicitAuthFlows", []).append("ALLOW_ADMIN_USER_PASSWORD_AUTH")
     return app_client
 
 
 OUTPUT = "Output"
-DIFFERENCES = (
-    Difference("AWS::Events::Archive", "unknown to it as a resource: made through the API after the deploy", _left_out),
-    Difference("AWS::Backup::BackupSelection", "unknown to it; a laptop has nothing to back up", _left_out),
-    Difference("AWS::Logs::QueryDefinition", "unknown to it; nobody asks a laptop's log that way", _left_out),
-    Difference("AWS::CloudWatch::Alarm", "it refuses metric math (alarms on one metric are made)", _unless_metric_math),
-    Difference("AWS::ApiGatewayV2::Api", "it reads CORS in the API's spelling; a tag makes the address lasting", _api),
-    Difference("AWS::Cognito::UserPoolClient", "tokens are fetched by password here", _password_sign_in),
-    Difference(OUTPUT, "it lacks UserPool.ProviderURL and would roll the stack back", _unless_provider_url),
+ADAPTATIONS = (
+    TemplateAdaptation(
+        "AWS::Events::Archive", "unknown to it as a resource: made through the API after the deploy", _omit
+    ),
+    TemplateAdaptation("AWS::Backup::BackupSelection", "unknown to it; a laptop has nothing to back up", _omit),
+    TemplateAdaptation("AWS::Logs::QueryDefinition", "unknown to it; nobody asks a laptop's log that way", _omit),
+    TemplateAdaptation(
+        "AWS::CloudWatch::Alarm", "it refuses metric math (alarms on one metric are made)", _omit_metric_math
+    ),
+    TemplateAdaptation(
+        "AWS::ApiGatewayV2::Api", "it reads CORS in the API's spelling; a tag makes the address lasting", _adapt_api
+    ),
+    TemplateAdaptation("AWS::Cognito::UserPoolClient", "tokens are fetched by password here", _allow_password_sign_in),
+    TemplateAdaptation(OUTPUT, "it lacks UserPool.ProviderURL and would roll the stack back", _omit_provider_url),
 )
 
 
 @dataclass(frozen=True)
-class Stack:
+class DeployedStack:
     """A deployed stack. `resources`: the names its resources were given, by their ids in the template.
 
     `changed`, `created`: what this deploy did.
@@ -97,76 +103,78 @@ class Stack:
     changed: bool = False
     created: bool = False
 
-    def names(self, resource_type: str) -> list[str]:
+    def resource_names(self, resource_type: str) -> list[str]:
         """The names of all resources of a type (of a queue: its URL), in the order of the template."""
         found = (id for id, resource in self.template["Resources"].items() if resource["Type"] == resource_type)
         return [self.resources[id] for id in found if id in self.resources]
 
-    def name(self, resource_type: str) -> str:
+    def resource_name(self, resource_type: str) -> str:
         """The name of the only resource of a type."""
-        [name] = self.names(resource_type)
+        [name] = self.resource_names(resource_type)
         return name
 
-    def resource(self, resource_type: str, part: str) -> str:
+    def find_resource_name(self, resource_type: str, part: str) -> str:
         """The name of the only resource of a type whose id in the template contains `part`."""
         found = self.template["Resources"].items()
         [id] = [id for id, resource in found if resource["Type"] == resource_type and part in id]
         return self.resources[id]
 
-    def properties(self, resource_type: str) -> Mapping[str, Any]:
+    def resource_properties(self, resource_type: str) -> Mapping[str, Any]:
         """What the template says of the only resource of a type."""
         [resource] = [found for found in self.template["Resources"].values() if found["Type"] == resource_type]
         properties: Mapping[str, Any] = resource["Properties"]
         return properties
 
-    def function(self, handler: str) -> str:
+    def function_name(self, handler: str) -> str:
         """The name of the function with that handler, such as functions.lapse.handler."""
         [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
         return self.resources[id]
 
 
 def deploy(
-    aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, told: Mapping[str, str] | None = None
-) -> Stack:
+    aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, variables: Mapping[str, str] | None = None
+) -> DeployedStack:
     """Make or update the stack and wait for it (about 1 s); nothing happens when neither template nor source changed.
 
     `source` is the folder of the package that the functions are (functions/). `told`: what a function that has such a
     variable is told here, instead of what the template says. Safe to repeat. Raises DeployFailed.
     """
-    client = boto3.client("cloudformation", **aws.access)
-    adapted = json.dumps(_adapted(template, _upload(aws, source), told or {}), sort_keys=True)
-    boto3.client("ssm", **aws.access).put_parameter(
+    client = boto3.client("cloudformation", **aws.client_options)
+    adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
+    boto3.client("ssm", **aws.client_options).put_parameter(
         Name=BOOTSTRAP_PARAMETER, Value=BOOTSTRAP_VERSION, Type="String", Overwrite=True
     )
-    before = _status(client, name)
+    before = _stack_status(client, name)
     if before in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"):
         client.delete_stack(StackName=name)
-        before = _settled(client, name)
-    changed = before is None or _body(client, name) != adapted
+        before = _wait_for_stack(client, name)
+    changed = before is None or _deployed_template_json(client, name) != adapted
     if changed:
-        boto3.client("s3", **aws.access).put_object(Bucket=BUCKET, Key=f"{name}.template.json", Body=adapted.encode())
+        boto3.client("s3", **aws.client_options).put_object(
+            Bucket=ASSETS_BUCKET, Key=f"{name}.template.json", Body=adapted.encode()
+        )
         act = client.update_stack if before else client.create_stack
         try:
             act(
                 StackName=name,
-                TemplateURL=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{name}.template.json",
+                TemplateURL=f"https://s3.{REGION}.amazonaws.com/{ASSETS_BUCKET}/{name}.template.json",
                 Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
             )
         except ClientError as error:
             raise DeployFailed(f"{name} cannot be deployed locally: {error.response['Error']['Message']}") from None
-        after = _settled(client, name)
+        after = _wait_for_stack(client, name)
         if after != ("UPDATE_COMPLETE" if before else "CREATE_COMPLETE"):
-            raise DeployFailed(f"{name} is {after}: {'; '.join(_failures(client, name))}")
-    stack = replace(_described(client, name, template), changed=changed, created=before is None)
-    _make_archives(aws, stack)
-    _verify_senders(aws, stack)
+            raise DeployFailed(f"{name} is {after}: {'; '.join(_failure_reasons(client, name))}")
+    stack = replace(_describe_stack(client, name, template), changed=changed, created=before is None)
+    _create_event_archives(aws, stack)
+    _verify_sender_addresses(aws, stack)
     return stack
 
 
-def deployed(aws: LocalAws, name: str) -> Stack:
+def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
     """The stack as somebody else deployed it; its template lacks what was left out."""
-    client = boto3.client("cloudformation", **aws.access)
-    return _described(client, name, json.loads(_body(client, name)))
+    client = boto3.client("cloudformation", **aws.client_options)
+    return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
 
 
 def allowed_origins(template: Mapping[str, Any]) -> list[str]:
@@ -180,20 +188,22 @@ def _handler(resource: Resource) -> str | None:
     return handler
 
 
-def _adapted(template: Mapping[str, Any], code_key: str, told: Mapping[str, str]) -> Resource:
+def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrides: Mapping[str, str]) -> Resource:
     adapted: Resource = copy.deepcopy(dict(template))
     resources: dict[str, Resource] = adapted["Resources"]
     outputs: dict[str, Resource] = adapted.setdefault("Outputs", {})
-    for difference in DIFFERENCES:
-        section = outputs if difference.of == OUTPUT else resources
-        for id in [id for id, found in section.items() if found.get("Type", OUTPUT) == difference.of]:
+    for difference in ADAPTATIONS:
+        section = outputs if difference.resource_type == OUTPUT else resources
+        for id in [id for id, found in section.items() if found.get("Type", OUTPUT) == difference.resource_type]:
             if (changed := difference.change(section.pop(id))) is not None:
                 section[id] = changed
     for resource in resources.values():
         if "S3Key" in resource.get("Properties", {}).get("Code", {}):
-            resource["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": code_key}
+            resource["Properties"]["Code"] = {"S3Bucket": ASSETS_BUCKET, "S3Key": code_key}
             variables = resource["Properties"].get("Environment", {}).get("Variables", {})
-            variables.update({variable: value for variable, value in told.items() if variable in variables})
+            variables.update(
+                {variable: value for variable, value in variable_overrides.items() if variable in variables}
+            )
         if needed := resource.get("DependsOn"):
             resource["DependsOn"] = [id for id in ([needed] if isinstance(needed, str) else needed) if id in resources]
     return adapted
@@ -207,14 +217,14 @@ def _upload(aws: LocalAws, source: Path) -> str:
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.writestr(zipfile.ZipInfo(str(file.relative_to(source.parent))), file.read_bytes())
     key = f"{hashlib.sha256(zipped.getvalue()).hexdigest()}.zip"
-    client = boto3.client("s3", **aws.access)
+    client = boto3.client("s3", **aws.client_options)
     with contextlib.suppress(client.exceptions.BucketAlreadyOwnedByYou):
-        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-    client.put_object(Bucket=BUCKET, Key=key, Body=zipped.getvalue())
+        client.create_bucket(Bucket=ASSETS_BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    client.put_object(Bucket=ASSETS_BUCKET, Key=key, Body=zipped.getvalue())
     return key
 
 
-def _status(client: CloudFormationClient, name: str) -> str | None:
+def _stack_status(client: CloudFormationClient, name: str) -> str | None:
     try:
         return client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
     except ClientError as error:
@@ -223,17 +233,17 @@ def _status(client: CloudFormationClient, name: str) -> str | None:
         raise
 
 
-def _settled(client: CloudFormationClient, name: str) -> str | None:
-    while (status := _status(client, name)) and status.endswith("_IN_PROGRESS"):
+def _wait_for_stack(client: CloudFormationClient, name: str) -> str | None:
+    while (status := _stack_status(client, name)) and status.endswith("_IN_PROGRESS"):
         time.sleep(0.05)
     return None if status == "DELETE_COMPLETE" else status
 
 
-def _body(client: CloudFormationClient, name: str) -> str:
+def _deployed_template_json(client: CloudFormationClient, name: str) -> str:
     return json.dumps(client.get_template(StackName=name)["TemplateBody"], sort_keys=True)
 
 
-def _failures(client: CloudFormationClient, name: str) -> list[str]:
+def _failure_reasons(client: CloudFormationClient, name: str) -> list[str]:
     events = client.describe_stack_events(StackName=name)["StackEvents"]
     return [
         f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
@@ -242,19 +252,19 @@ def _failures(client: CloudFormationClient, name: str) -> list[str]:
     ]
 
 
-def _described(client: CloudFormationClient, name: str, template: Mapping[str, Any]) -> Stack:
+def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[str, Any]) -> DeployedStack:
     outputs = client.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
     resources = client.describe_stack_resources(StackName=name)["StackResources"]
-    return Stack(
+    return DeployedStack(
         template=template,
         outputs={output["OutputKey"]: output["OutputValue"] for output in outputs},
         resources={resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
     )
 
 
-def _make_archives(aws: LocalAws, stack: Stack) -> None:
+def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
     """Make the archives of buses that the template has and CloudFormation could not make. Safe to repeat."""
-    client = boto3.client("events", **aws.access)
+    client = boto3.client("events", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
         if resource["Type"] != "AWS::Events::Archive":
             continue
@@ -270,9 +280,9 @@ def _make_archives(aws: LocalAws, stack: Stack) -> None:
             )
 
 
-def _verify_senders(aws: LocalAws, stack: Stack) -> None:
+def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
     """Let the functions send mails: on AWS, whoever owns the address has verified it before. Safe to repeat."""
-    client = boto3.client("sesv2", **aws.access)
+    client = boto3.client("sesv2", **aws.client_options)
     for resource in stack.template["Resources"].values():
         sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")
         if isinstance(sender, str):

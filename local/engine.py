@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
-CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
+CLIENT_CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
 """Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
 TTL_ATTRIBUTE = "ttl"
-DATABASE = "dynamodb.sqlite"
-ADDRESS = "address.json"
+DATABASE_FILE = "dynamodb.sqlite"
+ADDRESS_FILE = "address.json"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
-ENOUGH_BYTES = 1 << 30
+MIN_SHARED_MEMORY_BYTES = 1 << 30
 
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
 INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
@@ -62,23 +62,23 @@ STREAM_INDEX = """
 
 
 # What is due is found without looking at all that is not.
-ENDS = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
-ENDS_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
-DUE = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
+EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
+CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
+SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
 
 
-class EngineMissing(RuntimeError):
+class EngineNotInstalled(RuntimeError):
     """The engine's program is not installed for this machine."""
 
 
-def program() -> Path:
+def find_engine_binary() -> Path:
     """The engine's program for this machine, as `make setup` installs it. Raises EngineMissing."""
     machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
     system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
     folder = PROJECT / "node_modules" / "@dynoxide"
     for found in sorted(folder.glob(f"{system}-{machine}*/dynoxide*")):
         return found
-    raise EngineMissing(f"The local DynamoDB engine is not installed for {system}-{machine}: run `make setup`.")
+    raise EngineNotInstalled(f"The local DynamoDB engine is not installed for {system}-{machine}: run `make setup`.")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Engine:
 
     @property
     def database(self) -> Path:
-        return self.directory / DATABASE
+        return self.directory / DATABASE_FILE
 
     @property
     def endpoint(self) -> str:
@@ -112,17 +112,17 @@ class Engine:
 
     def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
         """A new client. Thread-safe, as every client of boto3 is."""
-        config = CONFIG.merge(config) if config else CONFIG
+        config = CLIENT_CONFIG.merge(config) if config else CLIENT_CONFIG
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
         """A new client that lets the engine's shard ids pass, which are shorter than botocore's minimum."""
-        lenient = CONFIG.merge(Config(parameter_validation=False))
+        lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )
 
-    def stream_records(self, shard_iterator: str) -> dict[str, Any]:
+    def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
         """The answer to GetRecords as it is in JSON: botocore takes ten times as long to read it. Raises OSError."""
         target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
         signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
@@ -153,7 +153,7 @@ class Engine:
                 **request,
             )
         except client.exceptions.ResourceInUseException:
-            if _shape(client.describe_table(TableName=name)["Table"]) != _shape(request):
+            if _table_schema(client.describe_table(TableName=name)["Table"]) != _table_schema(request):
                 raise RuntimeError(
                     f"Table {name} was made from another definition: `make reset` begins anew."
                 ) from None
@@ -161,19 +161,19 @@ class Engine:
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
-    def is_anything_due(self) -> bool:
+    def has_expired_items(self) -> bool:
         """Whether `expire` would find something: asked of an index, which is made at the first time, where `expire`
         itself reads every item of every table."""
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
             for table, attribute in tables:
-                ends = ENDS.format(attribute=attribute)
-                database.execute(ENDS_INDEX.format(table=table, ends=ends))
-                if database.execute(DUE.format(table=table, ends=ends)).fetchone():
+                ends = EXPIRY_EXPRESSION.format(attribute=attribute)
+                database.execute(CREATE_EXPIRY_INDEX.format(table=table, ends=ends))
+                if database.execute(SELECT_EXPIRED.format(table=table, ends=ends)).fetchone():
                     return True
         return False
 
-    def expire(self) -> int:
+    def delete_expired_items(self) -> int:
         """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.
 
         Returns how many items of all tables that were. It also deletes what was due more than five years ago, which
@@ -206,7 +206,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """
     # A port that was free a moment ago may be taken, by another shop that starts at the same time, too.
     candidates = random.sample(ports, len(ports)) if ports else [process.free_port() for _ in range(3)]
-    free = [port for port in candidates if not process.accepts(port)]
+    free = [port for port in candidates if not process.is_listening(port)]
     if not free:
         raise process.ProcessFailed(f"All ports for the local DynamoDB are taken: {', '.join(map(str, ports))}.")
     *others, last = (Engine(directory, port, process.free_port(), secrets.token_urlsafe(32)) for port in free)
@@ -219,20 +219,20 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 def restart(engine: Engine) -> Engine:
     """Start an engine that has ended again, with the same ports and key. Raises as `start`."""
     directory = engine.directory
-    binary = program()
+    binary = find_engine_binary()
     process.stop(directory)
-    started = _run(binary, engine)
+    started = _start_process(binary, engine)
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         database.execute(STREAM_INDEX)
     address = {"port": engine.port, "tools_port": engine.tools_port, "tools_key": engine.tools_key}
-    process.write_private(directory / ADDRESS, json.dumps(address))
+    process.write_private_file(directory / ADDRESS_FILE, json.dumps(address))
     return replace(engine, started=started)
 
 
 @contextmanager
-def fleeting() -> Iterator[Engine]:
+def temporary_engine() -> Iterator[Engine]:
     """An engine for a while, whose file lies in memory where there is room: it is gone afterwards."""
-    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ENOUGH_BYTES
+    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))
         try:
@@ -243,13 +243,13 @@ def fleeting() -> Iterator[Engine]:
 
 def find(directory: Path) -> Engine | None:
     """The engine that another process started in this directory, while it runs."""
-    if process.running(directory) is None:
+    if process.running_process_id(directory) is None:
         return None
-    return process.read_address(directory / ADDRESS, partial(Engine, directory))
+    return process.read_address(directory / ADDRESS_FILE, partial(Engine, directory))
 
 
-def _run(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
-    if process.accepts(engine.port):
+def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
+    if process.is_listening(engine.port):
         raise process.ProcessFailed(f"port {engine.port} of 127.0.0.1 is taken")
     command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
     command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port)]
@@ -257,19 +257,19 @@ def _run(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
         command,
         directory=engine.directory,
         env={"DYNOXIDE_MCP_AUTH_TOKEN": engine.tools_key},
-        ready=lambda: process.accepts(engine.port) and process.accepts(engine.tools_port),
+        is_ready=lambda: process.is_listening(engine.port) and process.is_listening(engine.tools_port),
         timeout_seconds=10,
     )
 
 
-def _shape(table: Mapping[str, Any]) -> tuple[Any, ...]:
+def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
     """What of a table cannot be changed by making it again: its keys and indexes, in no particular order."""
     indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
     return (
-        _keys(table),
+        _key_schema(table),
         {
             name: (
-                _keys(index),
+                _key_schema(index),
                 index["Projection"]["ProjectionType"],
                 set(index["Projection"].get("NonKeyAttributes", ())),
             )
@@ -278,5 +278,5 @@ def _shape(table: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _keys(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _key_schema(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key["AttributeName"], key["KeyType"]) for key in schema["KeySchema"]]

@@ -22,19 +22,19 @@ from typing import Any
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
 
 PROJECT = str(Path(__file__).parent.parent)
-CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "linux" else None
+FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "linux" else None
 
 
 def fork_workers() -> None:
     """From now on the processes of Python functions are forked."""
-    if CONTEXT is None:
+    if FORK_CONTEXT is None:
         return
-    CONTEXT.set_forkserver_preload(["local.worker_packages"])
+    FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])
     names = {name: getattr(subprocess, name) for name in ("PIPE", "TimeoutExpired", "DEVNULL", "STDOUT", "run")}
-    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=_start)
+    lambda_runtime.subprocess = SimpleNamespace(**names, Popen=_start_process)
 
 
-def _start(command: Sequence[str], **options: Any) -> Any:
+def _start_process(command: Sequence[str], **options: Any) -> Any:
     """A worker of Python is forked; anything else is started as always."""
     program, script = command[0], command[-1]
     if program == sys.executable and len(command) == 2:
@@ -42,17 +42,17 @@ def _start(command: Sequence[str], **options: Any) -> Any:
     return subprocess.Popen(command, **options)
 
 
-class _Inherited:
+class _InheritedDescriptor:
     """A file descriptor that the new process gets as a number of its own."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _detach, (reduction.DupFd(self._number),)
+        return _detach_descriptor, (reduction.DupFd(self._number),)
 
 
-def _detach(duplicate: Any) -> int:
+def _detach_descriptor(duplicate: Any) -> int:
     number: int = duplicate.detach()
     return number
 
@@ -61,12 +61,12 @@ class ForkedWorker:
     """A process that runs a script as its main module, with the part of subprocess.Popen that ministack uses."""
 
     def __init__(self, script: str, *, cwd: str, env: Mapping[str, str]) -> None:
-        assert CONTEXT is not None
+        assert FORK_CONTEXT is not None
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
         theirs = stdin, stdout, stderr
-        self._process = CONTEXT.Process(
-            target=_run, args=(script, cwd, dict(env), *map(_Inherited, theirs)), daemon=True
+        self._process = FORK_CONTEXT.Process(
+            target=_run_script, args=(script, cwd, dict(env), *map(_InheritedDescriptor, theirs)), daemon=True
         )
         try:
             self._process.start()
@@ -100,7 +100,7 @@ class ForkedWorker:
         self._process.kill()
 
 
-def _run(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
+def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
     """In the new process: become what `python script` would be."""
     for target, number in enumerate(files):
         os.dup2(number, target)

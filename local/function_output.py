@@ -23,13 +23,13 @@ STREAMS_IN_MEMORY = 100
 MAILS_IN_MEMORY = 100
 
 
-def keep_output(directory: Path) -> None:
+def save_function_output(directory: Path) -> None:
     """From now on everything that functions log and mail is kept in `directory`."""
-    _keep_logs(directory / FUNCTION_LOG)
-    _keep_mails(directory / MAILS)
+    _save_logs(directory / FUNCTION_LOG)
+    _save_mails(directory / MAILS)
 
 
-def _keep_logs(file: Path) -> None:
+def _save_logs(file: Path) -> None:
     emit, writing = lambda_svc._emit_lambda_logs, threading.Lock()
 
     def emit_and_keep(function: Mapping[str, Any], request_id: str, text: str, *rest: Any, **more: Any) -> None:
@@ -38,12 +38,12 @@ def _keep_logs(file: Path) -> None:
             if text:
                 with file.open("a") as log:
                     log.write(text if text.endswith("\n") else f"{text}\n")
-            _forget_old_streams(function)
+            _drop_old_log_streams(function)
 
     lambda_svc._emit_lambda_logs = emit_and_keep
 
 
-def _forget_old_streams(function: Mapping[str, Any]) -> None:
+def _drop_old_log_streams(function: Mapping[str, Any]) -> None:
     config = function.get("config") or function
     name = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config.get('FunctionName')}"
     with cloudwatch_logs._log_events_lock, suppress(KeyError):
@@ -52,12 +52,12 @@ def _forget_old_streams(function: Mapping[str, Any]) -> None:
             del streams[old]
 
 
-def _keep_mails(folder: Path) -> None:
-    mails = _Mails(folder)
+def _save_mails(folder: Path) -> None:
+    mails = _MailStore(folder)
     ses._sent_emails_list = ses_v2._sent_emails_list = lambda: mails
 
 
-class _Mails(list[dict[str, Any]]):
+class _MailStore(list[dict[str, Any]]):
     """The list to which ministack appends each mail."""
 
     def __init__(self, folder: Path) -> None:

@@ -16,29 +16,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-KEPT = 50_000
+MAX_ENTRIES = 50_000
 FILE = "journal.sqlite"
-TABLE = """
+SCHEMA_SQL = """
     CREATE TABLE IF NOT EXISTS entries (
         id INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT, once TEXT UNIQUE, entry TEXT
     );
     CREATE INDEX IF NOT EXISTS of_order ON entries (order_id, id);
 """
 
-WRITTEN = {"at", "kind", "order_id", "text", "once"}
+BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
 """Parts of a note that an entry has in another place or form."""
 
-Entry = dict[str, Any]
+ActivityLogEntry = dict[str, Any]
 """{"id", "at" (UTC), "kind", "order_id" (or null), "text", and what is particular to the kind}."""
 
 
-class Journal:
+class ActivityLog:
     """Thread-safe. `shown` is called with each new entry. `was_damaged`: the file could not be read and was replaced.
 
     Raises sqlite3.OperationalError if the file cannot be written.
     """
 
-    def __init__(self, file: Path, shown: Callable[[Entry], None] = lambda entry: None) -> None:
+    def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self.was_damaged = _is_damaged(file)
         if self.was_damaged:
@@ -47,21 +47,21 @@ class Journal:
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = OFF")  # a power cut may take the last entries: nothing needs them
-        self._database.executescript(TABLE)
-        self._shown = shown
+        self._database.executescript(SCHEMA_SQL)
+        self._on_entry = on_entry
         self._new = threading.Condition()
         self._closed = False
 
-    def note(self, kind: str, text: str, **more: Any) -> None:
+    def append(self, kind: str, text: str, **more: Any) -> None:
         """Add an entry; see `note_all`."""
-        self.note_all([{"kind": kind, "text": text, **more}])
+        self.append_all([{"kind": kind, "text": text, **more}])
 
-    def note_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
+    def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
         `at`: epoch seconds, now if it is not given. `once`: another note with the same value is left out.
         """
-        entries = [(note.get("once"), _entry(note)) for note in notes]
+        entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
             if self._closed or not entries:
                 return
@@ -72,10 +72,10 @@ class Journal:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
             for entry in new:
-                self._shown(entry)
+                self._on_entry(entry)
             self._new.notify_all()
 
-    def _insert(self, entries: list[tuple[str | None, Entry]]) -> list[Entry]:
+    def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
         """Returns those that are new."""
         new, last = [], 0
         self._database.execute("BEGIN")
@@ -86,28 +86,28 @@ class Journal:
                 new.append(entry)
                 last = done.lastrowid or last
         if last % 1000 < len(new):
-            self._database.execute("DELETE FROM entries WHERE id <= ?", (last - KEPT,))
+            self._database.execute("DELETE FROM entries WHERE id <= ?", (last - MAX_ENTRIES,))
         self._database.execute("COMMIT")
         return new
 
-    def after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[Entry]:
+    def entries_after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[ActivityLogEntry]:
         """The entries behind that one, of all orders or of one, oldest first."""
         with self._new:
-            return [] if self._closed else _after(self._database, id, order_id, limit)
+            return [] if self._closed else _select_entries(self._database, id, order_id, limit)
 
-    def last(self) -> int:
+    def last_id(self) -> int:
         """The newest entry's id; 0 where there is none."""
         with self._new:
             return 0 if self._closed else int(self._database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 
-    def wait(self, seconds: float) -> None:
+    def wait_for_entry(self, seconds: float) -> None:
         """Until there is something new, or so long."""
         with self._new:
             if not self._closed:
                 self._new.wait(seconds)
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._closed
 
     def close(self) -> None:
@@ -117,14 +117,14 @@ class Journal:
             self._new.notify_all()
 
 
-def _entry(note: Mapping[str, Any]) -> Entry:
+def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
     moment = datetime.fromtimestamp(note.get("at") or time.time(), UTC)
     return {
         "at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "kind": note["kind"],
         "order_id": note.get("order_id"),
         "text": note["text"],
-        **{name: value for name, value in note.items() if value is not None and name not in WRITTEN},
+        **{name: value for name, value in note.items() if value is not None and name not in BASE_FIELDS},
     }
 
 
@@ -140,29 +140,29 @@ def _is_damaged(file: Path) -> bool:
         return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
-def of_order(file: Path, order_id: str) -> list[Entry]:
+def read_order_entries(file: Path, order_id: str) -> list[ActivityLogEntry]:
     """All entries of an order, oldest first, for another process than the one that writes the journal."""
-    with _reading(file) as database:
-        return _after(database, 0, order_id, -1)
+    with _open_read_only(file) as database:
+        return _select_entries(database, 0, order_id, -1)
 
 
-def after(file: Path, id: int) -> list[Entry]:
+def read_entries_after(file: Path, id: int) -> list[ActivityLogEntry]:
     """The entries behind that one, oldest first, for another process than the one that writes the journal."""
-    with _reading(file) as database:
-        return _after(database, id, None, -1)
+    with _open_read_only(file) as database:
+        return _select_entries(database, id, None, -1)
 
 
-def last(file: Path) -> int:
+def read_last_id(file: Path) -> int:
     """The newest entry's id, for another process; 0 if there is none."""
-    with _reading(file) as database:
+    with _open_read_only(file) as database:
         return int(database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 
 
-def _reading(file: Path) -> closing[sqlite3.Connection]:
+def _open_read_only(file: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True))
 
 
-def _after(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[Entry]:
+def _select_entries(database: sqlite3.Connection, id: int, order_id: str | None, limit: int) -> list[ActivityLogEntry]:
     of_order = "order_id = ? AND" if order_id else ""
     rows = database.execute(
         f"SELECT id, entry FROM entries WHERE {of_order} id > ? ORDER BY id LIMIT ?",

@@ -15,29 +15,29 @@ from local import engine as local_engine
 from local import process
 from local.aws import LocalAws
 from local.engine import Engine
-from local.journal import Journal
-from local.poller import Poller
+from local.journal import ActivityLog
+from local.poller import StreamPoller
 
-LOOK_SECONDS = 0.3
-NAMES = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
+CHECK_INTERVAL_SECONDS = 0.3
+PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
-class Keeper(threading.Thread):
+class ProcessSupervisor(threading.Thread):
     """`start_readers` starts the pollers; they are stopped with the keeper. `readers`: those that run now.
 
     `reader_names`: of all there are, also while they are being started again.
     """
 
     def __init__(
-        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[Poller]], journal: Journal
+        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[StreamPoller]], journal: ActivityLog
     ) -> None:
         super().__init__(name="keeper", daemon=True)
         self._engine, self._aws, self._start_readers, self._journal = engine, aws, start_readers, journal
         self._stopping = threading.Event()
         self._directories: dict[str, Path] = {"dynamodb": engine.directory, "aws": aws.directory}
-        self._restart = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
+        self._restart_actions = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
         self.restarts: Counter[str] = Counter()
-        self._were: dict[str, tuple[bool, int]] = {}
+        self._saved_reader_state: dict[str, tuple[bool, int]] = {}
         self.readers = start_readers()
         self.reader_names = [poller.reader for poller in self.readers]
 
@@ -48,41 +48,41 @@ class Keeper(threading.Thread):
         self._stop_readers()
 
     @property
-    def names(self) -> list[str]:
+    def process_names(self) -> list[str]:
         """Of the processes."""
         return list(self._directories)
 
-    def runs(self, name: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Whether that process runs."""
         try:
-            return process.running(self._directories[name]) is not None
+            return process.running_process_id(self._directories[name]) is not None
         except process.ProcessFailed:  # it is being started
             return False
 
     def kill(self, name: str) -> None:
         """kill -9 a process and its children; it is started again. Raises KeyError."""
-        if id := process.running(self._directories[name]):
+        if id := process.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 
     def run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
+        while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
             for name in self._directories:
-                if not self.runs(name):
-                    self._bring_back(name)
+                if not self.is_running(name):
+                    self._restart_process(name)
             if not self.readers:
-                self._resume()
+                self._restart_readers()
 
-    def _bring_back(self, name: str) -> None:
+    def _restart_process(self, name: str) -> None:
         began = time.monotonic()
-        self._journal.note("process", f"{NAMES[name]} has died: starting it again")
+        self._journal.append("process", f"{PROCESS_LABELS[name]} has died: starting it again")
         try:
-            self._restart[name]()
+            self._restart_actions[name]()
         except Exception as error:  # noqa: BLE001  whatever it is, the next look tries again
-            self._journal.note("process", f"{NAMES[name]} does not start: {error}")
+            self._journal.append("process", f"{PROCESS_LABELS[name]} does not start: {error}")
             return
         self.restarts[name] += 1
         took = time.monotonic() - began
-        self._journal.note("process", f"{NAMES[name]} is back after {took:.1f} s", ms=round(took * 1000))
+        self._journal.append("process", f"{PROCESS_LABELS[name]} is back after {took:.1f} s", ms=round(took * 1000))
 
     def _restart_engine(self) -> None:
         """It has lost nothing; the readers go on by themselves."""
@@ -92,19 +92,19 @@ class Keeper(threading.Thread):
         """It goes back to what it saved last, and the readers with it: they are started by the look that follows."""
         self._stop_readers()
         local_aws.restart(self._aws)
-        self._journal.note("process", "what had happened since its last clean stop is delivered again")
+        self._journal.append("process", "what had happened since its last clean stop is delivered again")
 
-    def _resume(self) -> None:
+    def _restart_readers(self) -> None:
         """Start the readers, each made to stop or fail as it was before."""
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  a process they need has died too: the next look tries again
-            self._journal.note("process", f"the readers do not start ({type(error).__name__}), trying again")
+            self._journal.append("process", f"the readers do not start ({type(error).__name__}), trying again")
         for poller in self.readers:
-            poller.disabled, poller.fail_next = self._were.get(poller.reader, (False, 0))
+            poller.disabled, poller.fail_next = self._saved_reader_state.get(poller.reader, (False, 0))
 
     def _stop_readers(self) -> None:
         for poller in self.readers:
             poller.stop()
-        self._were |= {poller.reader: (poller.disabled, poller.fail_next) for poller in self.readers}
+        self._saved_reader_state |= {poller.reader: (poller.disabled, poller.fail_next) for poller in self.readers}
         self.readers = []

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from local.engine import DATABASE, Engine
+from local.engine import DATABASE_FILE, Engine
 
 MANIFEST = "manifest.json"
-NEEDED_BYTES = 200 << 20
+MIN_FREE_BYTES = 200 << 20
 """Free space that a start asks for: packages of functions, logs and the table grow from the first second on."""
 
 Fingerprint = Mapping[str, str]
-FINGERPRINT = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
+CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
 
 
 class DamagedState(Exception):
@@ -36,17 +36,17 @@ class UnusableFolder(Exception):
     """The shop cannot keep anything where it should. The message is one sentence."""
 
 
-def check_space(state: Path) -> None:
+def check_free_space(state: Path) -> None:
     """Raises UnusableFolder if the disk is nearly full."""
     free = shutil.disk_usage(state).free
-    if free < NEEDED_BYTES:
-        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {NEEDED_BYTES >> 20} MB.")
+    if free < MIN_FREE_BYTES:
+        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {MIN_FREE_BYTES >> 20} MB.")
 
 
 # copies with a manifest -----------------------------------------------------------------------------------------------
 def write_manifest(folder: Path) -> None:
     """Write down the SHA-256 of every file of a folder."""
-    (folder / MANIFEST).write_text(json.dumps(_sums(folder), indent=1))
+    (folder / MANIFEST).write_text(json.dumps(_checksums(folder), indent=1))
 
 
 def check_manifest(folder: Path) -> None:
@@ -55,13 +55,13 @@ def check_manifest(folder: Path) -> None:
         expected = dict(json.loads((folder / MANIFEST).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
         raise DamagedState(folder / MANIFEST, "cannot be read") from None
-    found = _sums(folder)
+    found = _checksums(folder)
     for name in sorted({*expected, *found}):
         if expected.get(name) != found.get(name):
             raise DamagedState(folder / name, "is damaged" if name in found else "is missing")
 
 
-def _sums(folder: Path) -> dict[str, str]:
+def _checksums(folder: Path) -> dict[str, str]:
     files = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != MANIFEST)
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
@@ -69,7 +69,7 @@ def _sums(folder: Path) -> dict[str, str]:
 # the table ------------------------------------------------------------------------------------------------------------
 def check_database(directory: Path) -> None:
     """Raises DamagedState if the engine's file is there and cannot be read."""
-    file = directory / DATABASE
+    file = directory / DATABASE_FILE
     if not file.exists():
         return
     try:
@@ -81,13 +81,13 @@ def check_database(directory: Path) -> None:
         raise DamagedState(file, f"is damaged ({result})")
 
 
-def fingerprint_in(directory: Path) -> Fingerprint | None:
+def read_fingerprint(directory: Path) -> Fingerprint | None:
     """The fingerprint of the shop that wrote this table, or None if no shop was ever open on it."""
-    file = directory / DATABASE
+    file = directory / DATABASE_FILE
     if not file.exists():
         return None
     with closing(sqlite3.connect(file, timeout=30)) as database:
-        database.execute(FINGERPRINT)
+        database.execute(CREATE_FINGERPRINT_TABLE)
         return dict(database.execute("SELECT name, value FROM orderstream_fingerprint")) or None
 
 
@@ -97,7 +97,7 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
     `stack_is_new`: this start has created the stack, so there must be no table of an earlier one, and the other way
     round. To be called before the table is created.
     """
-    kept = fingerprint_in(engine.directory)
+    kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:
         names = ", ".join(name for name in fingerprint if kept.get(name) != fingerprint[name])
         raise DamagedState(aws, f"is of another shop than the table in {engine.directory} (other: {names})")
@@ -109,6 +109,6 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
     """Keep the fingerprint in the engine's own file: both are there, or neither."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
-        database.execute(FINGERPRINT)
+        database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())
         database.executemany("INSERT OR REPLACE INTO orderstream_fingerprint VALUES (?, ?)", rows)

@@ -21,66 +21,69 @@ from datetime import datetime
 from typing import Any
 
 from local import journal, process
-from local.demo import ADDRESS, NotArrived, Shoppers
-from local.running import Running
+from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.running import RunningShop
 
-PATIENCE_SECONDS = 120
+STALL_TIMEOUT_SECONDS = 120
 """How long nothing may happen before orders count as lost."""
-MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
+EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
-EFFECTS = {"copied", "published", "effect"}
+EFFECT_KINDS = {"copied", "published", "effect"}
 REFERENCE_SECONDS = 1.0
 
 
 @dataclass
-class Measured:
+class LoadResult:
     """Of one run. Times are in seconds: `requests` of each request, `began` and `ended` by order, on the wall clock."""
 
-    requests: list[float] = field(default_factory=list)
+    request_seconds: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
-    began: dict[str, float] = field(default_factory=dict)
-    ended: dict[str, float] = field(default_factory=dict)
-    most_bytes: int = 0
+    started_at: dict[str, float] = field(default_factory=dict)
+    finished_at: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: int = 0
 
 
-def run(shop: Running, orders: int, clients: int, rate: float = 0) -> Measured:
+def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
     """Place and pay for `orders` orders from `clients` at once, wait for all effects, check each of them, and print.
 
     `rate`: orders a second of all clients; 0: as fast as they can. Raises NotArrived if an effect is missing or was
     repeated.
     """
-    people = Shoppers(shop)
-    product_id = people.stocked(orders)
-    reference = reference_loops()
-    measured = Measured()
-    with _following(shop, measured, orders) as followed, _memory(shop, measured):
+    people = DemoClients(shop)
+    product_id = people.create_stocked_product(orders)
+    reference = measure_reference_speed()
+    measured = LoadResult()
+    with _track_effects(shop, measured, orders) as followed, _track_memory(shop, measured):
         began = time.time()
         with ThreadPoolExecutor(clients) as pool:
             due = [began + number / rate if rate else 0.0 for number in range(orders)]
-            placed = list(pool.map(lambda at: _order_at(people, product_id, at, measured), due))
+            placed = list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
         seconds = time.time() - began
         print(f"{orders} orders placed and paid by {clients} clients: {orders / seconds:.1f} a second")
-        print(f"  a request took {_spread(measured.requests, 1000)} ms; {_failures(measured.failures)}")
+        print(
+            f"  a request took {_format_percentiles(measured.request_seconds, 1000)} ms; "
+            f"{_format_failures(measured.failures)}"
+        )
         followed.join()
-    delays = [measured.ended[id] - measured.began[id] for id in placed if id in measured.ended]
-    seconds = max(measured.ended.values(), default=began) - began
+    delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
+    seconds = max(measured.finished_at.values(), default=began) - began
     print(f"effects followed at {len(delays) / seconds:.1f} orders a second")
-    print(f"  from the first request to the last effect of an order: {_spread(delays, 1)} s")
-    print(f"  memory of all processes, at most: {measured.most_bytes / 1e6:.0f} MB")
-    print(f"  reference loop, before and after: {reference:.0f} and {reference_loops():.0f} a second")
-    check(people, placed, product_id)
+    print(f"  from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
+    print(f"  memory of all processes, at most: {measured.peak_memory_bytes / 1e6:.0f} MB")
+    print(f"  reference loop, before and after: {reference:.0f} and {measure_reference_speed():.0f} a second")
+    check_effects(people, placed, product_id)
     print("every effect of each order is there once, and stock adds up")
     return measured
 
 
-def order(people: Shoppers, product_id: str) -> str:
+def place_and_pay(people: DemoClients, product_id: str) -> str:
     """Place an order and pay for it; its id."""
-    placed = people.place(product_id, quantity=1)
-    people.pay(placed)
+    placed = people.place_order(product_id, quantity=1)
+    people.pay_order(placed)
     return str(placed["order_id"])
 
 
-def reference_loops() -> float:
+def measure_reference_speed() -> float:
     """How often a second this machine does a fixed piece of work in one thread."""
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
     give_up = time.perf_counter() + REFERENCE_SECONDS
@@ -90,45 +93,45 @@ def reference_loops() -> float:
     return loops / REFERENCE_SECONDS
 
 
-def _order_at(people: Shoppers, product_id: str, at: float, measured: Measured) -> str:
+def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
     """Wait for the moment, then place and pay. A request that fails is counted and sent again, with the same key."""
     time.sleep(max(0.0, at - time.time()))
     began = time.time()
     body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
-    placed = _timed(lambda: people.alice.post("/orders", body, key=key), measured)
-    measured.began[placed["order_id"]] = began
-    _timed(lambda: people.pay(placed), measured)
+    placed = _retry_and_time(lambda: people.alice.post("/orders", body, key=key), measured)
+    measured.started_at[placed["order_id"]] = began
+    _retry_and_time(lambda: people.pay_order(placed), measured)
     return str(placed["order_id"])
 
 
-def _timed(request: Callable[[], Any], measured: Measured) -> Any:
+def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
     while True:
         began = time.perf_counter()
         try:
             answer = request()
         except Exception as error:
             measured.failures[type(error).__name__] += 1
-            if sum(measured.failures.values()) > PATIENCE_SECONDS:
+            if sum(measured.failures.values()) > STALL_TIMEOUT_SECONDS:
                 raise
             time.sleep(0.1)
         else:
-            measured.requests.append(time.perf_counter() - began)
+            measured.request_seconds.append(time.perf_counter() - began)
             return answer
 
 
 @contextmanager
-def _following(shop: Running, measured: Measured, orders: int) -> Iterator[threading.Thread]:
+def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
     """Note when each order has its last effect; the thread ends when all have, or when nothing more comes."""
     done: set[str] = set()
 
     def follow() -> None:
-        last, heard = journal.last(shop.journal_file), time.monotonic()
-        while len(done) < orders and time.monotonic() < heard + PATIENCE_SECONDS:
-            for entry in journal.after(shop.journal_file, last):
+        last, heard = journal.read_last_id(shop.activity_log_file), time.monotonic()
+        while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
+            for entry in journal.read_entries_after(shop.activity_log_file, last):
                 last = entry["id"]
-                if entry["kind"] in EFFECTS and entry["order_id"] in measured.began:
+                if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
                     heard = time.monotonic()
-                    measured.ended[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
+                    measured.finished_at[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
                     if entry["text"] == LAST_EFFECT:
                         done.add(entry["order_id"])
             time.sleep(0.2)
@@ -139,13 +142,13 @@ def _following(shop: Running, measured: Measured, orders: int) -> Iterator[threa
 
 
 @contextmanager
-def _memory(shop: Running, measured: Measured) -> Iterator[None]:
+def _track_memory(shop: RunningShop, measured: LoadResult) -> Iterator[None]:
     """Measure the memory of all processes of the shop every second, and note the most."""
     stopping = threading.Event()
 
     def measure() -> None:
         while not stopping.wait(1):
-            measured.most_bytes = max(measured.most_bytes, process.memory(shop.process_ids))
+            measured.peak_memory_bytes = max(measured.peak_memory_bytes, process.memory_bytes(shop.process_ids))
 
     thread = threading.Thread(target=measure, name="measuring memory", daemon=True)
     thread.start()
@@ -154,35 +157,37 @@ def _memory(shop: Running, measured: Measured) -> Iterator[None]:
     thread.join()
 
 
-def _spread(values: Sequence[float], factor: float) -> str:
+def _format_percentiles(values: Sequence[float], factor: float) -> str:
     if len(values) < 2:
         return "unknown"
     at = statistics.quantiles(values, n=100)
     return ", ".join(f"p{percent} {at[percent - 1] * factor:.1f}" for percent in (50, 95, 99))
 
 
-def _failures(failures: Counter[str]) -> str:
+def _format_failures(failures: Counter[str]) -> str:
     return ", ".join(f"{count} failed by {name}" for name, count in failures.items()) or "none failed"
 
 
-def check(people: Shoppers, placed: list[str], product_id: str, *, mail_may_repeat: bool = False) -> None:
+def check_effects(
+    people: DemoClients, placed: list[str], product_id: str, *, allow_duplicate_mail: bool = False
+) -> None:
     """Wait until every order is delivered, then look at everything that must have followed from each."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
+    give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
     for order_id in placed:  # one after the other: who asks for all at once keeps the shop from its work
-        while reason := _missing(people, order_id):
+        while reason := _missing_effect(people, order_id):
             if time.monotonic() > give_up:
-                raise NotArrived(f"{order_id} is not done: {reason}")
+                raise EffectMissing(f"{order_id} is not done: {reason}")
             time.sleep(0.1)
     _check_invoices(people, placed)
-    _check_mails(people, placed, may_repeat=mail_may_repeat)
-    if left := people.available(product_id):
-        raise NotArrived(f"{left} are left of what was all sold")
-    listed = Counter(order["order_id"] for order in _all(people, "/orders?limit=100"))
+    _check_mails(people, placed, allow_duplicates=allow_duplicate_mail)
+    if left := people.available_stock(product_id):
+        raise EffectMissing(f"{left} are left of what was all sold")
+    listed = Counter(order["order_id"] for order in _list_all(people, "/orders?limit=100"))
     if wrong := [id for id in placed if listed[id] != 1]:
-        raise NotArrived(f"{len(wrong)} orders are not listed once")
+        raise EffectMissing(f"{len(wrong)} orders are not listed once")
 
 
-def _missing(people: Shoppers, order_id: str) -> str:
+def _missing_effect(people: DemoClients, order_id: str) -> str:
     """What an order still waits for; "" when nothing."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
@@ -190,30 +195,32 @@ def _missing(people: Shoppers, order_id: str) -> str:
     for kind, count in (("sales", 1), ("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
         if len(whole[kind]) != count:
             return f"{len(whole[kind])} {kind}"
-    mails = people.mailed(order_id)
-    return "" if mails == MAILS else f"mails {mails}"
+    mails = people.mailed_events(order_id)
+    return "" if mails == EXPECTED_MAILS else f"mails {mails}"
 
 
-def _check_invoices(people: Shoppers, placed: list[str]) -> None:
+def _check_invoices(people: DemoClients, placed: list[str]) -> None:
     """Invoice numbers: one each, and without a gap."""
-    of_these = [one for one in _all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
+    of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
     if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        raise NotArrived(f"{len(numbers)} invoices for {len(placed)} orders, from {numbers[0]} to {numbers[-1]}")
+        raise EffectMissing(f"{len(numbers)} invoices for {len(placed)} orders, from {numbers[0]} to {numbers[-1]}")
 
 
-def _check_mails(people: Shoppers, placed: list[str], *, may_repeat: bool) -> None:
+def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
     """What the mail provider saw: one mail for each event of each order, after a kill perhaps a second one."""
     numbers = {order_id[:8].upper() for order_id in placed}
-    subjects = Counter(mail["Subject"] for mail in people.shop.aws.mails())
+    subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())
     ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
-    if wrong := {subject: count for subject, count in ours.items() if count > (2 if may_repeat else 1)}:
-        raise NotArrived(f"mails sent too often: {wrong}")
-    if not may_repeat and len(ours) != len(placed) * len(MAILS):  # a kill may come before a mail's file is written
-        raise NotArrived(f"{len(ours)} mails for {len(placed)} orders")
+    if wrong := {subject: count for subject, count in ours.items() if count > (2 if allow_duplicates else 1)}:
+        raise EffectMissing(f"mails sent too often: {wrong}")
+    if not allow_duplicates and len(ours) != len(placed) * len(
+        EXPECTED_MAILS
+    ):  # a kill may come before a mail's file is written
+        raise EffectMissing(f"{len(ours)} mails for {len(placed)} orders")
 
 
-def _all(people: Shoppers, path: str) -> list[Any]:
+def _list_all(people: DemoClients, path: str) -> list[Any]:
     found: list[Any] = []
     cursor = None
     while True:

@@ -11,27 +11,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from local.journal import Entry, Journal
+from local.journal import ActivityLog, ActivityLogEntry
 
-LOOK_SECONDS = 0.1
-QUIET = {"record"}
+POLL_INTERVAL_SECONDS = 0.1
+HIDDEN_KINDS = {"record"}
 """What is not told in the terminal: there are as many stream records as everything else together."""
-Line = Mapping[str, Any]
-Noted = dict[str, Any]
+LogLine = Mapping[str, Any]
+NewEntry = dict[str, Any]
 
 
 # what a line of the log says, as entries of the journal ---------------------------------------------------------------
-def _request(line: Line) -> Iterator[Noted]:
+def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     if line["route"].startswith("GET ") and line["status"] < 500:
         return  # it changes nothing, and the page asks for much
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
-        **_of(line, "order_id", "route", "status", "ms", "units", "problem"),
+        **_pick_fields(line, "order_id", "route", "status", "ms", "units", "problem"),
     }
 
 
-def _published(line: Line) -> Iterator[Noted]:
+def _published_entries(line: LogLine) -> Iterator[NewEntry]:
     for one in line["events"]:
         yield {
             "kind": "published",
@@ -42,7 +42,7 @@ def _published(line: Line) -> Iterator[Noted]:
         }
 
 
-def _copied(line: Line) -> Iterator[Noted]:
+def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
     alone = len(line["changes"]) == 1
     for one in line["changes"]:
         units = line.get("units") if alone else None
@@ -55,10 +55,10 @@ def _copied(line: Line) -> Iterator[Noted]:
         }
 
 
-def _effect(reaction: str, what: Callable[[Line], str]) -> Callable[[Line], Iterator[Noted]]:
-    def told(line: Line) -> Iterator[Noted]:
+def _effect_entries(reaction: str, what: Callable[[LogLine], str]) -> Callable[[LogLine], Iterator[NewEntry]]:
+    def told(line: LogLine) -> Iterator[NewEntry]:
         if text := what(line):
-            more = _of(line, "order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason")
+            more = _pick_fields(line, "order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason")
             if "event_id" in line:
                 more["event"] = line["event_id"]
             yield {"kind": "effect", "text": text, "reaction": reaction, "what": text, **more}
@@ -66,105 +66,105 @@ def _effect(reaction: str, what: Callable[[Line], str]) -> Callable[[Line], Iter
     return told
 
 
-def _fulfilled(line: Line) -> str:
+def _describe_fulfilment(line: LogLine) -> str:
     done = [f"{what} {line[f'{what}_id']}" for what in ("invoice", "shipment") if line[f"{what}_id"]]
     return ", ".join(done) or "nothing left to fulfil"
 
 
-def _refunded(line: Line) -> str:
+def _describe_refund(line: LogLine) -> str:
     why = f" ({line['reason']})" if line.get("reason") else ""
     return f"refund {line['refund_id'][-14:]}: {line['status']}{why}" if line["status"] else ""
 
 
-def _noticed(line: Line) -> str:
+def _describe_product_alert(line: LogLine) -> str:
     """Nothing where nobody was told: most products have no followers."""
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 
 
-def _imported(line: Line) -> str:
+def _describe_import(line: LogLine) -> str:
     counts = ", ".join(f"{line[what]} {what}" for what in ("written", "unchanged", "rejected") if line.get(what))
     return f"part {line['part']} of an import: {counts}" if counts else ""
 
 
-def _archived(line: Line) -> str:
+def _describe_archive(line: LogLine) -> str:
     if "activity" in line:
         return f"archived {line['activity']} activity entries of {line['day']}"
     return f"archived {line['effect']}" if line["effect"] else ""
 
 
-def _renamed(line: Line) -> str:
+def _describe_name_change(line: LogLine) -> str:
     return f"another name on {line['orders']} open orders" if line["orders"] else ""
 
 
-def _looked(line: Line) -> Iterator[Noted]:
+def _order_expiry_entries(line: LogLine) -> Iterator[NewEntry]:
     for what in ("lapsed", "assumed_delivered"):
         if line[what]:
             yield {"kind": "time", "text": f"{line[what]} orders {what.replace('_', ' ')}"}
 
 
-def _parked(line: Line) -> Iterator[Noted]:
+def _parked_entries(line: LogLine) -> Iterator[NewEntry]:
     yield {
         "kind": "parked",
         "text": f"{line['reader']} put a record aside: {line['reason']}",
-        "order_id": _order_of(line),
+        "order_id": _order_id_of(line),
         "object": f"parked/{line['reader']}/{line['object']}.json",
-        **_of(line, "reader", "reason", "attempt"),
+        **_pick_fields(line, "reader", "reason", "attempt"),
     }
 
 
-def _failed(line: Line) -> Iterator[Noted]:
+def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
     yield {
         "kind": "failed",
         "text": f"{line['reader']} failed: {line['error']}",
-        "order_id": _order_of(line),
+        "order_id": _order_id_of(line),
         "reaction": line["reader"],
-        **_of(line, "error", "attempt"),
+        **_pick_fields(line, "error", "attempt"),
     }
 
 
-TOLD: Mapping[str, Callable[[Line], Iterator[Noted]]] = {
-    "request": _request,
-    "published": _published,
-    "copied": _copied,
-    "fulfilled": _effect("fulfilment", _fulfilled),
-    "mailed": _effect("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
-    "not wanted": _effect("notifications", lambda _: "no mail wanted"),
-    "noticed": _effect("notices", _noticed),
-    "refunded": _effect("refunds", _refunded),
-    "renamed": _effect("names", _renamed),
-    "imported": _effect("bulk", _imported),
-    "archived": _effect("archive", _archived),
-    "looked": _looked,
-    "parked": _parked,
-    "failed": _failed,
+ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
+    "request": _request_entries,
+    "published": _published_entries,
+    "copied": _copied_entries,
+    "fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
+    "mailed": _effect_entries("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
+    "not wanted": _effect_entries("notifications", lambda _: "no mail wanted"),
+    "noticed": _effect_entries("notices", _describe_product_alert),
+    "refunded": _effect_entries("refunds", _describe_refund),
+    "renamed": _effect_entries("names", _describe_name_change),
+    "imported": _effect_entries("bulk", _describe_import),
+    "archived": _effect_entries("archive", _describe_archive),
+    "looked": _order_expiry_entries,
+    "parked": _parked_entries,
+    "failed": _failed_entries,
 }
 
 
-def _of(line: Line, *names: str) -> dict[str, Any]:
+def _pick_fields(line: LogLine, *names: str) -> dict[str, Any]:
     return {name: line[name] for name in names if line.get(name) is not None}
 
 
-def _order_of(line: Line) -> str | None:
+def _order_id_of(line: LogLine) -> str | None:
     """The order of a stream record's item, or of a message."""
     kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
     return id if kind == "ORDER" else line.get("order_id")
 
 
-def entries_of(text: bytes | str) -> list[Noted]:
+def parse_log_line(text: bytes | str) -> list[NewEntry]:
     """The entries that a line of the log stands for; none if it is another line."""
     try:
         line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
-        return [{"at": at, **noted} for noted in TOLD[line["message"]](line)]
+        return [{"at": at, **noted} for noted in ENTRY_BUILDERS[line["message"]](line)]
     except (ValueError, LookupError, TypeError, AttributeError):
         return []
 
 
-class Narrator(threading.Thread):
+class LogTailer(threading.Thread):
     """Follows the file with the functions' log from now on."""
 
-    def __init__(self, log: Path, journal: Journal) -> None:
+    def __init__(self, log: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
         log.touch()
         self._log, self._journal = log.open("rb"), journal
@@ -181,27 +181,27 @@ class Narrator(threading.Thread):
     def run(self) -> None:
         rest = b""
         while True:
-            ending = self._stopping.wait(LOOK_SECONDS)
+            ending = self._stopping.wait(POLL_INTERVAL_SECONDS)
             *lines, rest = (rest + self._log.read()).split(b"\n")
-            self._journal.note_all(noted for line in lines for noted in entries_of(line))
+            self._journal.append_all(noted for line in lines for noted in parse_log_line(line))
             if ending:
                 return
 
 
-class Terminal:
+class TerminalPrinter:
     """Prints entries; the same line again and again (somebody polls) is told once."""
 
     def __init__(self) -> None:
-        self._told_last = ""
-        self.silent = True
+        self._last_printed = ""
+        self.is_muted = True
 
-    def show(self, entry: Entry) -> None:
+    def print_entry(self, entry: ActivityLogEntry) -> None:
         done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
         about = f" ({entry['order_id'][:8]})" if entry["order_id"] and entry["kind"] != "request" else ""
         text = f"{entry['kind']:<10}{entry['text']}{about}"
-        if self.silent or done or entry["kind"] in QUIET or text == self._told_last:
+        if self.is_muted or done or entry["kind"] in HIDDEN_KINDS or text == self._last_printed:
             return
-        self._told_last = text
+        self._last_printed = text
         clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
         milliseconds = entry.get("ms") or entry.get("lag_ms")
         took = f"{milliseconds:.0f} ms" if milliseconds else ""

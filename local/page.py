@@ -20,22 +20,32 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey
+from functions.dynamodb.keys import InvalidKeyValue
 from local import provider, users
-from local.api import Api
-from local.backlog import Backlog
+from local.api import ApiClient
+from local.backlog import BacklogMonitor
 from local.chaos import Chaos
-from local.journal import Journal
-from local.keeper import Keeper
-from local.looks import Looks
-from local.patterns import Patterns
-from local.queues import Queues
-from local.running import TOKEN_SECONDS, Running
-from local.server import Asked, Given, Gone, Server, Write, Wrong, as_problem, file_at, problem
+from local.journal import ActivityLog
+from local.keeper import ProcessSupervisor
+from local.looks import PageQueries
+from local.patterns import PatternExplorer
+from local.queues import StackQueues
+from local.running import TOKEN_CACHE_SECONDS, RunningShop
+from local.server import (
+    HttpResponse,
+    InvalidField,
+    LoopbackServer,
+    NoSuchResource,
+    PageRequest,
+    WriteBytes,
+    field_problem_response,
+    problem_response,
+    serve_page_file,
+)
 
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
-HANDED_ON = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
-HANDED_BACK = (
+FORWARDED_REQUEST_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
+FORWARDED_RESPONSE_HEADERS = (
     "Content-Type",
     "Content-Security-Policy",
     "Cache-Control",
@@ -43,22 +53,22 @@ HANDED_BACK = (
     "Retry-After",
     "Idempotent-Replayed",
 )
-SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
+PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
 """What the page asks for first; on AWS a file beside it says the same of there."""
 HEARTBEAT_SECONDS = 15
-MOST_ID = 1 << 60
+MAX_ENTRY_ID = 1 << 60
 
 
-class Page:
+class PageServer:
     """The page's server, in threads of its own. `url`: where it answers."""
 
     def __init__(
         self,
-        running: Running,
-        keeper: Keeper,
-        journal: Journal,
-        queues: Queues,
-        backlog: Backlog,
+        running: RunningShop,
+        keeper: ProcessSupervisor,
+        journal: ActivityLog,
+        queues: StackQueues,
+        backlog: BacklogMonitor,
         port: int,
         *,
         has_warehouse: bool,
@@ -66,37 +76,57 @@ class Page:
         self._running, self._keeper, self._journal, self._has_warehouse = running, keeper, journal, has_warehouse
         self._queues, self._backlog = queues, backlog
         self._chaos = Chaos(running, keeper, self._queues, journal)
-        self._looks = Looks(running)
-        self._patterns = Patterns(running)
+        self._queries = PageQueries(running)
+        self._patterns = PatternExplorer(running)
         self._tokens: dict[str, Callable[[], str]] = {}
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=60)
-        self._routes: list[tuple[str, re.Pattern[str], Callable[[Asked], Given]]] = [
+        self._routes: list[tuple[str, re.Pattern[str], Callable[[PageRequest], HttpResponse]]] = [
             (method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", pattern)), answer)
             for method, pattern, answer in (
-                ("GET", "/local/shop", self._shop),
-                ("GET", "/local/events", self._events),
-                ("POST", "/local/tokens", self._token),
+                ("GET", "/local/shop", self._get_shop),
+                ("GET", "/local/events", self._stream_events),
+                ("POST", "/local/tokens", self._create_token),
                 ("POST", "/local/payments", self._pay),
-                ("GET", "/local/orders/{id}/story", self._story),
-                ("GET", "/local/orders/{id}/copies", lambda asked: Given(self._looks.copies(asked.path["id"]))),
-                ("GET", "/local/orders/{id}/archive", lambda asked: Given(self._looks.archived(asked.path["id"]))),
+                ("GET", "/local/orders/{id}/story", self._get_story),
+                (
+                    "GET",
+                    "/local/orders/{id}/copies",
+                    lambda asked: HttpResponse(self._queries.check_copies(asked.path["id"])),
+                ),
+                (
+                    "GET",
+                    "/local/orders/{id}/archive",
+                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path["id"])),
+                ),
                 ("POST", "/local/orders/{id}/restore", self._restore),
-                ("GET", "/local/orders/{id}/mails", lambda asked: Given(self._looks.mails(asked.path["id"]))),
-                ("GET", "/local/mails/{id}", self._mail),
-                ("GET", "/local/stream", self._stream),
-                ("GET", "/local/failures", self._failures),
-                ("GET", "/local/failures/{key}", lambda asked: Given(self._looks.failure(asked.path["key"]))),
+                (
+                    "GET",
+                    "/local/orders/{id}/mails",
+                    lambda asked: HttpResponse(self._queries.list_mails(asked.path["id"])),
+                ),
+                ("GET", "/local/mails/{id}", self._get_mail_html),
+                ("GET", "/local/stream", self._get_stream_status),
+                ("GET", "/local/failures", self._list_failures),
+                (
+                    "GET",
+                    "/local/failures/{key}",
+                    lambda asked: HttpResponse(self._queries.get_failure(asked.path["key"])),
+                ),
                 ("POST", "/local/failures/{key}/redrive", self._redrive),
-                ("GET", "/local/patterns", self._listing),
-                ("POST", "/local/patterns/{id}", lambda asked: Given(self._patterns.ask(asked.path["id"], asked.said))),
-                ("POST", "/local/chaos", lambda asked: Given(self._chaos.throw(asked.said))),
+                ("GET", "/local/patterns", self._list_patterns),
+                (
+                    "POST",
+                    "/local/patterns/{id}",
+                    lambda asked: HttpResponse(self._patterns.run_pattern(asked.path["id"], asked.said)),
+                ),
+                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.said))),
             )
         ]
-        self._server = Server(self, port)
+        self._server = LoopbackServer(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="page", daemon=True)
 
-    def start(self) -> Page:
+    def start(self) -> PageServer:
         self._thread.start()
         return self
 
@@ -107,80 +137,84 @@ class Page:
         self._thread.join()
 
     # answering --------------------------------------------------------------------------------------------------------
-    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """The answer to a request, whatever comes of it."""
         path, _, query = target.partition("?")
         if path.startswith("/api/"):
-            return self._handed_on(method, target.removeprefix("/api"), headers, body)
+            return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
         if path == "/settings.json" and method == "GET":
-            return Given(SETTINGS)
+            return HttpResponse(PAGE_SETTINGS)
         if not path.startswith("/local/"):
-            return file_at(path) if method == "GET" else problem(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
+            return (
+                serve_page_file(path)
+                if method == "GET"
+                else problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
+            )
         try:
-            return self._routed(method, path, Asked({}, dict(urllib.parse.parse_qsl(query)), headers, body))
+            return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
         except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
-            return _refusal(error)
+            return _error_response(error)
 
-    def _routed(self, method: str, path: str, asked: Asked) -> Given:
+    def _route(self, method: str, path: str, asked: PageRequest) -> HttpResponse:
         there = [(known, found, act) for known, pattern, act in self._routes if (found := pattern.fullmatch(path))]
         for known, found, act in there:
             if known == method:
-                asked.path = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
+                asked.path_parameters = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
                 return act(asked)
         if there:
-            return problem(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {there[0][0]}")
-        raise Gone("no such route")
+            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {there[0][0]}")
+        raise NoSuchResource("no such route")
 
-    def _handed_on(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+    def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """What the API answers."""
         if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):  # would lead out of the API
-            return problem(HTTPStatus.NOT_FOUND, "no such route")
-        sent = {name: headers[name] for name in HANDED_ON if name in headers}
+            return problem_response(HTTPStatus.NOT_FOUND, "no such route")
+        sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
             answer = self._pool.request(
                 method, self._running.api_url + target, body=body or None, headers=sent, redirect=False
             )
         except urllib3.exceptions.HTTPError:
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the shop does not answer: try again in a moment")
-        back = {name: answer.headers[name] for name in HANDED_BACK if name in answer.headers}
-        return Given(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the shop does not answer: try again in a moment")
+        back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
+        return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
     # what a laptop adds -----------------------------------------------------------------------------------------------
-    def _shop(self, _: Asked) -> Given:
+    def _get_shop(self, _: PageRequest) -> HttpResponse:
         shop = self._running
-        return Given(
+        return HttpResponse(
             {
                 "api_url": shop.api_url,
                 "provider_url": shop.provider_url,
                 "table_name": shop.table_name,
                 "users": list(users.USERS),
                 "readers": self._keeper.reader_names,
-                "reactions": [queue.name for queue in self._queues.all.values() if queue.function],
-                "payment_methods": [{"id": id, "name": name} for id, name in provider.METHODS.items()],
+                "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
+                "payment_methods": [{"id": id, "name": name} for id, name in provider.PAYMENT_METHODS.items()],
                 "has_warehouse": self._has_warehouse,
-                "processes": [one["name"] for one in self._processes()],
-                "last_entry": self._journal.last(),
+                "processes": [one["name"] for one in self._process_status()],
+                "last_entry": self._journal.last_id(),
             }
         )
 
-    def _token(self, asked: Asked) -> Given:
-        token, customer_id = self._person(asked.said.get("user"))
-        said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_SECONDS}
-        return Given({"user": asked.said["user"], **said})
+    def _create_token(self, asked: PageRequest) -> HttpResponse:
+        token, customer_id = self._sign_in(asked.json_body.get("user"))
+        said = {"token": token, "registered": customer_id is not None, "expires_in_seconds": TOKEN_CACHE_SECONDS}
+        return HttpResponse({"user": asked.json_body["user"], **said})
 
-    def _person(self, user: object) -> tuple[str, str | None]:
+    def _sign_in(self, user: object) -> tuple[str, str | None]:
         """Somebody's token, and who they are to the shop; None: no customer yet. Raises Wrong."""
-        if not isinstance(user, str) or not re.fullmatch(users.NAME, user):
-            raise Wrong("user", "is a short name in lower case")
-        token = self._tokens.setdefault(user, self._running.token(user))()
-        me = Api(self._running.api_url, lambda: token).call("GET", "/customers/me")
+        if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
+            raise InvalidField("user", "is a short name in lower case")
+        token = self._tokens.setdefault(user, self._running.token_supplier(user))()
+        me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
         return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
 
-    def _listing(self, asked: Asked) -> Given:
-        return Given(self._patterns.listing(self._person(asked.query.get("user"))[1]))
+    def _list_patterns(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(self._patterns.list_patterns(self._sign_in(asked.query.get("user"))[1]))
 
-    def _pay(self, asked: Asked) -> Given:
-        said = asked.said
+    def _pay(self, asked: PageRequest) -> HttpResponse:
+        said = asked.json_body
         form = {
             "amount": str(said.get("amount")),
             "currency": str(said.get("currency")).lower(),
@@ -191,33 +225,37 @@ class Page:
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # nobody knows whether it was done: the same key again
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
-            return problem(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
+            return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
         reason = intent.get("last_payment_error", {}).get("code")
-        return Given({"id": intent["id"], "status": intent["status"], "reason": reason})
+        return HttpResponse({"id": intent["id"], "status": intent["status"], "reason": reason})
 
-    def _story(self, asked: Asked) -> Given:
-        entries = self._journal.after(asked.number("after", 0, MOST_ID), order_id=asked.path["id"])
-        return Given({"entries": entries, "last": entries[-1]["id"] if entries else 0})
+    def _get_story(self, asked: PageRequest) -> HttpResponse:
+        entries = self._journal.entries_after(
+            asked.query_number("after", 0, MAX_ENTRY_ID), order_id=asked.path_parameters["id"]
+        )
+        return HttpResponse({"entries": entries, "last": entries[-1]["id"] if entries else 0})
 
-    def _restore(self, asked: Asked) -> Given:
-        if asked.said:
-            raise Wrong("body", "is empty: {}")
-        return Given(self._looks.restore(asked.path["id"]))
+    def _restore(self, asked: PageRequest) -> HttpResponse:
+        if asked.json_body:
+            raise InvalidField("body", "is empty: {}")
+        return HttpResponse(self._queries.restore(asked.path_parameters["id"]))
 
-    def _mail(self, asked: Asked) -> Given:
-        html = self._looks.mail_as_it_looks(asked.path["id"])
-        return Given(html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY})
+    def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
+        html = self._queries.get_mail_html(asked.path_parameters["id"])
+        return HttpResponse(
+            html, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": MAIL_POLICY}
+        )
 
-    def _stream(self, _: Asked) -> Given:
+    def _get_stream_status(self, _: PageRequest) -> HttpResponse:
         readers = [poller.status() for poller in self._keeper.readers]
-        behind = [str(lane) for lane in self._backlog.lanes if lane.is_behind]
-        queues, processes = self._queues_now(), self._processes()
-        return Given({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
+        behind = [str(lane) for lane in self._backlog.consumer_lags if lane.is_behind]
+        queues, processes = self._queue_status(), self._process_status()
+        return HttpResponse({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
 
-    def _queues_now(self) -> list[dict[str, Any]]:
+    def _queue_status(self) -> list[dict[str, Any]]:
         """None while the local AWS is away: what can be told is told."""
         try:
             queues = self._queues.status()
@@ -225,58 +263,60 @@ class Page:
             return []
         return [{**queue, "fail_next": self._chaos.fail_next.get(queue["name"], 0)} for queue in queues]
 
-    def _processes(self) -> list[dict[str, Any]]:
+    def _process_status(self) -> list[dict[str, Any]]:
         return [
-            {"name": name, "running": self._keeper.runs(name), "restarts": self._keeper.restarts[name]}
-            for name in self._keeper.names
+            {"name": name, "running": self._keeper.is_running(name), "restarts": self._keeper.restarts[name]}
+            for name in self._keeper.process_names
         ]
 
-    def _failures(self, asked: Asked) -> Given:
-        return Given(self._looks.failures(asked.number("limit", 20, 100), asked.query.get("cursor")))
+    def _list_failures(self, asked: PageRequest) -> HttpResponse:
+        return HttpResponse(
+            self._queries.list_failures(asked.query_number("limit", 20, 100), asked.query.get("cursor"))
+        )
 
-    def _redrive(self, asked: Asked) -> Given:
-        _ = asked.said  # which no form of another page could have said
-        return Given(self._looks.redrive(asked.path["key"]))
+    def _redrive(self, asked: PageRequest) -> HttpResponse:
+        _ = asked.json_body  # which no form of another page could have said
+        return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
 
     # as it happens ----------------------------------------------------------------------------------------------------
-    def _events(self, asked: Asked) -> Given:
+    def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Entries as server-sent events: those behind `after` or Last-Event-ID, and then as they come."""
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
-        after = asked.number("after", self._journal.last(), MOST_ID)
+        after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)
         follow = partial(self._follow, after, asked.query.get("order"))
-        return Given(None, content_type="text/event-stream", stream=follow)
+        return HttpResponse(None, content_type="text/event-stream", stream=follow)
 
-    def _follow(self, after: int, order_id: str | None, write: Write) -> None:
+    def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
         """Write entries until the journal is closed or `write` fails."""
-        while not self._journal.closed:
-            entries = self._journal.after(after, order_id=order_id)
+        while not self._journal.is_closed:
+            entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
                 write(f"id: {entry['id']}\ndata: {json.dumps(entry)}\n\n".encode())
                 after = entry["id"]
             if not entries:
                 write(b": still here\n\n")
-                self._wait(after, order_id)
+                self._wait_for_entry(after, order_id)
 
-    def _wait(self, after: int, order_id: str | None) -> None:
+    def _wait_for_entry(self, after: int, order_id: str | None) -> None:
         """Until there is something behind that entry, or it is time for a sign of life."""
         for _ in range(HEARTBEAT_SECONDS):
-            self._journal.wait(1)
-            if self._journal.closed or self._journal.after(after, order_id=order_id, limit=1):
+            self._journal.wait_for_entry(1)
+            if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
                 return
 
 
-def _refusal(error: Exception) -> Given:
+def _error_response(error: Exception) -> HttpResponse:
     """The answer to a request that raised this."""
     match error:
-        case Wrong():
-            return as_problem(error)
-        case Gone() | BadKey():  # what no key can hold is not there
-            return problem(HTTPStatus.NOT_FOUND, str(error))
+        case InvalidField():
+            return field_problem_response(error)
+        case NoSuchResource() | InvalidKeyValue():  # what no key can hold is not there
+            return problem_response(HTTPStatus.NOT_FOUND, str(error))
         case UnicodeError():
-            return problem(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")
+            return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")
         case Unreadable():
-            return problem(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
+            return problem_response(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
         case ClientError(response={"Error": {"Code": "ValidationException"}}):
-            return problem(HTTPStatus.NOT_FOUND, "nothing can have that name")
-    return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
+            return problem_response(HTTPStatus.NOT_FOUND, "nothing can have that name")
+    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")

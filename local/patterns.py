@@ -13,84 +13,104 @@ from typing import Any, get_args
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey, instant
+from functions.dynamodb.keys import InvalidKeyValue, to_instant
 from functions.dynamodb.store import Table
 from functions.model import entities as e
 from functions.model.counters import season_of
-from functions.model.patterns import A1, A14, A16, R3, R5, A7b, A12b, A22d, A25b
+from functions.model.patterns import (
+    ACCOUNTS_OF_CUSTOMER,
+    CUSTOMER_BY_ID,
+    NOTIFICATIONS_OF_ORDER,
+    ORDER_ITEM_COLLECTION,
+    ORDERS_BY_STATUS_NEWEST_FIRST,
+    ORDERS_OF_CUSTOMER,
+    PRODUCTS_OF_CATEGORY,
+    UNFINISHED_ERASURES,
+    UNMATCHED_PAYMENTS_BY_DATE,
+)
 from functions.model.reactions import REACTIONS
-from functions.model.table import BY_TYPE
-from local.running import Running
-from local.server import Gone, Wrong
-from ops.answers import answer
-from ops.questions import LIMIT, Misused, Question, choice, forms, pattern_of, question
+from functions.model.table import ROWS_BY_TYPE
+from local.running import RunningShop
+from local.server import InvalidField, NoSuchResource
+from ops.answers import run_pattern
+from ops.questions import (
+    DEFAULT_LIMIT,
+    InvalidArgument,
+    PatternQuery,
+    build_display_filter,
+    build_query,
+    describe_patterns,
+    find_pattern,
+)
 
-ASKED = ("arguments", "from", "to", "limit", "cursor", "where", "fields")
-MOST = 100
-EXAMPLES = 5
-TOLD_BY_ITEMS = (
+QUERY_FIELDS = ("arguments", "from", "to", "limit", "cursor", "where", "fields")
+MAX_LIMIT = 100
+MAX_EXAMPLES = 5
+EXAMPLE_ARGUMENTS = (
     *("customer_id", "email_hash", "company_id", "product_id", "category", "order_id", "payment_id", "refund_id"),
     *("invoice_id", "shipment_id", "carrier", "tracking_number", "account_id", "effect_id"),
 )
 """The arguments that an item of the table has by the same name, with the same meaning."""
 
-Shown = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class Patterns:
+class PatternExplorer:
     """Asks the table of the running shop."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningShop) -> None:
         self._running = running
         self._known = self._table()
 
-    def listing(self, customer_id: str | None) -> Shown:
+    def list_patterns(self, customer_id: str | None) -> JsonObject:
         """Every pattern with what it takes, and examples for each argument, the best first."""
-        found = examples(self._known, customer_id)
-        queues = {R3.id: get_args(e.ErasureStatus)[0], R5.id: "UNMATCHED"}
+        found = find_examples(self._known, customer_id)
+        queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
             "items": [
                 asdict(form) | ({"examples": {"queue": [queues[form.id]]}} if form.id in queues else {})
-                for form in forms()
+                for form in describe_patterns()
             ],
             "examples": {name: list(values) for name, values in found.items()},
-            "limit": LIMIT,
+            "limit": DEFAULT_LIMIT,
         }
 
-    def ask(self, id: str, said: Mapping[str, Any]) -> Shown:
+    def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """The answer, as ops.answers tells it. Raises Gone, Wrong, Unreadable and what the client raises."""
         try:
-            pattern = pattern_of(id)
-        except Misused:
-            raise Gone("no such access pattern") from None
-        if unknown := [name for name in said if name not in ASKED]:
-            raise Wrong(unknown[0], f"is none of {', '.join(ASKED)}")
+            pattern = find_pattern(id)
+        except InvalidArgument:
+            raise NoSuchResource("no such access pattern") from None
+        if unknown := [name for name in said if name not in QUERY_FIELDS]:
+            raise InvalidField(unknown[0], f"is none of {', '.join(QUERY_FIELDS)}")
         try:
-            asked = _question(id, said)
-            chosen = choice(pattern, _texts(said, "where"), _names(said, "fields"))
-            return asdict(answer(self._table(), asked, chosen))
-        except Misused as error:
-            raise Wrong(error.field, error.why) from None
-        except BadKey as error:
-            raise Wrong(f"arguments.{error.name}", "is empty, too big, or holds what no key can hold") from None
+            asked = _parse_question(id, said)
+            chosen = build_display_filter(pattern, _text_map(said, "where"), _text_list(said, "fields"))
+            return asdict(run_pattern(self._table(), asked, chosen))
+        except InvalidArgument as error:
+            raise InvalidField(error.field, error.reason) from None
+        except InvalidKeyValue as error:
+            raise InvalidField(f"arguments.{error.name}", "is empty, too big, or holds what no key can hold") from None
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
-            raise Wrong("arguments", f"make a request that is refused: {error.response['Error']['Message']}") from None
+            raise InvalidField(
+                "arguments", f"make a request that is refused: {error.response['Error']['Message']}"
+            ) from None
 
     def _table(self) -> Table:
         """A table behind a client of its own: what it sends can be watched."""
-        return Table(self._running.engine.dynamodb(), self._running.table_name, BY_TYPE)
+        return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 
 
 # what was said --------------------------------------------------------------------------------------------------------
-def _question(id: str, said: Mapping[str, Any]) -> Question:
+def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
     limit = said.get("limit")
-    if limit is not None and not (type(limit) is int and 1 <= limit <= MOST):
-        raise Wrong("limit", f"is a whole number from 1 to {MOST}")
-    return question(
-        pattern_of(id),
-        _texts(said, "arguments"),
+    if limit is not None and not (type(limit) is int and 1 <= limit <= MAX_LIMIT):
+        raise InvalidField("limit", f"is a whole number from 1 to {MAX_LIMIT}")
+    return build_query(
+        find_pattern(id),
+        _text_map(said, "arguments"),
         since=_text(said, "from") or "",
         until=_text(said, "to") or "",
         limit=limit,
@@ -101,66 +121,68 @@ def _question(id: str, said: Mapping[str, Any]) -> Question:
 def _text(said: Mapping[str, Any], name: str) -> str | None:
     found = said.get(name)
     if found is not None and not isinstance(found, str):
-        raise Wrong(name, "is text")
+        raise InvalidField(name, "is text")
     return found
 
 
-def _texts(said: Mapping[str, Any], name: str) -> dict[str, str]:
+def _text_map(said: Mapping[str, Any], name: str) -> dict[str, str]:
     found = said.get(name, {})
     if not isinstance(found, dict):
-        raise Wrong(name, "is an object of texts by their names")
+        raise InvalidField(name, "is an object of texts by their names")
     for key, value in found.items():
         if not isinstance(value, str):
-            raise Wrong(f"{name}.{key}", "is text")
+            raise InvalidField(f"{name}.{key}", "is text")
     return found
 
 
-def _names(said: Mapping[str, Any], name: str) -> list[str]:
+def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
     found = said.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise Wrong(name, "is a list of names")
+        raise InvalidField(name, "is a list of names")
     return found
 
 
 # what finds something -------------------------------------------------------------------------------------------------
-def examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
+def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
     """Values of arguments, by their names: this customer's own, the newest order's, what is for sale, and what never
     changes."""
-    now = instant(datetime.now(UTC))
+    now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
-        "catalog": {e.MAIN: None},
-        "category": {e.ROOT: None},
-        "path": {e.ROOT: None},
-        "parent": {e.ROOT: None},
-        "queue": dict.fromkeys(e.OPEN),
+        "catalog": {e.DEFAULT_CATALOG: None},
+        "category": {e.ROOT_CATEGORY: None},
+        "path": {e.ROOT_CATEGORY: None},
+        "parent": {e.ROOT_CATEGORY: None},
+        "queue": dict.fromkeys(e.OPEN_STATUSES),
         "name": dict.fromkeys(get_args(e.SettingsName)),
         "reaction": {reaction.name: None for reaction in REACTIONS if reaction.function},
         "season": {season_of(now): None},
         "day": {now[:10]: None},
         "series": {now[:4]: None},
     }
-    for item in _items(table, customer_id):
-        for name in TOLD_BY_ITEMS:
+    for item in _example_items(table, customer_id):
+        for name in EXAMPLE_ARGUMENTS:
             value, others = getattr(item, name, None), found.setdefault(name, {})
-            if value and len(others) < EXAMPLES:
+            if value and len(others) < MAX_EXAMPLES:
                 others[str(value)] = None
     return found
 
 
-def _items(table: Table, customer_id: str | None) -> Iterator[Any]:
+def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
     """Items that tell examples, the best first; of a shop where somebody has put what nobody can read, fewer."""
     orders: list[Any] = []
     if customer_id:
-        yield table.get(A1, customer_id=customer_id)
-        orders += table.query(A14, customer_id=customer_id, limit=EXAMPLES).items
-        yield from table.query(A22d, customer_id=customer_id, limit=EXAMPLES).items
-    for queue in () if orders else e.OPEN:
-        orders += table.query(A16, queue=queue, limit=EXAMPLES).items
+        yield table.get(CUSTOMER_BY_ID, customer_id=customer_id)
+        orders += table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=MAX_EXAMPLES).items
+        yield from table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=MAX_EXAMPLES).items
+    for queue in () if orders else e.OPEN_STATUSES:
+        orders += table.query(ORDERS_BY_STATUS_NEWEST_FIRST, queue=queue, limit=MAX_EXAMPLES).items
     yield from orders
     for order in orders[:1]:
         try:
-            yield from table.query(A12b, order_id=order.order_id, limit=MOST).items
+            yield from table.query(ORDER_ITEM_COLLECTION, order_id=order.order_id, limit=MAX_LIMIT).items
         except Unreadable:
             continue
-        yield from table.query(A25b, order_id=order.order_id, limit=EXAMPLES).items
-    yield from table.query(A7b, catalog=e.MAIN, category=e.ROOT, limit=EXAMPLES).items
+        yield from table.query(NOTIFICATIONS_OF_ORDER, order_id=order.order_id, limit=MAX_EXAMPLES).items
+    yield from table.query(
+        PRODUCTS_OF_CATEGORY, catalog=e.DEFAULT_CATALOG, category=e.ROOT_CATEGORY, limit=MAX_EXAMPLES
+    ).items

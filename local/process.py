@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-LOCK = "pid"
+PID_FILE = "pid"
 T = TypeVar("T")
 PROC = Path("/proc")
-LOG = "log"
-ALONE = "alone"
+LOG_FILE = "log"
+EXCLUSIVE_LOCK_FILE = "alone"
 
 
 class ProcessFailed(RuntimeError):
@@ -38,13 +38,13 @@ def free_port() -> int:
         return port
 
 
-def accepts(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Whether somebody on the loopback interface takes connections on the port."""
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def write_private(file: Path, text: str) -> None:
+def write_private_file(file: Path, text: str) -> None:
     """Write a file that its user alone may read, whole or not at all."""
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)
@@ -62,30 +62,30 @@ def read_address(file: Path, make: Callable[..., T]) -> T:
 
 
 @contextmanager
-def alone(directory: Path, otherwise: str) -> Iterator[None]:
+def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
     """Nobody else is let in here with the same directory, for as long as this process lives at most.
 
     Raises ProcessFailed, saying `otherwise`, when somebody is in already.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / ALONE).open("w") as lock:
+    with (directory / EXCLUSIVE_LOCK_FILE).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ProcessFailed(otherwise) from None
+            raise ProcessFailed(error_message) from None
         yield
 
 
-def begin_log(log: Path) -> None:
+def rotate_log(log: Path) -> None:
     """Let the next process write a new log, and keep the one of the run before beside it."""
     with suppress(FileNotFoundError):
         log.replace(log.with_name(f"{log.name}.before"))
 
 
-def running(directory: Path) -> int | None:
+def running_process_id(directory: Path) -> int | None:
     """The id of the process that was started in this directory, while it lives."""
     try:
-        with (directory / LOCK).open() as lock:
+        with (directory / PID_FILE).open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -98,12 +98,12 @@ def running(directory: Path) -> int | None:
     return None
 
 
-def memory(process_ids: Iterable[int]) -> int:
+def memory_bytes(process_ids: Iterable[int]) -> int:
     """The bytes of memory of these processes and all that descend from them.
 
     On Linux what processes share counts once (Pss), elsewhere in each of them (RSS).
     """
-    sizes = _sizes_on_linux() if PROC.is_dir() else _sizes()
+    sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
     while new := {child for child, (parent, _) in sizes.items() if parent in found} - found:
         found |= new
@@ -114,22 +114,22 @@ Sizes = dict[int, tuple[int, Callable[[], int]]]
 """The parent of every process, and how to find its size."""
 
 
-def _sizes() -> Sizes:
+def _process_sizes() -> Sizes:
     listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True)
     rows = (map(int, line.split()) for line in listed.stdout.splitlines())
     return {id: (parent, partial(int, kilobytes << 10)) for id, parent, kilobytes in rows}
 
 
-def _sizes_on_linux() -> Sizes:
+def _process_sizes_on_linux() -> Sizes:
     found: Sizes = {}
     for folder in PROC.glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            found[int(folder.name)] = parent, partial(_shared_size, folder)
+            found[int(folder.name)] = parent, partial(_proportional_size, folder)
     return found
 
 
-def _shared_size(folder: Path) -> int:
+def _proportional_size(folder: Path) -> int:
     try:
         text = (folder / "smaps_rollup").read_text()
     except OSError:  # it has just ended
@@ -142,7 +142,7 @@ def start(
     *,
     directory: Path,
     env: Mapping[str, str],
-    ready: Callable[[], bool],
+    is_ready: Callable[[], bool],
     timeout_seconds: float,
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
@@ -152,11 +152,11 @@ def start(
     Raises ProcessFailed when it ends, or is not ready within timeout_seconds (it is ended then).
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / LOCK).open("a+") as lock, (directory / LOG).open("ab") as log:
+    with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ProcessFailed(f"{directory} is in use by process {running(directory)}") from None
+            raise ProcessFailed(f"{directory} is in use by process {running_process_id(directory)}") from None
         lock.truncate(0)  # an id of earlier days must never be read under this lock
         process = subprocess.Popen(
             command,
@@ -170,12 +170,12 @@ def start(
         )
         lock.write(str(process.pid))
     give_up = time.monotonic() + timeout_seconds
-    while not ready():
+    while not is_ready():
         ended = process.poll() is not None
         if ended or time.monotonic() > give_up:
             stop(directory)
             process.wait()
-            said = (directory / LOG).read_text(errors="replace").strip().splitlines()[-5:]
+            said = (directory / LOG_FILE).read_text(errors="replace").strip().splitlines()[-5:]
             outcome = "ended" if ended else f"was not ready within {timeout_seconds:g} s"
             raise ProcessFailed(f"{Path(command[0]).name} {outcome}: {' | '.join(said) or 'it said nothing'}")
         time.sleep(0.005)
@@ -187,20 +187,20 @@ def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
 
     Returns whether it ended by itself after SIGTERM (True as well when none was running).
     """
-    process_id = running(directory)
+    process_id = running_process_id(directory)
     if process_id is None:
         return True
     os.kill(process_id, signal.SIGTERM)
-    if _gone(directory, timeout_seconds):
+    if _wait_until_ended(directory, timeout_seconds):
         return True
     os.kill(process_id, signal.SIGKILL)
-    _gone(directory, timeout_seconds)
+    _wait_until_ended(directory, timeout_seconds)
     return False
 
 
-def _gone(directory: Path, timeout_seconds: float) -> bool:
+def _wait_until_ended(directory: Path, timeout_seconds: float) -> bool:
     give_up = time.monotonic() + timeout_seconds
-    while running(directory) is not None:
+    while running_process_id(directory) is not None:
         if time.monotonic() > give_up:
             return False
         time.sleep(0.005)

@@ -28,13 +28,13 @@ from typing import Any
 import urllib3
 
 from local.kept_state import DamagedState
-from local.server import Given, Server
+from local.server import HttpResponse, LoopbackServer
 
-RETRY_SECONDS, MOST_RETRY_SECONDS = 0.5, 600.0
-SENDERS = 4
+RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 600.0
+MAX_SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
-METHODS = {
+PAYMENT_METHODS = {
     "pm_card_visa": "a card that pays",
     DECLINED: "a card that is declined",
     PENDING_REFUND: "a card that gets its refunds late",
@@ -42,10 +42,10 @@ METHODS = {
 }
 """What happens to a payment with each of Stripe's test cards."""
 
-Object = dict[str, Any]
+StripeObject = dict[str, Any]
 
 
-class Refused(Exception):
+class StripeError(Exception):
     """A request that is answered with an error, in Stripe's shape: https://docs.stripe.com/api/errors"""
 
     def __init__(self, status: int, message: str, type: str = "invalid_request_error", **more: str) -> None:  # noqa: A002
@@ -53,13 +53,13 @@ class Refused(Exception):
         self.status, self.error = status, {"type": type, "message": message, **more}
 
 
-def signature(secret: str, payload: str, at: int) -> str:
+def stripe_signature_header(secret: str, payload: str, at: int) -> str:
     """The Stripe-Signature header of a payload sent at that epoch second."""
     digest = hmac.new(secret.encode(), f"{at}.{payload}".encode(), hashlib.sha256).hexdigest()
     return f"t={at},v1={digest}"
 
 
-class Provider:
+class PaymentProviderServer:
     """Takes payments on the loopback interface, and gives them back to the caller with the `key`. `secret()` is what it
     signs with; `directory` keeps its events, which are all that it has ever done. Raises DamagedState.
     """
@@ -68,36 +68,36 @@ class Provider:
         self, directory: Path, port: int, webhook_url: str, secret: Callable[[], str], key: Callable[[], str]
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._made, self._taken = directory / "events.jsonl", directory / "taken.jsonl"
+        self._events_file, self._delivered_file = directory / "events.jsonl", directory / "taken.jsonl"
         self._webhook_url, self._secret, self._key = webhook_url, secret, key
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=30)
-        taken = {line for line in _lines(self._taken, is_truth=False) if isinstance(line, str)}
-        self._intents: dict[str, Object] = {}
-        self._refunds: dict[str, Object] = {}
-        self._first: dict[str, Object] = {}
-        self._refused: dict[str, tuple[float, float]] = {}
-        self._waiting: list[Object] = []
-        for number, event in enumerate(_lines(self._made, is_truth=True), 1):
+        taken = {line for line in _read_json_lines(self._delivered_file, required=False) if isinstance(line, str)}
+        self._intents: dict[str, StripeObject] = {}
+        self._refunds: dict[str, StripeObject] = {}
+        self._by_idempotency_key: dict[str, StripeObject] = {}
+        self._backoff: dict[str, tuple[float, float]] = {}
+        self._undelivered: list[StripeObject] = []
+        for number, event in enumerate(_read_json_lines(self._events_file, required=True), 1):
             try:
-                self._remember(event)
+                self._apply_event(event)
                 is_taken = event["id"] in taken
             except (LookupError, TypeError):
-                raise DamagedState(self._made, f"has no event in line {number}") from None
+                raise DamagedState(self._events_file, f"has no event in line {number}") from None
             if not is_taken:
-                self._waiting.append(event)
+                self._undelivered.append(event)
             taken.discard(event["id"])
         if taken:
-            raise DamagedState(self._made, "lacks payments of this shop")
-        self._server = Server(self, port)
+            raise DamagedState(self._events_file, "lacks payments of this shop")
+        self._server = LoopbackServer(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._threads = [
             threading.Thread(target=self._server.serve_forever, args=(0.1,), name="provider", daemon=True),
-            threading.Thread(target=self._send_all, name="provider webhooks", daemon=True),
+            threading.Thread(target=self._deliver_events, name="provider webhooks", daemon=True),
         ]
 
-    def start(self) -> Provider:
+    def start(self) -> PaymentProviderServer:
         for thread in self._threads:
             thread.start()
         return self
@@ -109,91 +109,97 @@ class Provider:
         for thread in self._threads:
             thread.join()
 
-    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """The object that a request is answered with, or Stripe's error."""
         try:
-            return Given(self._act(method, target, headers, body))
-        except Refused as refusal:
-            return Given({"error": refusal.error}, refusal.status)
+            return HttpResponse(self._route(method, target, headers, body))
+        except StripeError as refusal:
+            return HttpResponse({"error": refusal.error}, refusal.status)
 
-    def _act(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Object:
+    def _route(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> StripeObject:
         path, _, query = target.partition("?")
-        form, key = _form(body), headers.get("Idempotency-Key")
+        form, key = _parse_form(body), headers.get("Idempotency-Key")
         if (method, path) == ("POST", "/v1/payment_intents"):
-            return self.pay(form, key)
+            return self.create_payment_intent(form, key)
         if path != "/v1/refunds":
-            raise Refused(404, "there are POST /v1/payment_intents, POST /v1/refunds, GET /v1/refunds")
+            raise StripeError(404, "there are POST /v1/payment_intents, POST /v1/refunds, GET /v1/refunds")
         if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()):
-            raise Refused(401, "not the key of this account")
+            raise StripeError(401, "not the key of this account")
         if method not in ("GET", "POST"):
-            raise Refused(405, "there are POST /v1/refunds and GET /v1/refunds")
-        return self.refund(form, key) if method == "POST" else self.refunds(dict(urllib.parse.parse_qsl(query)))
+            raise StripeError(405, "there are POST /v1/refunds and GET /v1/refunds")
+        return (
+            self.create_refund(form, key)
+            if method == "POST"
+            else self.list_refunds(dict(urllib.parse.parse_qsl(query)))
+        )
 
-    def pay(self, form: dict[str, str], idempotency_key: str | None) -> Object:
+    def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
         """Make a payment intent that succeeds or fails at once; the same key gives the same intent. Raises Refused."""
         with self._lock:
-            if known := self._first.get(idempotency_key or ""):
-                if known["object"] != "payment_intent" or known["amount"] != _amount(form):
-                    raise Refused(400, "the key was used with other parameters", "idempotency_error")
+            if known := self._by_idempotency_key.get(idempotency_key or ""):
+                if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
+                    raise StripeError(400, "the key was used with other parameters", "idempotency_error")
                 return known
             method = form.get("payment_method", "pm_card_visa")
             intent = {
                 "id": f"pi_{uuid.uuid4().hex}",
                 "object": "payment_intent",
-                "amount": _amount(form),
+                "amount": _parse_amount(form),
                 "currency": form.get("currency", "").lower(),
-                "metadata": _metadata(form),
+                "metadata": _parse_metadata(form),
                 "payment_method": method,
                 "status": "requires_payment_method" if method == DECLINED else "succeeded",
             }
-            named = re.fullmatch(r"[\x20-\x7e]{1,500}", _metadata(form).get("order_id", ""))
+            named = re.fullmatch(r"[\x20-\x7e]{1,500}", _parse_metadata(form).get("order_id", ""))
             if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or not named:
-                raise Refused(400, "amount (minor units), currency, metadata[order_id]")
+                raise StripeError(400, "amount (minor units), currency, metadata[order_id]")
             if method == DECLINED:
                 intent["last_payment_error"] = {"code": "card_declined"}
             happened = "payment_failed" if method == DECLINED else "succeeded"
-            self._tell(f"payment_intent.{happened}", intent, idempotency_key)
+            self._record_event(f"payment_intent.{happened}", intent, idempotency_key)
             return intent
 
-    def refund(self, form: dict[str, str], idempotency_key: str | None) -> Object:
+    def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
         """Give back some of a payment, once for each key. Raises Refused."""
         with self._lock:
-            asked: Object = {"payment_intent": form.get("payment_intent"), "metadata": _metadata(form)}
-            asked |= {"amount": _amount(form)} if "amount" in form else {}
-            if known := self._first.get(idempotency_key or ""):
+            asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}
+            asked |= {"amount": _parse_amount(form)} if "amount" in form else {}
+            if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if any(known.get(name) != value for name, value in asked.items()):
-                    raise Refused(400, "the key was used with other parameters", "idempotency_error")
+                    raise StripeError(400, "the key was used with other parameters", "idempotency_error")
                 return known
             intent = self._intents.get(form.get("payment_intent", ""))
             if intent is None:
-                raise Refused(404, "no such payment_intent", code="resource_missing", param="payment_intent")
-            left = intent["amount"] - sum(one["amount"] for one in self._of(intent["id"]) if one["status"] != "failed")
+                raise StripeError(404, "no such payment_intent", code="resource_missing", param="payment_intent")
+            left = intent["amount"] - sum(
+                one["amount"] for one in self._refunds_of(intent["id"]) if one["status"] != "failed"
+            )
             if intent["status"] != "succeeded" or not left:
                 code = "charge_already_refunded" if intent["status"] == "succeeded" else "payment_intent_invalid"
-                raise Refused(400, "nothing is left to refund", code=code)
+                raise StripeError(400, "nothing is left to refund", code=code)
             if asked.setdefault("amount", left) > left:
-                raise Refused(400, "the amount is greater than what is left", param="amount")
+                raise StripeError(400, "the amount is greater than what is left", param="amount")
             refund = {"id": f"re_{uuid.uuid4().hex}", "object": "refund", "currency": intent["currency"], **asked}
             pending = intent.get("payment_method") == PENDING_REFUND
             first = {**refund, "status": "pending" if pending else "succeeded"}
-            self._tell("refund.created", first, idempotency_key)
+            self._record_event("refund.created", first, idempotency_key)
             if pending:
-                self._tell("refund.updated", {**refund, "status": "succeeded"})
+                self._record_event("refund.updated", {**refund, "status": "succeeded"})
             if intent.get("payment_method") == FAILING_REFUND:
                 failed = {"status": "failed", "failure_reason": "expired_or_canceled_card"}
-                self._tell("refund.failed", {**refund, **failed})
+                self._record_event("refund.failed", {**refund, **failed})
             return first
 
-    def refunds(self, asked: dict[str, str]) -> Object:
+    def list_refunds(self, asked: dict[str, str]) -> StripeObject:
         """The refunds of a payment, the newest first."""
         with self._lock:
-            found = self._of(asked.get("payment_intent", ""))[::-1]
+            found = self._refunds_of(asked.get("payment_intent", ""))[::-1]
         return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
 
-    def _of(self, payment_id: str) -> list[Object]:
+    def _refunds_of(self, payment_id: str) -> list[StripeObject]:
         return [refund for refund in self._refunds.values() if refund["payment_intent"] == payment_id]
 
-    def _tell(self, kind: str, about: Object, idempotency_key: str | None = None) -> None:
+    def _record_event(self, kind: str, about: StripeObject, idempotency_key: str | None = None) -> None:
         """Write down that something happened, and send it from now on."""
         event = {
             "id": f"evt_{uuid.uuid4().hex}",
@@ -203,68 +209,78 @@ class Provider:
             "data": {"object": about},
             "request": {"idempotency_key": idempotency_key},
         }
-        with self._made.open("a") as file:
+        with self._events_file.open("a") as file:
             file.write(json.dumps(event) + "\n")
-        self._remember(event)
-        self._waiting.append(event)
+        self._apply_event(event)
+        self._undelivered.append(event)
 
-    def _remember(self, event: Object) -> None:
+    def _apply_event(self, event: StripeObject) -> None:
         about = event["data"]["object"]
         (self._refunds if about["object"] == "refund" else self._intents)[about["id"]] = about
         if key := event["request"]["idempotency_key"]:
-            self._first[key] = about
+            self._by_idempotency_key[key] = about
 
-    def _send_all(self) -> None:
+    def _deliver_events(self) -> None:
         while not self._stopping.is_set():
             with self._lock:
                 now = time.monotonic()
-                waiting = [event for event in self._waiting if self._refused.get(event["id"], (now, 0))[0] <= now]
-            with ThreadPoolExecutor(SENDERS) as senders:
-                taken = [event for event, done in zip(waiting, senders.map(self._send, waiting), strict=True) if done]
-            with self._lock, suppress(OSError), self._taken.open("a") as file:  # else they are sent again: no harm
+                waiting = [event for event in self._undelivered if self._backoff.get(event["id"], (now, 0))[0] <= now]
+            with ThreadPoolExecutor(MAX_SENDERS) as senders:
+                taken = [
+                    event
+                    for event, done in zip(waiting, senders.map(self._deliver_event, waiting), strict=True)
+                    if done
+                ]
+            with (
+                self._lock,
+                suppress(OSError),
+                self._delivered_file.open("a") as file,
+            ):  # else they are sent again: no harm
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
-                    self._waiting.remove(event)
+                    self._undelivered.remove(event)
             self._stopping.wait(0.02 if len(taken) == len(waiting) else RETRY_SECONDS)
 
-    def _send(self, event: Object) -> bool:
+    def _deliver_event(self, event: StripeObject) -> bool:
         payload = json.dumps(event)
         try:
             headers = {
                 "Content-Type": "application/json",
-                "Stripe-Signature": signature(self._secret(), payload, int(time.time())),
+                "Stripe-Signature": stripe_signature_header(self._secret(), payload, int(time.time())),
             }
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
         except Exception:  # noqa: BLE001  whatever kept the shop from taking it, the event is sent again
             return False
         if 400 <= answer.status < 500:  # it is refused, not away: again, at longer and longer intervals, as Stripe does
-            _, pause = self._refused.get(event["id"], (0.0, RETRY_SECONDS))
-            self._refused[event["id"]] = (time.monotonic() + pause, min(2 * pause, MOST_RETRY_SECONDS))
+            _, pause = self._backoff.get(event["id"], (0.0, RETRY_SECONDS))
+            self._backoff[event["id"]] = (time.monotonic() + pause, min(2 * pause, MAX_RETRY_SECONDS))
         return answer.status < 300
 
 
-def _amount(form: dict[str, str]) -> int:
+def _parse_amount(form: dict[str, str]) -> int:
     """A positive number of minor units. Raises Refused."""
     amount = form.get("amount", "")
     if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
-        raise Refused(400, "amount: a positive number of minor units", code="parameter_invalid_integer", param="amount")
+        raise StripeError(
+            400, "amount: a positive number of minor units", code="parameter_invalid_integer", param="amount"
+        )
     return int(amount)
 
 
-def _form(body: bytes) -> dict[str, str]:
+def _parse_form(body: bytes) -> dict[str, str]:
     """Raises Refused."""
     try:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
     except ValueError:
-        raise Refused(400, "the body is form-encoded UTF-8, as curl -d sends it") from None
+        raise StripeError(400, "the body is form-encoded UTF-8, as curl -d sends it") from None
 
 
-def _metadata(form: dict[str, str]) -> dict[str, str]:
+def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
     inside = {name.removeprefix("metadata["): value for name, value in form.items() if name.startswith("metadata[")}
     return {name.removesuffix("]"): value for name, value in inside.items()}
 
 
-def _lines(file: Path, *, is_truth: bool) -> list[Any]:
+def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
     """What was written whole. A kill may have cut the last line short: it is taken off the file.
 
     Any other line that cannot be read is left out, or raises DamagedState if the file `is_truth`.
@@ -278,6 +294,6 @@ def _lines(file: Path, *, is_truth: bool) -> list[Any]:
         try:
             found.append(json.loads(line))
         except (ValueError, RecursionError):
-            if is_truth:
+            if required:
                 raise DamagedState(file, f"cannot be read in line {number}") from None
     return found

@@ -10,9 +10,9 @@ import boto3
 from botocore.config import Config
 
 from local.aws import LocalAws
-from local.deploy import Stack
+from local.deploy import DeployedStack
 
-DEPTHS: Mapping[str, Any] = {
+DEPTH_ATTRIBUTES: Mapping[str, Any] = {
     "waiting": "ApproximateNumberOfMessages",
     "in_flight": "ApproximateNumberOfMessagesNotVisible",
     "delayed": "ApproximateNumberOfMessagesDelayed",
@@ -20,7 +20,7 @@ DEPTHS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Queue:
+class StackQueue:
     """`url` and `dead_url`: of the queue and its dead letters. `function`: of whom works it; None: somebody outside.
 
     `deliveries`: after how many a message is a dead letter.
@@ -28,37 +28,37 @@ class Queue:
 
     name: str
     url: str
-    dead_url: str
+    dead_letter_url: str
     function: str | None
-    deliveries: int
+    max_receive_count: int
 
 
-class Queues:
+class StackQueues:
     """Thread-safe, as clients of boto3 are."""
 
-    def __init__(self, aws: LocalAws, stack: Stack) -> None:
+    def __init__(self, aws: LocalAws, stack: DeployedStack) -> None:
         once = Config(retries={"total_max_attempts": 1})  # who asks, asks again: better than to wait for what is away
-        self._sqs = boto3.client("sqs", config=once, **aws.access)
-        self.all = {queue.name: queue for queue in _queues(stack)}
+        self._sqs = boto3.client("sqs", config=once, **aws.client_options)
+        self.by_name = {queue.name: queue for queue in _find_queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
         """How many messages each holds."""
-        return [self._status(queue) for queue in self.all.values()]
+        return [self._status(queue) for queue in self.by_name.values()]
 
-    def _status(self, queue: Queue) -> dict[str, Any]:
+    def _status(self, queue: StackQueue) -> dict[str, Any]:
         depths = self._depths(queue.url)
         kind = "reaction" if queue.function else "foreign"
-        return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_url).values())}
+        return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
 
-    def waiting(self, queue: Queue) -> int:
+    def count_waiting(self, queue: StackQueue) -> int:
         """How many messages can be received now."""
         return self._depths(queue.url)["waiting"]
 
     def _depths(self, url: str) -> dict[str, int]:
         found = {**self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]}
-        return {name: int(found[attribute]) for name, attribute in DEPTHS.items()}
+        return {name: int(found[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
 
-    def receive(self, queue: Queue, visible_again_seconds: int) -> dict[str, Any] | None:
+    def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
         """One message, as its worker would get it; it is there again after that time."""
         found = self._sqs.receive_message(
             QueueUrl=queue.url,
@@ -68,10 +68,10 @@ class Queues:
         return dict(found[0]) if found else None
 
 
-def _queues(stack: Stack) -> Iterator[Queue]:
+def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
     resources = stack.template["Resources"]
     workers = {
-        _target(resource["Properties"]["EventSourceArn"]): resource["Properties"]["FunctionName"]["Ref"]
+        _target_logical_id(resource["Properties"]["EventSourceArn"]): resource["Properties"]["FunctionName"]["Ref"]
         for resource in resources.values()
         if resource["Type"] == "AWS::Lambda::EventSourceMapping" and "StartingPosition" not in resource["Properties"]
     }
@@ -80,11 +80,11 @@ def _queues(stack: Stack) -> Iterator[Queue]:
         if redrive:
             worker = workers.get(id)
             name = resources[worker]["Properties"]["Handler"].split(".")[1] if worker else "warehouse"
-            dead = stack.resources[_target(redrive["deadLetterTargetArn"])]
+            dead = stack.resources[_target_logical_id(redrive["deadLetterTargetArn"])]
             function = stack.resources[worker] if worker else None
-            yield Queue(name, stack.resources[id], dead, function, int(redrive["maxReceiveCount"]))
+            yield StackQueue(name, stack.resources[id], dead, function, int(redrive["maxReceiveCount"]))
 
 
-def _target(arn: Mapping[str, Any]) -> str:
+def _target_logical_id(arn: Mapping[str, Any]) -> str:
     """The logical id in {"Fn::GetAtt": [id, "Arn"]}."""
     return str(arn["Fn::GetAtt"][0])

@@ -15,27 +15,27 @@ from local import aws as local_aws
 from local import backlog, journal, process, users
 from local import deploy as local_deploy
 from local import engine as local_engine
-from local.api import Api
+from local.api import ApiClient
 from local.aws import LocalAws
-from local.backlog import Lane
-from local.deploy import Stack
+from local.backlog import ConsumerLag
+from local.deploy import DeployedStack
 from local.engine import Engine
 
 PROJECT = Path(__file__).parent.parent
-STATE = PROJECT / ".local"
+STATE_FOLDER = PROJECT / ".local"
 STACK_NAME = "orderstream-dev"
-READY = "ready.json"
-TOKEN_SECONDS = 1800
+READY_FILE = "ready.json"
+TOKEN_CACHE_SECONDS = 1800
 """How long a token is given again: half of its life."""
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningShop:
     """The shop as it runs here: the processes, the stack, and where people reach it."""
 
     engine: Engine
     aws: LocalAws
-    stack: Stack
+    stack: DeployedStack
     provider_url: str
     process_id: int
     """Of `up` itself."""
@@ -43,11 +43,11 @@ class Running:
     @property
     def process_ids(self) -> list[int]:
         """The processes of the shop, without their children."""
-        parts = (process.running(part.directory) for part in (self.engine, self.aws))
+        parts = (process.running_process_id(part.directory) for part in (self.engine, self.aws))
         return [self.process_id, *filter(None, parts)]
 
     @property
-    def journal_file(self) -> Path:
+    def activity_log_file(self) -> Path:
         return self.engine.directory.parent / journal.FILE
 
     @property
@@ -56,59 +56,59 @@ class Running:
 
     @property
     def table_name(self) -> str:
-        return self.stack.name("AWS::DynamoDB::GlobalTable")
+        return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
-    def journal_of(self, order_id: str) -> list[journal.Entry]:
+    def order_activity(self, order_id: str) -> list[journal.ActivityLogEntry]:
         """All that was seen of an order."""
-        return journal.of_order(self.journal_file, order_id)
+        return journal.read_order_entries(self.activity_log_file, order_id)
 
-    def lanes(self) -> list[Lane]:
+    def consumer_lags(self) -> list[ConsumerLag]:
         """How far each reader and queue is behind."""
-        return backlog.read(self.engine.directory.parent / backlog.FILE)
+        return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
 
     @property
-    def warehouse_queue(self) -> str:
+    def warehouse_queue_url(self) -> str:
         return self.stack.outputs["WarehouseQueueUrl"]
 
-    def api(self, user: str | None = None) -> Api:
+    def api_client(self, user: str | None = None) -> ApiClient:
         """The API as that user calls it; a token is renewed before it ends."""
-        return Api(self.api_url, self.token(user) if user else None)
+        return ApiClient(self.api_url, self.token_supplier(user) if user else None)
 
-    def token(self, user: str) -> Callable[[], str]:
+    def token_supplier(self, user: str) -> Callable[[], str]:
         """A function that gives this user's token, which lives for half an hour at least."""
-        return _renewed(self.aws, self.stack, user)
+        return _cached_token(self.aws, self.stack, user)
 
 
-def find(state: Path = STATE) -> Running | None:
+def find(state: Path = STATE_FOLDER) -> RunningShop | None:
     """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
-    ready = _ready(state)
+    ready = _read_ready_file(state)
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
     # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
-    if engine is None or aws is None or _ready(state) != ready:
+    if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:
-        stack = local_deploy.deployed(aws, STACK_NAME)
+        stack = local_deploy.describe_deployed_stack(aws, STACK_NAME)
     except (BotoCoreError, ClientError):  # it is just ending, or being started again
         return None
-    return Running(engine, aws, stack, ready["provider_url"], ready["process_id"])
+    return RunningShop(engine, aws, stack, ready["provider_url"], ready["process_id"])
 
 
-def _ready(state: Path) -> dict[str, Any] | None:
+def _read_ready_file(state: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads((state / READY).read_bytes())
+        found = json.loads((state / READY_FILE).read_bytes())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and {"provider_url", "process_id"} <= found.keys() else None
 
 
-def _renewed(aws: LocalAws, stack: Stack, user: str) -> Callable[[], str]:
+def _cached_token(aws: LocalAws, stack: DeployedStack, user: str) -> Callable[[], str]:
     kept: dict[str, Any] = {}
 
     def token() -> str:
         if kept.get("until", 0) < time.monotonic():
-            kept.update(token=users.token(aws, stack, user), until=time.monotonic() + TOKEN_SECONDS)
+            kept.update(token=users.get_access_token(aws, stack, user), until=time.monotonic() + TOKEN_CACHE_SECONDS)
         return str(kept["token"])
 
     return token

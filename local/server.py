@@ -21,112 +21,114 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
-from local.browser_guard import refusal
+from local.browser_guard import rejection_reason
 from local.running import PROJECT
-from stacks.page_policy import page_policy
+from stacks.page_policy import content_security_policy
 
-FILES = (PROJECT / "page").resolve()
-POLICY = page_policy(frame_src="'self'")
+PAGE_FOLDER = (PROJECT / "page").resolve()
+PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
 """The mails of an order are shown in frames."""
-MOST_BYTES = 1 << 20
-SILENT_SECONDS = 60
+MAX_BODY_BYTES = 1 << 20
+SOCKET_TIMEOUT_SECONDS = 60
 """How long a client may send nothing in the middle of a request, or take nothing of an answer."""
 LINGER_SECONDS = 1
 
-Write = Callable[[bytes], object]
+WriteBytes = Callable[[bytes], object]
 
 
-class Wrong(Exception):
+class InvalidField(Exception):
     """What cannot be asked or done like that: which field, and why."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
-        self.field, self.why = field, why
+        self.field, self.reason = field, why
 
 
-class Gone(Exception):
+class NoSuchResource(Exception):
     """There is no such thing here."""
 
 
 @dataclass
-class Asked:
+class PageRequest:
     """A request to the page's own routes. `path`: what the route's pattern found in it."""
 
-    path: Mapping[str, str]
+    path_parameters: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
 
     @property
-    def said(self) -> dict[str, Any]:
+    def json_body(self) -> dict[str, Any]:
         """The body's JSON object. Raises Wrong."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):  # it is no JSON, or nothing but brackets
             found = None
         if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
-            raise Wrong("body", "is a JSON object, with Content-Type: application/json")
+            raise InvalidField("body", "is a JSON object, with Content-Type: application/json")
         return found
 
-    def number(self, name: str, otherwise: int, most: int) -> int:
+    def query_number(self, name: str, default: int, maximum: int) -> int:
         """A number of the query. Raises Wrong."""
-        text = self.query.get(name, str(otherwise))
+        text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
-            raise Wrong(name, "is a number")
-        return min(int(text), most)
+            raise InvalidField(name, "is a number")
+        return min(int(text), maximum)
 
 
 @dataclass
-class Given:
+class HttpResponse:
     """An answer: JSON unless `content_type` says otherwise. `stream`: writes the body piece by piece, until it ends."""
 
     body: Any
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: Callable[[Write], None] | None = None
+    stream: Callable[[WriteBytes], None] | None = None
 
     @property
-    def bytes(self) -> bytes:
+    def encoded_body(self) -> bytes:
         if isinstance(self.body, bytes):
             return self.body
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
 
-def problem(status: HTTPStatus, detail: str, **more: Any) -> Given:
+def problem_response(status: HTTPStatus, detail: str, **more: Any) -> HttpResponse:
     """A no, as the API says it (RFC 9457)."""
     body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
-    return Given(body, status.value, "application/problem+json")
+    return HttpResponse(body, status.value, "application/problem+json")
 
 
-def as_problem(error: Wrong) -> Given:
+def field_problem_response(error: InvalidField) -> HttpResponse:
     """A no that names its field."""
-    return problem(HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.why}])
+    return problem_response(
+        HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.reason}]
+    )
 
 
-def file_at(path: str) -> Given:
+def serve_page_file(path: str) -> HttpResponse:
     """A file of the page, or its index."""
     try:
-        wanted = (FILES / urllib.parse.unquote(path).lstrip("/")).resolve()
-        file: Path = wanted if wanted != FILES else FILES / "index.html"
-        is_ours = file.is_relative_to(FILES) and file.is_file()
+        wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
+        file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
+        is_ours = file.is_relative_to(PAGE_FOLDER) and file.is_file()
     except (OSError, ValueError):  # no file can have such a name
         is_ours = False
     if not is_ours:
-        return problem(HTTPStatus.NOT_FOUND, "no such file")
+        return problem_response(HTTPStatus.NOT_FOUND, "no such file")
     kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
     text = "; charset=utf-8" if kind.startswith("text/") else ""
-    return Given(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": POLICY})
+    return HttpResponse(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": PAGE_CONTENT_SECURITY_POLICY})
 
 
 class Site(Protocol):
     """What answers."""
 
-    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Given:
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Answer a request; errors are answers, too. Headers have their usual names, such as Content-Type."""
 
 
-class Server(ThreadingHTTPServer):
+class LoopbackServer(ThreadingHTTPServer):
     """Listens at 127.0.0.1, each connection in a thread of its own."""
 
     daemon_threads = True
@@ -143,51 +145,51 @@ class Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: LoopbackServer
     protocol_version = "HTTP/1.1"
-    timeout = SILENT_SECONDS
+    timeout = SOCKET_TIMEOUT_SECONDS
     wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
 
-    def _answer(self) -> None:
+    def _handle(self) -> None:
         headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
         plain, is_ours = {name.lower(): value for name, value in headers.items()}, self.path.startswith("/local/")
-        if why := refusal(self.command, plain, self.server.server_port, may_be_linked=not is_ours):
-            self._refuse(HTTPStatus.FORBIDDEN, why)
+        if why := rejection_reason(self.command, plain, self.server.server_port, allow_navigation=not is_ours):
+            self._reject(HTTPStatus.FORBIDDEN, why)
             return
         length = headers.get("Content-Length", "0")
         if "Transfer-Encoding" in headers:
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body, with Content-Length.")
+            self._reject(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body, with Content-Length.")
         elif not re.fullmatch("[0-9]{1,12}", length):
-            self._refuse(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes.")
-        elif int(length) > MOST_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body may have {MOST_BYTES} bytes.")
+            self._reject(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes.")
+        elif int(length) > MAX_BODY_BYTES:
+            self._reject(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body may have {MAX_BODY_BYTES} bytes.")
         else:
             self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815  the names are http.server's
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  the names are http.server's
 
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+    def _reject(self, status: HTTPStatus, detail: str) -> None:
         """Answer, and take what the client still sends: to close on it would reset the connection before the answer."""
         self.close_connection = True
-        self._send(problem(status, detail))
+        self._send(problem_response(status, detail))
         self.wfile.flush()
         self.connection.settimeout(LINGER_SECONDS)
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
-            for _ in range(MOST_BYTES >> 16):
+            for _ in range(MAX_BODY_BYTES >> 16):
                 if not self.connection.recv(1 << 16):
                     break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """Answer what http.server cannot read, or has no method for, with a problem document."""
         unknown = code == HTTPStatus.NOT_IMPLEMENTED
-        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
+        self._reject(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
 
-    def _send(self, given: Given) -> None:
+    def _send(self, given: HttpResponse) -> None:
         headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
         headers |= {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
         headers |= {"Cross-Origin-Opener-Policy": "same-origin", "Content-Type": given.content_type}
-        data = given.bytes if given.stream is None else b""
+        data = given.encoded_body if given.stream is None else b""
         if given.stream is None:
             headers["Content-Length"] = str(len(data))
         if self.close_connection or given.stream is not None:

@@ -23,37 +23,37 @@ from local import engine as local_engine
 from local import process, users
 from local.aws import LocalAws
 from local.backlog import FILE as BACKLOG
-from local.backlog import Backlog, waiting_in
-from local.clock import keep_expiring
-from local.deploy import Stack
+from local.backlog import BacklogMonitor, waiting_message_counter
+from local.clock import run_expiry_loop
+from local.deploy import DeployedStack
 from local.engine import BLOCKED_PORTS, Engine
 from local.journal import FILE as JOURNAL
-from local.journal import Journal
-from local.keeper import Keeper
+from local.journal import ActivityLog
+from local.keeper import ProcessSupervisor
 from local.kept_state import (
     DamagedState,
     Fingerprint,
     check_database,
     check_fingerprint,
-    check_space,
-    fingerprint_in,
+    check_free_space,
+    read_fingerprint,
     write_fingerprint,
 )
-from local.narrator import Narrator, Terminal
-from local.page import Page
-from local.poller import Checkpoints, start_pollers
-from local.provider import Provider
-from local.queues import Queues
-from local.running import PROJECT, READY, STACK_NAME, STATE, Running
-from local.warehouse import Warehouse
+from local.narrator import LogTailer, TerminalPrinter
+from local.page import PageServer
+from local.poller import CheckpointStore, start_pollers
+from local.provider import PaymentProviderServer
+from local.queues import StackQueues
+from local.running import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop
+from local.warehouse import LocalWarehouse
 from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
-RUNNING_HERE = "The shop is running here already: stop it first (Ctrl-C where it runs)."
+ALREADY_RUNNING = "The shop is running here already: stop it first (Ctrl-C where it runs)."
 
 
-def up(
-    state: Path = STATE,
+def run_shop(
+    state: Path = STATE_FOLDER,
     *,
     api_port: int = API_PORT,
     provider_port: int = PROVIDER_PORT,
@@ -69,34 +69,36 @@ def up(
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
-    with ExitStack() as ending:
-        ending.enter_context(process.alone(state, RUNNING_HERE))
+    with ExitStack() as exit_stack:
+        exit_stack.enter_context(process.exclusive_lock(state, ALREADY_RUNNING))
         state.chmod(0o700)
-        check_space(state)
+        check_free_space(state)
         _check_ports(state, api_port, provider_port, page_port)
-        (state / READY).unlink(missing_ok=True)
-        terminal = Terminal()
-        journal = Journal(state / JOURNAL, terminal.show)
-        ending.callback(journal.close)
+        (state / READY_FILE).unlink(missing_ok=True)
+        terminal = TerminalPrinter()
+        journal = ActivityLog(state / JOURNAL, terminal.print_entry)
+        exit_stack.callback(journal.close)
         if journal.was_damaged:
             print(f"{state / JOURNAL} was damaged: what happened before this start is not shown any more")
-        running, keeper = _start(state, settings or {}, api_port, provider_port, journal, ending)
-        queues = Queues(running.aws, running.stack)
-        backlog = Backlog(lambda: keeper.readers, waiting_in(queues), journal, state / BACKLOG)
+        running, keeper = _start_parts(state, settings or {}, api_port, provider_port, journal, exit_stack)
+        queues = StackQueues(running.aws, running.stack)
+        backlog = BacklogMonitor(lambda: keeper.readers, waiting_message_counter(queues), journal, state / BACKLOG)
         backlog.start()
-        ending.callback(backlog.stop)
+        exit_stack.callback(backlog.stop)
         if with_warehouse:
-            api = running.api("warehouse")
-            warehouse = Warehouse(running.aws, running.warehouse_queue, api, partial(journal.note, "warehouse"))
+            api = running.api_client("warehouse")
+            warehouse = LocalWarehouse(
+                running.aws, running.warehouse_queue_url, api, partial(journal.append, "warehouse")
+            )
             warehouse.start()
-            ending.callback(warehouse.stop)
-        page = Page(running, keeper, journal, queues, backlog, page_port, has_warehouse=with_warehouse).start()
-        ending.callback(page.stop)
+            exit_stack.callback(warehouse.stop)
+        page = PageServer(running, keeper, journal, queues, backlog, page_port, has_warehouse=with_warehouse).start()
+        exit_stack.callback(page.stop)
         ready = {"provider_url": running.provider_url, "process_id": os.getpid(), "since": time.time()}
-        (state / READY).write_text(json.dumps(ready))
-        ending.callback((state / READY).unlink)
-        print(welcome(running, page.url), flush=True)
-        terminal.silent = False
+        (state / READY_FILE).write_text(json.dumps(ready))
+        exit_stack.callback((state / READY_FILE).unlink)
+        print(welcome_message(running, page.url), flush=True)
+        terminal.is_muted = False
         stopping.wait()
         print("\nStopping; the state stays. (A second Ctrl-C is not needed.)", flush=True)
 
@@ -107,100 +109,109 @@ def _check_ports(state: Path, *ports: int) -> None:
         raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
     for port in ports:
-        if process.accepts(port) and not (left_behind and left_behind.address.public_port == port):
+        if process.is_listening(port) and not (left_behind and left_behind.address.public_port == port):
             others = 'make up ARGS="--port N --provider-port M --page-port P"'
             raise process.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
 
 
-def reset(state: Path = STATE) -> None:
+def reset_state(state: Path = STATE_FOLDER) -> None:
     """Wipe the state, and end what a kill -9 left behind. Raises process.ProcessFailed where the shop is running."""
-    with process.alone(state, RUNNING_HERE):
+    with process.exclusive_lock(state, ALREADY_RUNNING):
         for part in ("aws", "engine"):
             process.stop(state / part)
         shutil.rmtree(state)
 
 
-def _start(
-    state: Path, settings: Mapping[str, str], api_port: int, provider_port: int, journal: Journal, ending: ExitStack
-) -> tuple[Running, Keeper]:
+def _start_parts(
+    state: Path,
+    settings: Mapping[str, str],
+    api_port: int,
+    provider_port: int,
+    journal: ActivityLog,
+    exit_stack: ExitStack,
+) -> tuple[RunningShop, ProcessSupervisor]:
     """Start every part, and have `ending` stop them in the opposite order."""
-    template = _step("synthesizing the stack", lambda: synthesized(settings))
-    _look_at(state)
-    engine = _step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
-    ending.callback(engine.stop)
-    checkpoints = Checkpoints(state / "checkpoints.json")
-    if checkpoints.are_damaged:
+    template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
+    _check_previous_state(state)
+    engine = _run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
+    exit_stack.callback(engine.stop)
+    checkpoints = CheckpointStore(state / "checkpoints.json")
+    if checkpoints.is_damaged:
         print(f"{checkpoints.file} was damaged: the stream is read again from the last clean stop", flush=True)
-    aws = _step(
+    aws = _run_step(
         "starting the local AWS",
         lambda: local_aws.start(
             state / "aws",
             engine.endpoint,
             public_port=api_port,
-            goes_back_with_it=[checkpoints.file],
+            rollback_files=[checkpoints.file],
             allowed_origins=local_deploy.allowed_origins(template),
         ),
     )
-    ending.callback(aws.stop)
-    told = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
-    stack = _step("deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", told))
-    aws = _open_table(engine, aws, stack)
-    narrator = Narrator(aws.function_log, journal)
+    exit_stack.callback(aws.stop)
+    variables = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
+    stack = _run_step(
+        "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)
+    )
+    aws = _create_table(engine, aws, stack)
+    narrator = LogTailer(aws.function_log, journal)
     narrator.start()
-    ending.callback(narrator.stop)
-    if aws.interrupted:
+    exit_stack.callback(narrator.stop)
+    if aws.was_killed:
         text = "the run before was killed: what had happened since the last clean stop is delivered again"
         print(text, flush=True)
-        journal.note("process", text)
-    keeper = Keeper(engine, aws, lambda: start_pollers(engine, aws, stack, checkpoints, journal), journal)
+        journal.append("process", text)
+    keeper = ProcessSupervisor(engine, aws, lambda: start_pollers(engine, aws, stack, checkpoints, journal), journal)
     keeper.start()
-    ending.callback(keeper.stop)
+    exit_stack.callback(keeper.stop)
     stop_expiring = threading.Event()
-    expiring = threading.Thread(target=keep_expiring, args=(engine, stop_expiring), daemon=True)
+    expiring = threading.Thread(target=run_expiry_loop, args=(engine, stop_expiring), daemon=True)
     expiring.start()
-    ending.callback(stop_expiring.set)
-    secret = json.loads(_secret(aws, stack.outputs["WebhookSecret"]))["current"]
-    key = _secret(aws, stack.outputs["ProviderSecret"])
+    exit_stack.callback(stop_expiring.set)
+    secret = json.loads(_get_secret(aws, stack.outputs["WebhookSecret"]))["current"]
+    key = _get_secret(aws, stack.outputs["ProviderSecret"])
     webhook_url = f"{aws.public_url}/payments/events"
-    provider = Provider(state / "provider", provider_port, webhook_url, lambda: secret, lambda: key).start()
-    ending.callback(provider.stop)
-    return Running(engine, aws, stack, provider.url, os.getpid()), keeper
+    provider = PaymentProviderServer(
+        state / "provider", provider_port, webhook_url, lambda: secret, lambda: key
+    ).start()
+    exit_stack.callback(provider.stop)
+    return RunningShop(engine, aws, stack, provider.url, os.getpid()), keeper
 
 
-def _look_at(state: Path) -> None:
+def _check_previous_state(state: Path) -> None:
     """Check what the run before has left, and keep its logs. Raises DamagedState."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
-        process.begin_log(state / log)
+        process.rotate_log(state / log)
     check_database(state / "engine")
-    if fingerprint_in(state / "engine") and not local_aws.saved_copy(state / "aws"):
+    if read_fingerprint(state / "engine") and not local_aws.find_snapshot(state / "aws"):
         raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
 
 
-def _open_table(engine: Engine, aws: LocalAws, stack: Stack) -> LocalAws:
+def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
     """Create the table, unless it is there and of this stack, and save what was deployed. Raises DamagedState."""
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
-    engine.create_table(fingerprint["table"], stack.properties("AWS::DynamoDB::GlobalTable"))
+    engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
-        users.token(aws, stack, name)
+        users.get_access_token(aws, stack, name)
     if stack.changed:  # from here on a kill -9 goes back to this moment at most
-        aws = _step("saving what was deployed", aws.save)
+        aws = _run_step("saving what was deployed", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
 
-def synthesized(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
+def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The stack's template with these settings, from the cache if it is there. Raises process.ProcessFailed."""
     try:
-        return synth_cache.template(STACK_NAME, {"laptop": "true", **(settings or {})})
-    except stage.BadSetting as wrong:
+        return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
+    except stage.InvalidSetting as wrong:
         raise process.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
     except synth_cache.SynthFailed as failed:
         *_, reason = str(failed).strip().splitlines() or ["the CDK wrote no reason"]
         raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
 
 
-def welcome(running: Running, page_url: str) -> str:
+def welcome_message(running: RunningShop, page_url: str) -> str:
     """What a newcomer can do now."""
     python = ".venv/bin/python -m local"
     return f"""
@@ -234,7 +245,7 @@ What happens, as it happens (Ctrl-C stops, make reset wipes):
 """
 
 
-def _step(what: str, do: Callable[[], Any]) -> Any:
+def _run_step(what: str, do: Callable[[], Any]) -> Any:
     """Say what is being done, do it, say how long it took."""
     print(f"{what} ... ", end="", flush=True)
     began = time.monotonic()
@@ -243,16 +254,18 @@ def _step(what: str, do: Callable[[], Any]) -> Any:
     return result
 
 
-def _fingerprint(aws: LocalAws, stack: Stack) -> Fingerprint:
+def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
     """What must stay the same as long as a table is used: no secret can be read from it."""
-    pepper = hashlib.sha256(_secret(aws, stack.resource("AWS::SecretsManager::Secret", "Pepper")).encode()).hexdigest()
-    pool = stack.name("AWS::Cognito::UserPool")
-    return {"pepper": pepper, "user pool": pool, "table": stack.name("AWS::DynamoDB::GlobalTable")}
+    pepper = hashlib.sha256(
+        _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()
+    ).hexdigest()
+    pool = stack.resource_name("AWS::Cognito::UserPool")
+    return {"pepper": pepper, "user pool": pool, "table": stack.resource_name("AWS::DynamoDB::GlobalTable")}
 
 
-def _secret(aws: LocalAws, name: str) -> str:
+def _get_secret(aws: LocalAws, name: str) -> str:
     """The value of a secret. Raises DamagedState if the local AWS has lost it."""
-    client = boto3.client("secretsmanager", **aws.access)
+    client = boto3.client("secretsmanager", **aws.client_options)
     try:
         return str(client.get_secret_value(SecretId=name)["SecretString"])
     except client.exceptions.ResourceNotFoundException:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from local.aws import LocalAws
-from local.deploy import Stack
+from local.deploy import DeployedStack
 
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
@@ -16,40 +16,40 @@ if TYPE_CHECKING:
 # Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
-NAME = r"[a-z][a-z0-9-]{0,29}"
+NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"
 """What a user's name looks like."""
 
 PASSWORD = "Local-only-1-password"  # guards nothing: whoever reaches the local AWS may make users
 
 
-def email(name: str) -> str:
+def email_address(name: str) -> str:
     return f"{name}@example.com"
 
 
-def token(aws: LocalAws, stack: Stack, name: str) -> str:
+def get_access_token(aws: LocalAws, stack: DeployedStack, name: str) -> str:
     """A new access token of a user, who is made when there is none. Valid as long as the app client says (1 h)."""
-    return tokens(aws, stack, name)["AccessToken"]
+    return sign_in(aws, stack, name)["AccessToken"]
 
 
-def tokens(aws: LocalAws, stack: Stack, name: str) -> AuthenticationResultTypeTypeDef:
+def sign_in(aws: LocalAws, stack: DeployedStack, name: str) -> AuthenticationResultTypeTypeDef:
     """All that a user has who has signed in just now: `AccessToken`, `IdToken`."""
-    client = boto3.client("cognito-idp", **aws.access)
-    pool, app = stack.name("AWS::Cognito::UserPool"), stack.name("AWS::Cognito::UserPoolClient")
-    attributes = {"email": email(name), "email_verified": "true"}
+    client = boto3.client("cognito-idp", **aws.client_options)
+    pool, app = stack.resource_name("AWS::Cognito::UserPool"), stack.resource_name("AWS::Cognito::UserPoolClient")
+    attributes = {"email": email_address(name), "email_verified": "true"}
     with contextlib.suppress(client.exceptions.UsernameExistsException):
         client.admin_create_user(
             UserPoolId=pool,
-            Username=email(name),
+            Username=email_address(name),
             UserAttributes=[{"Name": key, "Value": value} for key, value in attributes.items()],
             MessageAction="SUPPRESS",
         )
-    client.admin_set_user_password(UserPoolId=pool, Username=email(name), Password=PASSWORD, Permanent=True)
+    client.admin_set_user_password(UserPoolId=pool, Username=email_address(name), Password=PASSWORD, Permanent=True)
     for group in USERS.get(name, ()):
-        client.admin_add_user_to_group(UserPoolId=pool, Username=email(name), GroupName=group)
+        client.admin_add_user_to_group(UserPoolId=pool, Username=email_address(name), GroupName=group)
     signed_in = client.admin_initiate_auth(
         UserPoolId=pool,
         ClientId=app,
         AuthFlow="ADMIN_USER_PASSWORD_AUTH",
-        AuthParameters={"USERNAME": email(name), "PASSWORD": PASSWORD},
+        AuthParameters={"USERNAME": email_address(name), "PASSWORD": PASSWORD},
     )
     return signed_in["AuthenticationResult"]

@@ -22,47 +22,47 @@ from typing import Any, Literal
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.api import Api
+from local.api import ApiClient
 from local.aws import LocalAws
 
-TROUBLES = (ClientError, BotoCoreError, OSError, RuntimeError)
+RETRYABLE_ERRORS = (ClientError, BotoCoreError, OSError, RuntimeError)
 CARRIER = "dhl"
-MANY = 3
-HEAVY = 12
+SPLIT_QUANTITY = 3
+HEAVY_QUANTITY = 12
 PACKING_SECONDS = 4.0
 """How long it takes to pack what is heavy."""
 PICKUP_SECONDS = 2.0
 """How long what is heavy waits for the carrier."""
-MOST_MESSAGES = 10
+MAX_MESSAGES = 10
 """Of one request to the queue: as many as SQS allows."""
-PACKERS = 8
+MAX_PACKERS = 8
 CLAIM_SECONDS = 60
 """How long a request is ours once we have received it: more than it takes to work it."""
 
 
 @dataclass
-class Parcel:
+class PackingJob:
     """A shipment that is being worked. `receipt`: of the request for it. `due`: when its next step is done."""
 
     shipment: Mapping[str, Any]
     receipt: str
-    heavy: bool
-    due: float
-    next: Literal["pack", "send", "deliver"] = "pack"
+    is_heavy: bool
+    due_at: float
+    next_step: Literal["pack", "send", "deliver"] = "pack"
 
 
-class Warehouse(threading.Thread):
+class LocalWarehouse(threading.Thread):
     """Sends at once what is not heavy. What is sent arrives `travel_seconds` later. Parcels are worked side by side."""
 
     def __init__(
-        self, aws: LocalAws, queue_url: str, api: Api, tell: Callable[[str], object], travel_seconds: float = 0.2
+        self, aws: LocalAws, queue_url: str, api: ApiClient, log: Callable[[str], object], travel_seconds: float = 0.2
     ) -> None:
         super().__init__(name="warehouse", daemon=True)
-        self._sqs = boto3.client("sqs", **aws.access)
-        self._queue_url, self._api, self._tell, self._travel_seconds = queue_url, api, tell, travel_seconds
+        self._sqs = boto3.client("sqs", **aws.client_options)
+        self._queue_url, self._api, self._log, self._travel_seconds = queue_url, api, log, travel_seconds
         self._stopping = threading.Event()
-        self._packers = ThreadPoolExecutor(PACKERS, thread_name_prefix="packer")
-        self._parcels: dict[str, Parcel] = {}
+        self._packers = ThreadPoolExecutor(MAX_PACKERS, thread_name_prefix="packer")
+        self._parcels: dict[str, PackingJob] = {}
 
     def stop(self) -> None:
         self._stopping.set()
@@ -72,80 +72,80 @@ class Warehouse(threading.Thread):
     def run(self) -> None:
         while not self._stopping.is_set():
             try:
-                more = self._read()
-            except TROUBLES as error:
+                more = self._receive_messages()
+            except RETRYABLE_ERRORS as error:
                 more = False
-                self._stumble(error)
-            self._work()
+                self._report_error(error)
+            self._advance_parcels()
             self._stopping.wait(0 if more else 0.1)
 
-    def _stumble(self, error: Exception) -> None:
+    def _report_error(self, error: Exception) -> None:
         """Whatever it was, its request comes again by itself."""
-        self._tell(f"the warehouse stumbled and tries again: {error}")
+        self._log(f"the warehouse stumbled and tries again: {error}")
         self._stopping.wait(1)
 
-    def _read(self) -> bool:
+    def _receive_messages(self) -> bool:
         """Take messages from the queue: shipments to be packed later, everything else at once. Is there more?"""
         messages = self._sqs.receive_message(
-            QueueUrl=self._queue_url, MaxNumberOfMessages=MOST_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
+            QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
         for message in messages:
             event = json.loads(message["Body"])["detail"]
             if event["type"] == "ShipmentRequested":
-                self._take(event["data"], message["ReceiptHandle"])
+                self._accept_shipment(event["data"], message["ReceiptHandle"])
                 continue
             if event["type"] == "OrderCancelRequested":
                 self._answer_cancel(event["data"]["order_id"])
             elif event["type"] == "ShipmentCancelled":
-                self._put_away(event["data"]["shipment_id"])
-            self._done(message["ReceiptHandle"])
-        return len(messages) == MOST_MESSAGES
+                self._remove_parcel(event["data"]["shipment_id"])
+            self._delete_message(message["ReceiptHandle"])
+        return len(messages) == MAX_MESSAGES
 
-    def _take(self, shipment: Mapping[str, Any], receipt: str) -> None:
+    def _accept_shipment(self, shipment: Mapping[str, Any], receipt: str) -> None:
         if known := self._parcels.get(shipment["shipment_id"]):  # the request came again while we are at it
             known.receipt = receipt
             return
-        heavy = sum(shipment["quantities"].values()) >= HEAVY
+        heavy = sum(shipment["quantities"].values()) >= HEAVY_QUANTITY
         due = time.monotonic() + (PACKING_SECONDS if heavy else 0)
-        self._parcels[shipment["shipment_id"]] = Parcel(shipment, receipt, heavy, due)
+        self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
         """Stop what is not packed yet; what is packed goes on its way, and what has left is on it."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
-        packed = any(parcel.next == "send" for parcel in parcels)
-        self._say(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
+        packed = any(parcel.next_step == "send" for parcel in parcels)
+        self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
 
-    def _put_away(self, shipment_id: str) -> None:
+    def _remove_parcel(self, shipment_id: str) -> None:
         if parcel := self._parcels.pop(shipment_id, None):
-            self._done(parcel.receipt)
+            self._delete_message(parcel.receipt)
 
-    def _work(self) -> None:
+    def _advance_parcels(self) -> None:
         """Take every parcel as far as its time has come."""
-        due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due <= time.monotonic()]
-        for error in self._packers.map(self._advance, *zip(*due, strict=True)) if due else ():
+        due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due_at <= time.monotonic()]
+        for error in self._packers.map(self._advance_parcel, *zip(*due, strict=True)) if due else ():
             if error:
-                self._stumble(error)
+                self._report_error(error)
 
-    def _advance(self, id: str, parcel: Parcel) -> Exception | None:
+    def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
         """Take one parcel as far as its time has come. Returns what went wrong: its request comes again."""
         try:
-            while id in self._parcels and parcel.due <= time.monotonic():
-                self._step(parcel)
-        except TROUBLES as error:
+            while id in self._parcels and parcel.due_at <= time.monotonic():
+                self._take_next_step(parcel)
+        except RETRYABLE_ERRORS as error:
             self._parcels.pop(id, None)
             return error
         return None
 
-    def _step(self, parcel: Parcel) -> None:
-        match parcel.next:
+    def _take_next_step(self, parcel: PackingJob) -> None:
+        match parcel.next_step:
             case "pack":
-                parcel.next, parcel.due = "send", time.monotonic() + (PICKUP_SECONDS if parcel.heavy else 0)
+                parcel.next_step, parcel.due_at = "send", time.monotonic() + (PICKUP_SECONDS if parcel.is_heavy else 0)
             case "send":
                 self._dispatch(parcel.shipment)
-                parcel.next, parcel.due = "deliver", time.monotonic() + self._travel_seconds
+                parcel.next_step, parcel.due_at = "deliver", time.monotonic() + self._travel_seconds
             case "deliver":
-                self._say(f"{_path(parcel.shipment)}/delivered")
-                self._put_away(parcel.shipment["shipment_id"])
+                self._post(f"{_shipment_path(parcel.shipment)}/delivered")
+                self._remove_parcel(parcel.shipment["shipment_id"])
 
     def _dispatch(self, shipment: Mapping[str, Any]) -> None:
         order = self._api.get(f"/orders/{shipment['order_id']}/parcel")
@@ -153,34 +153,34 @@ class Warehouse(threading.Thread):
             raise RuntimeError(f"nothing to pack for {shipment['shipment_id']}")
         digest = hashlib.sha256(shipment["shipment_id"].encode()).hexdigest()
         told: dict[str, Any] = {"carrier": CARRIER, "tracking_number": f"JJD{int(digest, 16) % 10**12:012}"}
-        if part := first_part(shipment["quantities"]):
+        if part := first_parcel_quantities(shipment["quantities"]):
             told["quantities"] = part
-        self._say(f"{_path(shipment)}/dispatched", told)
+        self._post(f"{_shipment_path(shipment)}/dispatched", told)
 
-    def _say(self, path: str, body: Mapping[str, Any] | None = None) -> None:
+    def _post(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
         # 409: the order has gone on without us (said before, stopped, sent, or assumed delivered)
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
 
-    def _done(self, receipt: str) -> None:
+    def _delete_message(self, receipt: str) -> None:
         self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=receipt)
 
 
-def taken(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
+def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
     """The events that wait for the warehouse, taken off its queue, for who plays it themselves."""
-    sqs = boto3.client("sqs", **aws.access)
+    sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
         for message in found:
             yield json.loads(message["Body"])["detail"]
             sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
 
 
-def first_part(quantities: Mapping[str, int]) -> dict[str, int]:
+def first_parcel_quantities(quantities: Mapping[str, int]) -> dict[str, int]:
     """What of a shipment goes first, by itself; nothing where all of it goes together."""
-    many = sorted(id for id, quantity in quantities.items() if quantity >= MANY)
+    many = sorted(id for id, quantity in quantities.items() if quantity >= SPLIT_QUANTITY)
     return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
 
 
-def _path(shipment: Mapping[str, Any]) -> str:
+def _shipment_path(shipment: Mapping[str, Any]) -> str:
     return f"/orders/{shipment['order_id']}/shipments/{shipment['shipment_id']}"

@@ -41,15 +41,15 @@ TOOLS = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ops", description="What an operator runs.")
     commands = parser.add_subparsers(dest="command", required=True)
     for tool in TOOLS:
         tool.command(commands)
-    given = parser.parse_args(arguments)
+    args = parser.parse_args(argv)
     try:
-        with ends.said():
-            given.run(given)
+        with ends.exit_on_error():
+            args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough: `python -m ops query | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,15 +10,15 @@ from typing import Any
 
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.store import Table
-from functions.dynamodb.units import Units
-from ops.questions import Choice, Question
+from functions.dynamodb.units import ConsumedCapacityCounter
+from ops.questions import DisplayFilter, PatternQuery
 
-FIRST_OF_A_REQUEST = ("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression")
-TOKENS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
+LEADING_PARAMETERS = ("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression")
+PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RecordedRequest:
     """A request as it was sent, name by name. Of all but the first, what differs from that; None: it was not sent."""
 
     operation: str
@@ -26,7 +26,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ItemGroup:
     """The items of one type, in the order they came, field by field as text.
 
     Where no fields were chosen, what none of them has is left out."""
@@ -37,7 +37,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PatternResult:
     """What came of a question.
 
     `read`: the items DynamoDB went through; `passed_over`: those of them that lie behind the page's end, have expired,
@@ -47,8 +47,8 @@ class Answer:
 
     id: str
     question: str
-    requests: Sequence[Request]
-    groups: Sequence[Group]
+    requests: Sequence[RecordedRequest]
+    groups: Sequence[ItemGroup]
     read: int
     passed_over: int
     shown: int
@@ -57,85 +57,89 @@ class Answer:
     cursor: str | None
 
 
-class Tap:
+class RequestRecorder:
     """What goes over a client's wire: each request as it is sent, again where the client tries again."""
 
     def __init__(self, client: Any) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
-        self.read = 0
-        self.units = Units()
-        self.units.watch(client)
-        client.meta.events.register("before-send.dynamodb", self._sent)
-        client.meta.events.register("after-call.dynamodb", self._answered)
+        self.scanned_count = 0
+        self.units = ConsumedCapacityCounter()
+        self.units.instrument(client)
+        client.meta.events.register("before-send.dynamodb", self._record_request)
+        client.meta.events.register("after-call.dynamodb", self._record_response)
 
-    def _sent(self, request: Any, event_name: str, **_: Any) -> None:
+    def _record_request(self, request: Any, event_name: str, **_: Any) -> None:
         self.requests.append((event_name.rpartition(".")[2], json.loads(request.body)))
 
-    def _answered(self, parsed: Mapping[str, Any], **_: Any) -> None:
-        self.read += parsed.get("ScannedCount", int("Item" in parsed))
+    def _record_response(self, parsed: Mapping[str, Any], **_: Any) -> None:
+        self.scanned_count += parsed.get("ScannedCount", int("Item" in parsed))
 
 
-def answer(table: Table, asked: Question, chosen: Choice) -> Answer:
+def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter) -> PatternResult:
     """Ask. The table's client is watched from now on: it is nobody else's. Raises BadKey, Busy, Unreadable and what the
     client raises."""
-    tap = Tap(table.client)
+    recorder = RequestRecorder(table.client)
     # Told is one request after the other, so shards are asked one after the other.
-    items, pages, after = _ask(replace(table, together=lambda questions: [ask() for ask in questions]), asked)
-    shown = [item for item in items if _takes(chosen, item)]
-    return Answer(
-        id=asked.pattern.id,
-        question=asked.pattern.question,
-        requests=list(_requests(tap.requests)),
-        groups=list(_groups(shown, chosen.fields)),
-        read=tap.read,
-        passed_over=tap.read - len(items),
+    items, pages, after = _run_query(
+        replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
+    )
+    shown = [item for item in items if _is_shown(display_filter, item)]
+    return PatternResult(
+        id=query.pattern.id,
+        question=query.pattern.description,
+        requests=list(_diff_requests(recorder.requests)),
+        groups=list(_group_by_type(shown, display_filter.fields)),
+        read=recorder.scanned_count,
+        passed_over=recorder.scanned_count - len(items),
         shown=len(shown),
-        units=tap.units.taken()["read"],
+        units=recorder.units.consumed_since_last_call()["read"],
         pages=pages,
         cursor=after,
     )
 
 
-def _ask(table: Table, asked: Question) -> tuple[list[Any], int, str | None]:
+def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str | None]:
     """The items, how many pages they came in, and where the next would start."""
-    if isinstance(asked.pattern, Get):
-        item = table.get(asked.pattern, **asked.known)
+    if isinstance(query.pattern, Get):
+        item = table.get(query.pattern, **query.known)
         return [] if item is None else [item], 1, None
     items: list[Any] = []
-    pages, after = 0, asked.after
+    pages, after = 0, query.after
     while True:
         page = table.query(
-            asked.pattern, limit=asked.limit, after=after, since=asked.since, until=asked.until, **asked.known
+            query.pattern, limit=query.limit, after=after, since=query.since, until=query.until, **query.known
         )
         items += page.items
         pages, after = pages + 1, page.after
-        if after is None or not asked.all:
+        if after is None or not query.all:
             return items, pages, after
 
 
-def _takes(chosen: Choice, item: Any) -> bool:
-    return all(text_of(getattr(item, name, None)) == value for name, value in chosen.where.items())
+def _is_shown(display_filter: DisplayFilter, item: Any) -> bool:
+    return all(format_as_line(getattr(item, name, None)) == value for name, value in display_filter.where.items())
 
 
 # requests -------------------------------------------------------------------------------------------------------------
-def _requests(requests: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Request]:
+def _diff_requests(requests: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[RecordedRequest]:
     first: dict[str, str] = {}
     for operation, body in requests:
-        told = dict(_told(body))
-        differs = {name: text for name, text in told.items() if first.get(name) != text}
-        yield Request(operation=operation, sent=differs | {name: None for name in first if name not in told})
-        first = first or told
+        parameters = dict(_request_parameters(body))
+        differs = {name: text for name, text in parameters.items() if first.get(name) != text}
+        yield RecordedRequest(
+            operation=operation, sent=differs | {name: None for name in first if name not in parameters}
+        )
+        first = first or parameters
 
 
-def _told(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in sorted(body, key=lambda name: (*FIRST_OF_A_REQUEST, name).index(name)):
-        if name in TOKENS:
-            yield from ((token, _sent(value)) for token, value in body[name].items())
+def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in sorted(body, key=lambda name: (*LEADING_PARAMETERS, name).index(name)):
+        if name in PLACEHOLDER_PARAMETERS:
+            yield from ((token, _format_value(value)) for token, value in body[name].items())
         else:
-            yield name, text_of(body[name])
+            yield name, format_as_line(body[name])
 
 
-def _sent(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A name, or a value without its tag: text in quotes, with escapes for what cannot be seen."""
     if isinstance(value, str):
         return value
@@ -144,25 +148,25 @@ def _sent(value: Any) -> str:
 
 
 # items ----------------------------------------------------------------------------------------------------------------
-def _groups(items: Sequence[Any], chosen: Sequence[str]) -> Iterator[Group]:
+def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterator[ItemGroup]:
     by_type: dict[str, list[Any]] = {}
     for item in items:
         by_type.setdefault(type(item).__name__, []).append(item)
     for name, group in by_type.items():
         has = [field.name for field in fields(group[0])]
-        texts = {field: [text_of(getattr(item, field)) for item in group] for field in has}
-        shown = [field for field in chosen if field in has] or [field for field in has if any(texts[field])]
-        yield Group(type=name, fields=shown, items=list(zip(*(texts[field] for field in shown), strict=True)))
+        texts = {field: [format_as_line(getattr(item, field)) for item in group] for field in has}
+        shown = [field for field in chosen_fields if field in has] or [field for field in has if any(texts[field])]
+        yield ItemGroup(type=name, fields=shown, items=list(zip(*(texts[field] for field in shown), strict=True)))
 
 
-def text_of(value: Any) -> str:
+def format_as_line(value: Any) -> str:
     """A value in one line; what a customer wrote cannot move a terminal's cursor."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value if value.isprintable() else json.dumps(value)
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(", ", ": "))
+    return json.dumps(value, default=_to_jsonable, ensure_ascii=False, separators=(", ", ": "))
 
 
-def _plain(value: Any) -> Any:
+def _to_jsonable(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else sorted(value)

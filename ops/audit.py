@@ -15,10 +15,10 @@ from typing import Any
 
 from ops import locks
 
-SECONDS = 300
+TIMEOUT_SECONDS = 300
 
 
-class Outcome(Enum):
+class AuditOutcome(Enum):
     """`value`: the exit code."""
 
     CLEAN = 0
@@ -27,39 +27,45 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Audit:
+class AuditReport:
     """What came of asking about `packages` packages. `unknown`: why some were not looked at."""
 
-    of: str
+    ecosystem: str
     packages: int = 0
     findings: Sequence[str] = ()
-    unknown: Sequence[str] = ()
+    unaudited: Sequence[str] = ()
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AuditOutcome:
         """A finding is one, whatever could not be looked at beside it."""
         if self.findings:
-            return Outcome.FINDINGS
-        return Outcome.NOT_AUDITED if self.unknown or not self.packages else Outcome.CLEAN
+            return AuditOutcome.FINDINGS
+        return AuditOutcome.NOT_AUDITED if self.unaudited or not self.packages else AuditOutcome.CLEAN
 
     def __str__(self) -> str:
-        said = {
-            Outcome.CLEAN: f"clean: nothing is known of its {self.packages} packages",
-            Outcome.FINDINGS: f"{len(self.findings)} findings",
-            Outcome.NOT_AUDITED: "not audited: " + (_few(self.unknown) or "nothing was looked at"),
+        summaries = {
+            AuditOutcome.CLEAN: f"clean: nothing is known of its {self.packages} packages",
+            AuditOutcome.FINDINGS: f"{len(self.findings)} findings",
+            AuditOutcome.NOT_AUDITED: "not audited: " + (_join_first(self.unaudited) or "nothing was looked at"),
         }
-        return "\n".join([f"{self.of}: {said[self.outcome]}", *(f"  {finding}" for finding in self.findings)])
+        return "\n".join(
+            [f"{self.ecosystem}: {summaries[self.outcome]}", *(f"  {finding}" for finding in self.findings)]
+        )
 
 
-def of_python(said: str, locked: Mapping[str, str]) -> Audit:
+def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
     """What pip-audit said (its JSON) of what is locked for every machine."""
-    report = _document(said)
+    report = _parse_json_object(output)
     if "dependencies" not in report:
-        return Audit("Python", unknown=["pip-audit told nothing: no network, or nobody who knows of weaknesses"])
-    looked_at = {locks.canonical(it["name"]): it for it in report["dependencies"] if "vulns" in it}
+        return AuditReport(
+            "Python", unaudited=["pip-audit told nothing: no network, or nobody who knows of weaknesses"]
+        )
+    looked_at = {locks.canonical_name(it["name"]): it for it in report["dependencies"] if "vulns" in it}
     skipped = [it["name"] for it in report["dependencies"] if "vulns" not in it]
-    missing = [name for name in locked if name not in looked_at and name not in map(locks.canonical, skipped)]
-    return Audit(
+    missing = [
+        name for name in locked_versions if name not in looked_at and name not in map(locks.canonical_name, skipped)
+    ]
+    return AuditReport(
         "Python",
         packages=len(looked_at),
         findings=[
@@ -67,20 +73,20 @@ def of_python(said: str, locked: Mapping[str, str]) -> Audit:
             for name, it in looked_at.items()
             for found in it["vulns"]
         ],
-        unknown=[f"nothing was told of {name}" for name in [*skipped, *missing]],
+        unaudited=[f"nothing was told of {name}" for name in [*skipped, *missing]],
     )
 
 
-def of_node(said: str, locked: Mapping[str, str]) -> Audit:
+def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
     """What npm said (its JSON, version 2 of the report) of what is locked."""
-    report = _document(said)
+    report = _parse_json_object(output)
     if report.get("auditReportVersion") != 2:
-        return Audit("Node", unknown=[f"npm told nothing: {report.get('message') or 'no report'}"])
-    return Audit(
+        return AuditReport("Node", unaudited=[f"npm told nothing: {report.get('message') or 'no report'}"])
+    return AuditReport(
         "Node",
-        packages=len(locked) if report["metadata"]["dependencies"]["total"] else 0,
+        packages=len(locked_versions) if report["metadata"]["dependencies"]["total"] else 0,
         findings=[
-            f"{name} {locked.get(name, it['range'])}: {cause['title']}, of {cause['range']}, {cause['url']}"
+            f"{name} {locked_versions.get(name, it['range'])}: {cause['title']}, of {cause['range']}, {cause['url']}"
             for name, it in report["vulnerabilities"].items()
             for cause in it["via"]
             if isinstance(cause, dict)  # a text names a package that has a line of its own
@@ -88,36 +94,37 @@ def of_node(said: str, locked: Mapping[str, str]) -> Audit:
     )
 
 
-def outcome(audits: Iterable[Audit]) -> Outcome:
+def overall_outcome(audits: Iterable[AuditReport]) -> AuditOutcome:
     """Of all together: a finding outweighs what was not looked at, and that outweighs what is clean."""
     outcomes = {audit.outcome for audit in audits}
-    return next(it for it in (Outcome.FINDINGS, Outcome.NOT_AUDITED, Outcome.CLEAN) if it in outcomes)
+    return next(it for it in (AuditOutcome.FINDINGS, AuditOutcome.NOT_AUDITED, AuditOutcome.CLEAN) if it in outcomes)
 
 
 def main() -> int:
     """Ask about both, say what came of it; the exit code."""
-    python = [locks.tool("pip-audit"), "--disable-pip", "--require-hashes", "--requirement", str(locks.PYTHON),
+    python = [locks.tool_path("pip-audit"), "--disable-pip", "--require-hashes", "--requirement",
+              str(locks.PYTHON_LOCK),
               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
     audits = [
-        of_python(_said(python), locks.packages(locks.PYTHON, everywhere=True)),
-        of_node(_said(locks.npm("audit", "--json")), locks.node_packages()),
+        parse_pip_audit(_run_tool(python), locks.locked_packages(locks.PYTHON_LOCK, everywhere=True)),
+        parse_npm_audit(_run_tool(locks.npm_command("audit", "--json")), locks.locked_node_packages()),
     ]
     print(*audits, sep="\n")
-    return outcome(audits).value
+    return overall_outcome(audits).value
 
 
-def _said(command: Sequence[str]) -> str:
+def _run_tool(command: Sequence[str]) -> str:
     """What it prints; its exit code says too little: a finding and a broken network are one to both tools."""
     try:
         ran = subprocess.run(  # noqa: S603  a tool of ours
-            command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=SECONDS
+            command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
         return ""
     return ran.stdout
 
 
-def _document(text: str) -> Mapping[str, Any]:
+def _parse_json_object(text: str) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -125,9 +132,9 @@ def _document(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _few(reasons: Sequence[str], most: int = 3) -> str:
-    more = f", and of {len(reasons) - most} more" if len(reasons) > most else ""
-    return ", ".join(reasons[:most]) + more
+def _join_first(reasons: Sequence[str], limit: int = 3) -> str:
+    more = f", and of {len(reasons) - limit} more" if len(reasons) > limit else ""
+    return ", ".join(reasons[:limit]) + more
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.keys import instant
-from functions.model.table import PROJECTED
+from functions.dynamodb.keys import to_instant
+from functions.model.table import INDEX_PROJECTIONS
 from ops import place
 from stacks.stage import STAGES
 
@@ -36,85 +36,88 @@ PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600
 MONTH_HOURS = 730
 GIGABYTE = 1 << 30
-MOST_DAYS = 63
+MAX_DAYS = 63
 """CloudWatch keeps figures of five minutes for 63 days."""
-WAYS = ("read", "write")
+OPERATIONS = ("read", "write")
 BILLING = ("on-demand", "provisioned")
 TABLE = "table"
 
-Hour = tuple[int, int]
+HourUnits = tuple[int, int]
 """The units of an hour, and of its busiest five minutes."""
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TableTraffic:
     """What CloudWatch has counted. `read`, `write`: the hours of the table and of each index, oldest first. `stored`:
     their bytes."""
 
     table: str
     since: str
-    read: Mapping[str, Sequence[Hour]]
-    write: Mapping[str, Sequence[Hour]]
+    read: Mapping[str, Sequence[HourUnits]]
+    write: Mapping[str, Sequence[HourUnits]]
     stored: Mapping[str, int]
 
     @property
     def hours(self) -> int:
         return len(self.read[TABLE])
 
-    def of(self, way: str, where: str) -> Sequence[Hour]:
-        found: Sequence[Hour] = {"read": self.read, "write": self.write}[way][where]
+    def hourly_units(self, operation: str, resource: str) -> Sequence[HourUnits]:
+        found: Sequence[HourUnits] = {"read": self.read, "write": self.write}[operation][resource]
         return found
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> Traffic:
+    def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
         """As it was kept. Raises KeyError, TypeError, ValueError."""
-        ways = {way: {where: [_hour(hour) for hour in hours] for where, hours in kept[way].items()} for way in WAYS}
-        stored = {where: int(size) for where, size in kept["stored"].items()}
-        found = cls(kept["table"], kept["since"], ways["read"], ways["write"], stored)
+        ways = {
+            way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
+            for way in OPERATIONS
+        }
+        stored = {where: int(size) for where, size in data["stored"].items()}
+        found = cls(data["table"], data["since"], ways["read"], ways["write"], stored)
         lengths = {len(hours) for way in ways.values() for hours in way.values()}
         if len(lengths) != 1 or lengths == {0} or not found.read.keys() == found.write.keys() == stored.keys():
             raise ValueError("it does not tell the same hours of the table and each index")
         return found
 
 
-def _hour(hour: Any) -> Hour:
+def _parse_hour(hour: Any) -> HourUnits:
     units, busiest = hour
     return int(units), int(busiest)
 
 
 @dataclass(frozen=True)
-class Rules:
+class AutoscalingRules:
     """How autoscaling is set: what part of the capacity, in percent, is to be in use, and the least there is."""
 
     utilization: int
-    least: int
+    min_units: int
 
-    def provided(self, busiest: int) -> int:
+    def provisioned_units(self, peak_units: int) -> int:
         """The units a second that are provisioned in an hour, by the units of its busiest five minutes."""
-        return max(self.least, -(-busiest * 100 // (PERIOD_SECONDS * self.utilization)))
+        return max(self.min_units, -(-peak_units * 100 // (PERIOD_SECONDS * self.utilization)))
 
 
 @dataclass(frozen=True)
-class Costs:
+class MonthlyCosts:
     """A month's, of the table or an index in one table class."""
 
-    by_request: float
+    on_demand: float
     provisioned: float
     storage: float
 
-    def all(self, billing: str) -> float:
-        return self.storage + {"on-demand": self.by_request, "provisioned": self.provisioned}[billing]
+    def total(self, billing: str) -> float:
+        return self.storage + {"on-demand": self.on_demand, "provisioned": self.provisioned}[billing]
 
 
 # asking ---------------------------------------------------------------------------------------------------------------
-def traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> Traffic:
+def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
     """What was consumed from a full hour on, for so many."""
     described = dynamodb.describe_table(TableName=table)["Table"]
     indexes = {one["IndexName"]: one for one in described.get("GlobalSecondaryIndexes", ())}
     stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
-    places = [TABLE, *(name for name in PROJECTED if name in indexes)]
-    wanted = list(product(WAYS, places))
-    queries = [_query(table, number, *one) for number, one in enumerate(wanted)]
+    places = [TABLE, *(name for name in INDEX_PROJECTIONS if name in indexes)]
+    wanted = list(product(OPERATIONS, places))
+    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
     found: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
     until = since + timedelta(hours=hours)
     pages = cloudwatch.get_paginator("get_metric_data").paginate(
@@ -123,21 +126,23 @@ def traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: 
     for page in pages:
         for result in page["MetricDataResults"]:
             found[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
-    ways: dict[str, dict[str, Sequence[Hour]]] = {way: {} for way in WAYS}
+    ways: dict[str, dict[str, Sequence[HourUnits]]] = {way: {} for way in OPERATIONS}
     for (way, where), sums in zip(wanted, found.values(), strict=True):
-        ways[way][where] = _hours(sums, since, hours)
-    return Traffic(table, instant(since), ways["read"], ways["write"], {where: stored[where] for where in places})
+        ways[way][where] = _group_into_hours(sums, since, hours)
+    return TableTraffic(
+        table, to_instant(since), ways["read"], ways["write"], {where: stored[where] for where in places}
+    )
 
 
-def _query(table: str, number: int, way: str, where: str) -> dict[str, Any]:
-    named = {"TableName": table, "GlobalSecondaryIndexName": "" if where == TABLE else where}
+def _metric_query(table: str, number: int, operation: str, resource: str) -> dict[str, Any]:
+    named = {"TableName": table, "GlobalSecondaryIndexName": "" if resource == TABLE else resource}
     dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
-    metric = f"Consumed{way.capitalize()}CapacityUnits"
+    metric = f"Consumed{operation.capitalize()}CapacityUnits"
     counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
     return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
 
 
-def _hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[Hour]:
+def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[HourUnits]:
     """Five minutes by five minutes, put into hours; where nothing was counted nothing was consumed."""
     made = []
     for hour in range(hours):
@@ -148,46 +153,52 @@ def _hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[
 
 
 # reckoning ------------------------------------------------------------------------------------------------------------
-def costs(counted: Traffic, prices: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Costs]]:
+def estimate_costs(
+    traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules
+) -> dict[str, dict[str, MonthlyCosts]]:
     """By table class, then by place."""
     return {
-        name: {where: _costs(counted, where, of_class, rules) for where in counted.stored}
+        name: {where: _estimate_cost(traffic, where, of_class, rules) for where in traffic.stored}
         for name, of_class in prices["table_classes"].items()
     }
 
 
-def _costs(counted: Traffic, where: str, prices: Mapping[str, float], rules: Rules) -> Costs:
-    months = counted.hours / MONTH_HOURS
+def _estimate_cost(
+    traffic: TableTraffic, resource: str, prices: Mapping[str, float], rules: AutoscalingRules
+) -> MonthlyCosts:
+    months = traffic.hours / MONTH_HOURS
     by_request = provisioned = 0.0
-    for way in WAYS:
-        hours = counted.of(way, where)
+    for way in OPERATIONS:
+        hours = traffic.hourly_units(way, resource)
         by_request += sum(units for units, _ in hours) / 1_000_000 * prices[f"{way}_million"]
-        provisioned += sum(rules.provided(busiest) for _, busiest in hours) * prices[f"{way}_unit_hour"]
-    return Costs(by_request / months, provisioned / months, counted.stored[where] / GIGABYTE * prices["gigabyte_month"])
+        provisioned += sum(rules.provisioned_units(busiest) for _, busiest in hours) * prices[f"{way}_unit_hour"]
+    return MonthlyCosts(
+        by_request / months, provisioned / months, traffic.stored[resource] / GIGABYTE * prices["gigabyte_month"]
+    )
 
 
-def totals(of: Mapping[str, Mapping[str, Costs]]) -> dict[tuple[str, str], float]:
+def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[tuple[str, str], float]:
     """A month of the whole table, by billing and table class: both are the table's and its indexes' together."""
     return {
-        (billing, name): sum(one.all(billing) for one in places.values())
-        for name, places in of.items()
+        (billing, name): sum(one.total(billing) for one in places.values())
+        for name, places in costs_by_class.items()
         for billing in BILLING
     }
 
 
-def told(counted: Traffic, prices: Mapping[str, Any], rules: Rules) -> Iterator[str]:
+def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
     """The costs of a month, and what is cheapest."""
     yield (
-        f"{counted.table}: {counted.hours} hours from {counted.since}, as a month of {MONTH_HOURS} hours in "
+        f"{traffic.table}: {traffic.hours} hours from {traffic.since}, as a month of {MONTH_HOURS} hours in "
         f"{prices['currency']}, by the prices of {prices['region']} of {prices['as_of']}; provisioned: "
-        f"{rules.utilization} % in use, at least {rules.least}"
+        f"{rules.utilization} % in use, at least {rules.min_units}"
     )
-    of = costs(counted, prices, rules)
-    for name, places in of.items():
+    costs_by_class = estimate_costs(traffic, prices, rules)
+    for name, places in costs_by_class.items():
         yield f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}"
         for where, one in places.items():
-            yield f"  {where:<26}{one.by_request:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
-    sums = totals(of)
+            yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
+    sums = sum_costs(costs_by_class)
     yield "all together"
     yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
     billing, name = min(sums, key=lambda one: sums[one])
@@ -195,63 +206,63 @@ def told(counted: Traffic, prices: Mapping[str, Any], rules: Rules) -> Iterator[
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def command(commands: place.Commands) -> None:
-    reckoning = commands.add_parser(
+def command(commands: place.Subparsers) -> None:
+    parser = commands.add_parser(
         "capacity", help="what the table costs by request and provisioned, and in which table class"
     )
-    which = reckoning.add_mutually_exclusive_group(required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
     which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --record has written")
-    reckoning.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
-    reckoning.add_argument("--days", type=_days, default=14, help="how far back (default: %(default)s)")
-    reckoning.add_argument("--record", metavar="FILE", type=Path, help="write the figures there, as JSON")
-    reckoning.add_argument("--prices", metavar="FILE", type=Path, default=PRICES, help="of another region or day")
+    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    parser.add_argument("--days", type=_parse_days, default=14, help="how far back (default: %(default)s)")
+    parser.add_argument("--record", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    parser.add_argument("--prices", metavar="FILE", type=Path, default=PRICES, help="of another region or day")
     prod = STAGES["prod"]
-    reckoning.add_argument("--utilization", type=_percent, default=prod.utilization, help="default: %(default)s %%")
-    least = prod.units("write_units", TABLE)[0]
-    reckoning.add_argument("--least", type=place.count, default=least, help="units a second (default: %(default)s)")
-    reckoning.set_defaults(run=reckon)
+    parser.add_argument("--utilization", type=_parse_percent, default=prod.utilization, help="default: %(default)s %%")
+    least = prod.capacity_range("write_units", TABLE)[0]
+    parser.add_argument("--least", type=place.positive_int, default=least, help="units a second (default: %(default)s)")
+    parser.set_defaults(run=estimate_table_cost)
 
 
-def reckon(given: argparse.Namespace) -> None:
+def estimate_table_cost(args: argparse.Namespace) -> None:
     """Say what a month costs, one way and the other."""
     try:
-        prices = json.loads(given.prices.read_text(encoding="utf-8"))
-        if given.kept:
-            counted = Traffic.of_json(json.loads(given.kept.read_text(encoding="utf-8")))
+        prices = json.loads(args.prices.read_text(encoding="utf-8"))
+        if args.kept:
+            counted = TableTraffic.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
         else:
-            cloudwatch, dynamodb = (boto3.client(name, region_name=given.region) for name in ("cloudwatch", "dynamodb"))
+            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
             until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-            hours = given.days * 24
-            counted = traffic(cloudwatch, dynamodb, given.table, until - timedelta(hours=hours), hours)
-        if given.record:
-            given.record.write_text(recorded(counted), encoding="utf-8")
+            hours = args.days * 24
+            counted = fetch_traffic(cloudwatch, dynamodb, args.table, until - timedelta(hours=hours), hours)
+        if args.record:
+            args.record.write_text(dump_traffic(counted), encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:
         sys.exit(f"Not reckoned: {error}")
     except (LookupError, TypeError, ValueError):
-        sys.exit(f"Not reckoned: {given.kept} holds no figures that --record has written")
-    print("\n".join(told(counted, prices, Rules(given.utilization, given.least))))
+        sys.exit(f"Not reckoned: {args.kept} holds no figures that --record has written")
+    print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.least))))
 
 
-def recorded(counted: Traffic) -> str:
+def dump_traffic(traffic: TableTraffic) -> str:
     """As a file holds it: a line for each place, which a person can read."""
-    parts = [f' "{name}": {json.dumps(getattr(counted, name))}' for name in ("table", "since")]
-    for way in WAYS:
-        lines = [f'  "{where}": {json.dumps(counted.of(way, where))}' for where in counted.stored]
+    parts = [f' "{name}": {json.dumps(getattr(traffic, name))}' for name in ("table", "since")]
+    for way in OPERATIONS:
+        lines = [f'  "{where}": {json.dumps(traffic.hourly_units(way, where))}' for where in traffic.stored]
         parts.append(f' "{way}": {{\n' + ",\n".join(lines) + "\n }")
-    parts.append(f' "stored": {json.dumps(counted.stored)}')
+    parts.append(f' "stored": {json.dumps(traffic.stored)}')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _days(text: str) -> int:
-    number = place.count(text)
-    if number > MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"must be {MOST_DAYS} or less: CloudWatch keeps five minutes no longer")
+def _parse_days(text: str) -> int:
+    number = place.positive_int(text)
+    if number > MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"must be {MAX_DAYS} or less: CloudWatch keeps five minutes no longer")
     return number
 
 
-def _percent(text: str) -> int:
-    number = place.count(text)
+def _parse_percent(text: str) -> int:
+    number = place.positive_int(text)
     if not 20 <= number <= 90:
         raise argparse.ArgumentTypeError("must be from 20 to 90")
     return number

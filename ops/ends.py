@@ -9,29 +9,29 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.dynamodb.patience import TableBusy
 from functions.dynamodb.streams import Permanent
-from ops.kept import InHand
+from ops.kept import Locked
 
 
-class Misused(Exception):
+class UsageError(Exception):
     """What cannot be meant, in one sentence."""
 
 
-class Missing(Exception):
+class RecordNotFound(Exception):
     """What is asked for is not there (any more)."""
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Whatever stops a tool here is said, and ends it."""
     try:
         yield
-    except (Misused, BadKey) as error:
+    except (UsageError, InvalidKeyValue) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    except (Missing, Permanent, Unreadable) as error:
+    except (RecordNotFound, Permanent, Unreadable) as error:
         sys.exit(str(error))
-    except (BotoCoreError, Busy, ClientError, InHand) as error:
+    except (BotoCoreError, TableBusy, ClientError, Locked) as error:
         sys.exit(f"Not done to the end: {error}. The same command goes on with it.")

@@ -18,85 +18,91 @@ from functions.dynamodb.streams import Permanent, Record
 from functions.model import changes, derived
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Order, OrderStatus
-from functions.model.patterns import A5
+from functions.model.patterns import CUSTOMER_ACTIVITY
 from functions.model.states import ORDER_TRANSITIONS
 from functions.model.table import ACTIVITY, ORDER, TIMELINE
 from functions.shop.shop import Shop
-from ops.items import Place, fields_of, place_of, there
+from ops.items import ItemKey, item_key, load_existing, match_key
 
-UNLISTED = "OrderChanged"
+UNLISTED_CHANGE = "OrderChanged"
 """A change that is in no table of states."""
-Told = Mapping[int, Sequence[tuple[str, str]]]
+LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
 """What logs say of each version of an order: ("event", its name) or ("status", the state it led to)."""
 
 
-def history(shop: Shop, order: Order, beside: Sequence[Image]) -> list[Change]:
+def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) -> list[Change]:
     """Every change of an order that logs tell of, the first first. `beside`: what lies in its partition. What is not
     known of when it was has the latest time possible: that of the next change that is known.
 
     Of one that the archive has in hand nothing is known. Raises Permanent where no way leads to its state.
     """
-    ids = ids_of(ORDER, order)
-    timeline = {place_of(image): image for image in beside if fields_of(TIMELINE, place_of(image))}
-    at = _times(shop, order, ids, timeline)
-    way = way_of(order, _told(shop, order, ids, at, timeline))
-    return [past(order, version, at[version], *step) for version, step in way.items()]
+    ids = change_ids(ORDER, order)
+    timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
+    at = _change_times(shop, order, ids, timeline)
+    way = find_likely_path(order, _logged_facts(shop, order, ids, at, timeline))
+    return [past_change(order, version, at[version], *step) for version, step in way.items()]
 
 
-def entries(shop: Shop, order: Order, beside: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
+def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
     """Every entry that an order must have in its logs by now, and the log it belongs into. Raises Permanent."""
-    for change in history(shop, order, beside):
+    for change in reconstruct_history(shop, order, partition):
         for log in derived.LOGS:
             for entry in log.derive(change):
-                if not log.into.expires or entry.ttl > shop.now().timestamp():
-                    yield log.into, entry
+                if not log.target_row.has_ttl or entry.ttl > shop.now().timestamp():
+                    yield log.target_row, entry
 
 
-def ids_of(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
+def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
     """The versions of an order by the id of the change that led there; of an archived one, some that it never had."""
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
-    versions = item.told if isinstance(item, Order) else range(1, item.version + 1)
-    return {changes.id_of(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
+    versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
+    return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
 
 
-def _times(shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[Place, Image]) -> dict[int, Instant]:
+def _change_times(
+    shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
+) -> dict[int, Instant]:
     """When an order came to each version: as it says itself, else its timeline, its activity, or the next version."""
-    own = {1: order.placed_at, order.reached: order.came_at, _last_move(order): order.updated_at}
-    if order.returns and order.restored_at:
-        own[order.returns[-1]] = order.restored_at
+    own = {
+        1: order.placed_at,
+        order.reached: order.status_since,
+        _last_version_before_restores(order): order.updated_at,
+    }
+    if order.restored_versions and order.restored_at:
+        own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
-    keys = [key for place in timeline if (key := fields_of(TIMELINE, place)) and key["change_id"] in ids]
+    keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
     for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two for one change, the earlier
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
     if len(known) < len(ids):
-        lying = shop.table.lying(A5, customer_id=order.customer_id, since=order.placed_at)
-        noted = [key for image in lying if (key := fields_of(ACTIVITY, place_of(image))) and key["change_id"] in ids]
+        lying = shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=order.customer_id, since=order.placed_at)
+        noted = [key for image in lying if (key := match_key(ACTIVITY, item_key(image))) and key["change_id"] in ids]
         known = {ids[key["change_id"]]: Instant(key["at"]) for key in noted} | known
     latest = order.restored_at or order.updated_at
-    for version in reversed(order.told):
+    for version in reversed(order.logged_versions):
         latest = known.setdefault(version, latest)
     return known
 
 
-def _last_move(order: Order) -> int:
+def _last_version_before_restores(order: Order) -> int:
     """The last version that is not of coming back from the archive."""
-    return max(version for version in order.told if version not in order.returns)
+    return max(version for version in order.logged_versions if version not in order.restored_versions)
 
 
-def _told(
-    shop: Shop, order: Order, ids: Mapping[str, int], at: Mapping[int, Instant], timeline: Mapping[Place, Image]
-) -> Told:
+def _logged_facts(
+    shop: Shop, order: Order, ids: Mapping[str, int], at: Mapping[int, Instant], timeline: Mapping[ItemKey, Image]
+) -> LoggedFacts:
     places = {
-        place_of(
-            log.into.key(at=at[version], change_id=id, order_id=order.order_id, customer_id=order.customer_id)
+        item_key(
+            log.target_row.key(at=at[version], change_id=id, order_id=order.order_id, customer_id=order.customer_id)
         ): version
         for id, version in ids.items()
         for log in derived.LOGS
     }
     told: dict[int, list[tuple[str, str]]] = {version: [] for version in at}
-    lies = {**there(shop, [place for place in places if place not in timeline]), **timeline}
+    lies = {**load_existing(shop, [place for place in places if place not in timeline]), **timeline}
     for place, image in lies.items():
         if version := places.get(place):
             names = [name for name in ("event", "status") if "S" in image.get(name, {})]
@@ -104,62 +110,62 @@ def _told(
     return told
 
 
-def way_of(order: Order, told: Told) -> dict[int, tuple[str, str]]:
+def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
     """Each change of an order, by version, with the state it led to: the way to its state that least of what is told
     contradicts, and of those the one with the most steps that are in the table of states. Raises Permanent."""
 
-    def against(version: int, event: str, status: str) -> int:
-        return sum(said != (event if what == "event" else status) for what, said in told.get(version, ()))
+    def count_contradictions(version: int, event: str, status: str) -> int:
+        return sum(said != (event if what == "event" else status) for what, said in logged.get(version, ()))
 
     first = ("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")
-    ways = {first[1]: _Way((first,), against(1, *first))}
-    for version in order.told[1:]:
-        longer: dict[str, _Way] = {}
+    ways = {first[1]: _Path((first,), count_contradictions(1, *first))}
+    for version in order.logged_versions[1:]:
+        longer: dict[str, _Path] = {}
         for before, way in ways.items():
-            for step in (("OrderRestored", before),) if version in order.returns else _steps(before):
-                one = way.then(step, against(version, *step))
-                if (version < order.reached or step[1] == order.status) and one < longer.get(step[1], NO_WAY):
+            for step in (("OrderRestored", before),) if version in order.restored_versions else _possible_steps(before):
+                one = way.extend(step, count_contradictions(version, *step))
+                if (version < order.reached or step[1] == order.status) and one < longer.get(step[1], NO_PATH):
                     longer[step[1]] = one
         ways = longer
     if order.status not in ways:
         raise Permanent(f"order {order.order_id} has no way of {order.version} versions to {order.status}")
-    return dict(zip(order.told, ways[order.status].steps, strict=True))
+    return dict(zip(order.logged_versions, ways[order.status].steps, strict=True))
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Path:
     """Steps from an order's beginning. `contradicted`: how often, `unlisted`: how many are in no table of states."""
 
     steps: tuple[tuple[str, str], ...]
-    contradicted: float
+    contradictions: float
     unlisted: int = 0
 
-    def __lt__(self, other: _Way) -> bool:
-        return (self.contradicted, self.unlisted) < (other.contradicted, other.unlisted)
+    def __lt__(self, other: _Path) -> bool:
+        return (self.contradictions, self.unlisted) < (other.contradictions, other.unlisted)
 
-    def then(self, step: tuple[str, str], against: int) -> _Way:
-        return _Way((*self.steps, step), self.contradicted + against, self.unlisted + (step[0] == UNLISTED))
+    def extend(self, step: tuple[str, str], against: int) -> _Path:
+        return _Path((*self.steps, step), self.contradictions + against, self.unlisted + (step[0] == UNLISTED_CHANGE))
 
 
-NO_WAY = _Way((), inf)
+NO_PATH = _Path((), inf)
 
 
 @cache
-def _steps(before: str) -> tuple[tuple[str, str], ...]:
+def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
     """What may come next; last what leaves the state as it is, as an erasure does."""
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
-    return (*((move.change, move.reached(before)) for move in moves), (UNLISTED, before))
+    return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))
 
 
-def past(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
+def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
     """A change of an order's past, with the id it had."""
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
-    change = changes.read(became(ORDER.write(past)))
+    change = changes.parse_change(make_stream_record(ORDER.encode(past)))
     assert change is not None, "an image without the one before it is a change"
     return replace(change, name=name)
 
 
-def became(image: Image) -> Record:
+def make_stream_record(image: Image) -> Record:
     """The stream record by which an item became what it is: made, or changed from something else."""
     made = image.get("version") == {"N": "1"}
     return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

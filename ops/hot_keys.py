@@ -20,11 +20,11 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.keys import instant
-from functions.model.table import PROJECTED
+from functions.dynamodb.keys import to_instant
+from functions.model.table import INDEX_PROJECTIONS
 from ops import place
 
-EVENTS = "ThrottleEvents"
+THROTTLE_EVENTS = "ThrottleEvents"
 CAUSES: Mapping[str, str] = {
     "KeyRangeThroughput": "one partition is at its limit, 3,000 read or 1,000 write units a second: a hot key",
     "ProvisionedThroughput": "it is at its provisioned capacity, whichever the key",
@@ -32,22 +32,22 @@ CAUSES: Mapping[str, str] = {
     "AccountLimit": "the account is at its limit in this region, whichever the key",
 }
 """What {Read,Write}{cause}ThrottleEvents mean."""
-HOT = "KeyRangeThroughput"
+HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
 )  # fmt: skip
 """What this shop's functions ask of the table."""
 PERIOD_SECONDS = 60
-MOST_HOURS = 15 * 24
+MAX_HOURS = 15 * 24
 """CloudWatch keeps minutes for 15 days."""
-MOST_KEYS = 10
-THROTTLED_RULE = "DynamoDBContributorInsights-PKT-"
+MAX_KEYS = 10
+THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
 """How the rule begins that counts throttled requests by partition key. Keys stand in it as they are: none of ours tells
 who somebody is."""
 
 
 @dataclass(frozen=True)
-class Counted:
+class ThrottleCount:
     """How often something was throttled: all in all, and in its worst minute. `index`, `operation`: "" for the table as
     a whole."""
 
@@ -60,7 +60,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Key:
+class ThrottledKey:
     """A partition key, and how often it was throttled."""
 
     index: str
@@ -69,37 +69,39 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ThrottleReport:
     """What was throttled of a table in a time. `seen`: the indexes ("": the table) of which keys are counted too."""
 
     table: str
     since: str
     until: str
-    counted: tuple[Counted, ...]
+    counted: tuple[ThrottleCount, ...]
     seen: tuple[str, ...] = ()
-    keys: tuple[Key, ...] = ()
+    keys: tuple[ThrottledKey, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> Figures:
+    def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
         """As they were kept. Raises KeyError, TypeError."""
         return cls(
-            kept["table"],
-            kept["since"],
-            kept["until"],
-            tuple(Counted(**one) for one in kept["counted"]),
-            tuple(kept["seen"]),
-            tuple(Key(**one) for one in kept["keys"]),
+            data["table"],
+            data["since"],
+            data["until"],
+            tuple(ThrottleCount(**one) for one in data["counted"]),
+            tuple(data["seen"]),
+            tuple(ThrottledKey(**one) for one in data["keys"]),
         )
 
 
 # asking ---------------------------------------------------------------------------------------------------------------
-def figures(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime) -> Figures:
+def fetch_throttle_report(
+    cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime
+) -> ThrottleReport:
     """What CloudWatch has counted of a table and its indexes; keys only where Contributor Insights is on."""
-    wanted = list(_wanted())
-    queries = [_query(table, number, *one) for number, one in enumerate(wanted)]
+    wanted = list(_metrics_to_fetch())
+    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
     times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
     pages = cloudwatch.get_paginator("get_metric_data").paginate(
         MetricDataQueries=queries, StartTime=since, EndTime=until
@@ -112,79 +114,83 @@ def figures(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: 
         if any(minutes.values()):
             at = max(sorted(minutes), key=lambda minute: minutes[minute])
             sums = int(sum(minutes.values())), int(minutes[at])
-            counted.append(Counted(metric, index, operation, *sums, instant(at.astimezone(UTC))))
-    rules = dict(_rules(dynamodb, table))
-    keys = [key for index, rule in rules.items() for key in _throttled(cloudwatch, index, rule, since, until)]
-    return Figures(table, instant(since), instant(until), tuple(counted), tuple(rules), tuple(keys))
+            counted.append(ThrottleCount(metric, index, operation, *sums, to_instant(at.astimezone(UTC))))
+    rules = dict(_throttled_key_rules(dynamodb, table))
+    keys = [
+        key for index, rule in rules.items() for key in _fetch_throttled_keys(cloudwatch, index, rule, since, until)
+    ]
+    return ThrottleReport(table, to_instant(since), to_instant(until), tuple(counted), tuple(rules), tuple(keys))
 
 
-def _wanted() -> Iterator[tuple[str, str, str]]:
+def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
     """Metric, index, operation."""
-    for index in ("", *PROJECTED):
+    for index in ("", *INDEX_PROJECTIONS):
         for way in ("Read", "Write"):
-            yield f"{way}{EVENTS}", index, ""
-            yield from ((f"{way}{cause}{EVENTS}", index, "") for cause in CAUSES)
+            yield f"{way}{THROTTLE_EVENTS}", index, ""
+            yield from ((f"{way}{cause}{THROTTLE_EVENTS}", index, "") for cause in CAUSES)
     yield from (("ThrottledRequests", "", operation) for operation in OPERATIONS)
 
 
-def _query(table: str, number: int, metric: str, index: str, operation: str) -> dict[str, Any]:
+def _metric_query(table: str, number: int, metric: str, index: str, operation: str) -> dict[str, Any]:
     named = {"TableName": table, "GlobalSecondaryIndexName": index, "Operation": operation}
     dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
     counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
     return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
 
 
-def _rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
+def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
     """Of each index of which keys are counted ("": the table) the rule that does."""
-    for index in ("", *PROJECTED):
+    for index in ("", *INDEX_PROJECTIONS):
         told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
         for rule in told.get("ContributorInsightsRuleList", ()):
-            if told["ContributorInsightsStatus"] == "ENABLED" and rule.startswith(THROTTLED_RULE):
+            if told["ContributorInsightsStatus"] == "ENABLED" and rule.startswith(THROTTLED_RULE_PREFIX):
                 yield index, rule
 
 
-def _throttled(cloudwatch: Any, index: str, rule: str, since: datetime, until: datetime) -> Iterator[Key]:
+def _fetch_throttled_keys(
+    cloudwatch: Any, index: str, rule: str, since: datetime, until: datetime
+) -> Iterator[ThrottledKey]:
     report = cloudwatch.get_insight_rule_report(
-        RuleName=rule, StartTime=since, EndTime=until, Period=3600, MaxContributorCount=MOST_KEYS, OrderBy="Sum"
+        RuleName=rule, StartTime=since, EndTime=until, Period=3600, MaxContributorCount=MAX_KEYS, OrderBy="Sum"
     )
     for one in report.get("Contributors", ()):
-        yield Key(index, " ".join(one["Keys"]), int(one["ApproximateAggregateValue"]))
+        yield ThrottledKey(index, " ".join(one["Keys"]), int(one["ApproximateAggregateValue"]))
 
 
 # judging --------------------------------------------------------------------------------------------------------------
-def is_hot(found: Figures) -> bool:
+def has_hot_partition(report: ThrottleReport) -> bool:
     """Whether some partition was at its limit."""
-    return any(HOT in one.metric for one in found.counted)
+    return any(HOT_PARTITION_CAUSE in one.metric for one in report.counted)
 
 
-def told(found: Figures) -> Iterator[str]:
+def format_report(report: ThrottleReport) -> Iterator[str]:
     """What was throttled and why, the table first; which keys, as far as they are counted."""
-    yield f"{found.table} from {found.since} to {found.until}"
-    events = [one for one in found.counted if not one.operation]
+    yield f"{report.table} from {report.since} to {report.until}"
+    events = [one for one in report.counted if not one.operation]
     if not events:
         yield "Nothing was throttled."
         return
     for index, counted in groupby(sorted(events, key=lambda one: one.index), key=lambda one: one.index):
-        yield from _of_one(found, index, list(counted))
-    by_operation = sorted((one for one in found.counted if one.operation), key=lambda one: -one.total)
+        yield from _format_index(report, index, list(counted))
+    by_operation = sorted((one for one in report.counted if one.operation), key=lambda one: -one.total)
     if by_operation:
         yield "requests throttled: " + ", ".join(f"{one.total} {one.operation}" for one in by_operation)
 
 
-def _of_one(found: Figures, index: str, counted: Sequence[Counted]) -> Iterator[str]:
+def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleCount]) -> Iterator[str]:
     totals = {one.metric: one for one in counted}
     for way in ("Read", "Write"):
-        causes = [(cause, totals.get(f"{way}{cause}{EVENTS}")) for cause in CAUSES]
+        causes = [(cause, totals.get(f"{way}{cause}{THROTTLE_EVENTS}")) for cause in CAUSES]
         for cause, one in causes:
             if one:
                 yield (
                     f"{index or 'table'}: {one.total} {way.lower()}s throttled, {one.most} of them in the minute of "
                     f"{one.most_at}: {CAUSES[cause]}"
                 )
-        one = totals.get(f"{way}{EVENTS}")
+        one = totals.get(f"{way}{THROTTLE_EVENTS}")
         if one and not any(found for _, found in causes):
             yield f"{index or 'table'}: {one.total} {way.lower()}s throttled; CloudWatch does not tell why"
-    if any(HOT in one.metric for one in counted):
+    if any(HOT_PARTITION_CAUSE in one.metric for one in counted):
         if index not in found.seen:
             yield f"  which key: turn on Contributor Insights for {index or 'the table'}, mode THROTTLED_KEYS"
         for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
@@ -192,42 +198,42 @@ def _of_one(found: Figures, index: str, counted: Sequence[Counted]) -> Iterator[
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def command(commands: place.Commands) -> None:
-    looking = commands.add_parser(
+def command(commands: place.Subparsers) -> None:
+    parser = commands.add_parser(
         "hot-keys", help="which table, index or key is throttled, by CloudWatch's own figures, and why"
     )
-    which = looking.add_mutually_exclusive_group(required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
     which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --save has written")
-    looking.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
-    looking.add_argument("--hours", type=_hours, default=24, help="how far back (default: %(default)s)")
-    looking.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
-    looking.set_defaults(run=look_for_hot_keys)
+    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    parser.add_argument("--hours", type=_parse_hours, default=24, help="how far back (default: %(default)s)")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    parser.set_defaults(run=find_hot_keys)
 
 
-def look_for_hot_keys(given: argparse.Namespace) -> None:
+def find_hot_keys(args: argparse.Namespace) -> None:
     """Say what was throttled, and why. Exits with 1 where a partition was at its limit."""
     try:
-        if given.kept:
-            found = Figures.of_json(json.loads(given.kept.read_text(encoding="utf-8")))
+        if args.kept:
+            found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
         else:
-            cloudwatch, dynamodb = (boto3.client(name, region_name=given.region) for name in ("cloudwatch", "dynamodb"))
+            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
             until = datetime.now(UTC).replace(second=0, microsecond=0)
-            since = until - timedelta(hours=given.hours)
-            found = figures(cloudwatch, dynamodb, given.table, since, until)
-        if given.save:
-            given.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+            since = until - timedelta(hours=args.hours)
+            found = fetch_throttle_report(cloudwatch, dynamodb, args.table, since, until)
+        if args.save:
+            args.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:
         sys.exit(f"Not looked at: {error}")
     except (LookupError, TypeError, ValueError):
-        sys.exit(f"Not looked at: {given.kept} holds no figures that --save has written")
-    print("\n".join(told(found)))
-    if is_hot(found):
+        sys.exit(f"Not looked at: {args.kept} holds no figures that --save has written")
+    print("\n".join(format_report(found)))
+    if has_hot_partition(found):
         sys.exit(1)
 
 
-def _hours(text: str) -> int:
-    number = place.count(text)
-    if number > MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"must be {MOST_HOURS} or less: CloudWatch keeps minutes no longer")
+def _parse_hours(text: str) -> int:
+    number = place.positive_int(text)
+    if number > MAX_HOURS:
+        raise argparse.ArgumentTypeError(f"must be {MAX_HOURS} or less: CloudWatch keeps minutes no longer")
     return number

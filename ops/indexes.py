@@ -22,51 +22,53 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.model.table import create_table_request
 from ops import place
 
-TABLES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
+TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 
 @dataclass(frozen=True)
-class Index:
+class IndexDefinition:
     """`attributes`: what it holds beside its keys; None: all."""
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
     status: str = "ACTIVE"
 
-    def same(self, other: Index) -> bool:
+    def has_same_definition(self, other: IndexDefinition) -> bool:
         return (self.keys, self.attributes) == (other.keys, other.attributes)
 
 
 @dataclass(frozen=True)
-class Indexes:
+class TableIndexes:
     """A table's own keys, and its indexes by name."""
 
     keys: tuple[str, ...]
-    indexes: Mapping[str, Index]
+    indexes: Mapping[str, IndexDefinition]
 
 
 # where they are found -------------------------------------------------------------------------------------------------
-def of_model() -> Indexes:
+def indexes_from_model() -> TableIndexes:
     """As the model says, of which the template is made."""
-    return _read(create_table_request("any"))
+    return _parse_table(create_table_request("any"))
 
 
-def of_file(path: Path) -> Indexes | None:
+def indexes_from_file(path: Path) -> TableIndexes | None:
     """Of a template, or of the JSON that `aws dynamodb describe-table` printed; None where it has no table."""
     document = json.loads(path.read_text(encoding="utf-8"))
     if "Table" in document:
-        return _read(document["Table"])
-    tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLES]
+        return _parse_table(document["Table"])
+    tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return of_model()  # on a table that was restored, which lies outside of the stack and must be as the model says
-    return _read(tables[0]) if tables else None
+        return (
+            indexes_from_model()
+        )  # on a table that was restored, which lies outside of the stack and must be as the model says
+    return _parse_table(tables[0]) if tables else None
 
 
-def of_table(client: Any, name: str) -> Indexes:
-    return _read(client.describe_table(TableName=name)["Table"])
+def indexes_from_table(client: Any, name: str) -> TableIndexes:
+    return _parse_table(client.describe_table(TableName=name)["Table"])
 
 
-def of_stack(name: str, region: str | None) -> Indexes | None:
+def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
     """Of the table that a stack says is its own; None where there is no such stack yet."""
     try:
         (stack,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=name)["Stacks"]
@@ -77,16 +79,16 @@ def of_stack(name: str, region: str | None) -> Indexes | None:
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     if "TableName" not in outputs:  # its first deploy failed
         return None
-    return of_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
+    return indexes_from_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
 
 
-def _read(table: Mapping[str, Any]) -> Indexes:
-    return Indexes(
-        _keys(table),
+def _parse_table(table: Mapping[str, Any]) -> TableIndexes:
+    return TableIndexes(
+        _parse_keys(table),
         {
-            index["IndexName"]: Index(
-                _keys(index),
-                _attributes(index["Projection"]),
+            index["IndexName"]: IndexDefinition(
+                _parse_keys(index),
+                _parse_projection(index["Projection"]),
                 index.get("IndexStatus", "ACTIVE"),
             )
             for index in table.get("GlobalSecondaryIndexes", ())
@@ -94,46 +96,46 @@ def _read(table: Mapping[str, Any]) -> Indexes:
     )
 
 
-def _keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _parse_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"{key['AttributeName']} ({key['KeyType']})" for key in schema["KeySchema"])
 
 
-def _attributes(projection: Mapping[str, Any]) -> frozenset[str] | None:
+def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
     return None if projection["ProjectionType"] == "ALL" else frozenset(projection.get("NonKeyAttributes", ()))
 
 
 # what follows ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Plan:
+class DeployPlan:
     """What to deploy, one after the other. `fits`: whether all of it is done by one deploy of the template as it is.
     `why_not`: what no number of deploys makes of it as it is, or not now."""
 
-    waves: Sequence[str] = ()
-    why_not: Sequence[str] = ()
+    steps: Sequence[str] = ()
+    obstacles: Sequence[str] = ()
 
     @property
-    def fits(self) -> bool:
-        return len(self.waves) <= 1 and not self.why_not
+    def fits_one_deploy(self) -> bool:
+        return len(self.steps) <= 1 and not self.obstacles
 
-    def told(self) -> Iterator[str]:
-        yield from self.why_not
-        if self.fits:
-            yield f"One deploy does it: {self.waves[0]}." if self.waves else "The indexes stay as they are."
-        elif self.waves:
-            yield f"DynamoDB changes one index at a time. Deploy {len(self.waves)} times, one after the other is done:"
-            yield from (f"  {number}. {wave}" for number, wave in enumerate(self.waves, 1))
+    def describe(self) -> Iterator[str]:
+        yield from self.obstacles
+        if self.fits_one_deploy:
+            yield f"One deploy does it: {self.steps[0]}." if self.steps else "The indexes stay as they are."
+        elif self.steps:
+            yield f"DynamoDB changes one index at a time. Deploy {len(self.steps)} times, one after the other is done:"
+            yield from (f"  {number}. {wave}" for number, wave in enumerate(self.steps, 1))
 
 
-def plan(deployed: Indexes, wanted: Indexes | None) -> Plan:
+def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
     """What leads from the one to the other. What is new comes first, and what is old goes last: so no reader is without
     an index. A changed index is a new one under another name, since two of one name cannot be there at once."""
     if wanted is None or wanted.keys != deployed.keys:
-        return Plan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
+        return DeployPlan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
     before, after = deployed.indexes, wanted.indexes
     made = [
         f"make {name}, and fill what has no keys for it by a migration" for name in sorted(after.keys() - before.keys())
     ]
-    changed = sorted(name for name in before.keys() & after.keys() if not before[name].same(after[name]))
+    changed = sorted(name for name in before.keys() & after.keys() if not before[name].has_same_definition(after[name]))
     made += [f"make what {name} shall be under a new name, and have that asked in {name}'s place" for name in changed]
     gone = [f"delete {name}" for name in sorted({*(before.keys() - after.keys()), *changed})]
     why_not = [f"{name} cannot be changed: its keys and what it holds are for ever." for name in changed]
@@ -142,47 +144,47 @@ def plan(deployed: Indexes, wanted: Indexes | None) -> Plan:
         for name, one in sorted(before.items())
         if one.status != "ACTIVE" and (made or gone)
     ]
-    return Plan((*made, *gone), tuple(why_not))
+    return DeployPlan((*made, *gone), tuple(why_not))
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def command(commands: place.Commands) -> None:
-    checking = commands.add_parser(
+def command(commands: place.Subparsers) -> None:
+    parser = commands.add_parser(
         "indexes",
-        parents=[place.where()],
+        parents=[place.target_options()],
         help="before a deploy: can the deployed table's indexes become the template's at once?",
         description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
         "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",
     )
-    checking.add_argument(
+    parser.add_argument(
         "--against", type=Path, metavar="FILE", help="a template, or what describe-table said, instead of a table"
     )
-    checking.add_argument(
+    parser.add_argument(
         "--template", type=Path, metavar="FILE", help="what is to be deployed (default: what the model says)"
     )
-    checking.set_defaults(run=check_indexes)
+    parser.set_defaults(run=check_indexes)
 
 
-def check_indexes(given: argparse.Namespace) -> None:
+def check_indexes(args: argparse.Namespace) -> None:
     """Say what a deploy would do to the table's indexes. Exits with 1 where it would fail."""
     try:
-        wanted = of_file(given.template) if given.template else of_model()
-        deployed = _deployed(given)
+        wanted = indexes_from_file(args.template) if args.template else indexes_from_model()
+        deployed = _deployed_indexes(args)
     except (BotoCoreError, ClientError, LookupError, OSError, ValueError) as error:
         sys.exit(f"Not compared: {error}")
     if deployed is None:
         print("There is no table yet: it is made with all its indexes at once.")
         return
-    found = plan(deployed, wanted)
-    print("\n".join(found.told()))
-    if not found.fits:
+    found = plan_deploys(deployed, wanted)
+    print("\n".join(found.describe()))
+    if not found.fits_one_deploy:
         sys.exit(1)
 
 
-def _deployed(given: argparse.Namespace) -> Indexes | None:
-    if given.against:
-        return of_file(given.against)
-    if given.stack:
-        return of_stack(given.stack, given.region)
-    table = place.table_of(given)
-    return of_table(table.client, table.name)
+def _deployed_indexes(args: argparse.Namespace) -> TableIndexes | None:
+    if args.against:
+        return indexes_from_file(args.against)
+    if args.stack:
+        return indexes_from_stack(args.stack, args.region)
+    table = place.resolve_table(args)
+    return indexes_from_table(table.client, table.name)

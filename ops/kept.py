@@ -11,34 +11,34 @@ from types import TracebackType
 from typing import Any, Self
 
 from functions.dynamodb.images import Image
-from functions.dynamodb.keys import instant
+from functions.dynamodb.keys import to_instant
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import Changed, Write, put, turn, unchanged
+from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, put_if_absent, replace_with
 from functions.model.entities import Stretch, Sweep
 from functions.model.table import SWEEP
-from ops.sweep import Act, Found
+from ops.sweep import ItemAction, SweepResult
 
-HELD_SECONDS = 60
+LOCK_SECONDS = 60
 """How long a sweep is its runner's after a sign of life. Who takes it over from one that lives on does no harm."""
-STALE = timedelta(days=1)
+MAX_RESUME_AGE = timedelta(days=1)
 """What was stopped longer ago is begun anew where it is about what the table says today."""
-REMEMBERED = 20
+MAX_REMEMBERED_ITEMS = 20
 """How many of the items that were passed over the table remembers; all are counted."""
 
 
-class InHand(Exception):
+class Locked(Exception):
     """Somebody else runs this sweep."""
 
 
-TAKEN_OVER = "somebody else has just taken it over"
+TAKEN_OVER_MESSAGE = "somebody else has just taken it over"
 
 
-def who() -> str:
+def current_operator() -> str:
     """Who runs this, as others know them."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-class Kept:
+class Checkpoint:
     """A sweep that the table remembers: one runner's at a time, and done once. `with` it: what is left by an exception
     is somebody's to go on with at once; what is killed, after HELD_SECONDS. Raises InHand where it is another's.
 
@@ -55,20 +55,22 @@ class Kept:
         *,
         by: str,
         segments: int = 1,
-        stale: timedelta | None = None,
+        max_age: timedelta | None = None,
     ) -> None:
         self._table = table
         self._lock = threading.RLock()
-        now = instant(table.clock())
-        before = remembered(table, tool, [name]).get(name)
-        if before is not None and before.status == "RUNNING" and before.held_until > now:
-            raise InHand(f"{before.by} runs it until {before.held_until} at least ({before.task})")
-        fresh = stale is None or (before is not None and before.updated_at > instant(table.clock() - stale))
-        if before is not None and before.status == "RUNNING" and before.task == task and fresh:
-            self.sweep = replace(before, by=by)
-            self.since: str | None = before.updated_at
+        now = to_instant(table.clock())
+        existing = load_sweeps(table, tool, [name]).get(name)
+        if existing is not None and existing.status == "RUNNING" and existing.held_until > now:
+            raise Locked(f"{existing.by} runs it until {existing.held_until} at least ({existing.task})")
+        is_recent = max_age is None or (
+            existing is not None and existing.updated_at > to_instant(table.clock() - max_age)
+        )
+        if existing is not None and existing.status == "RUNNING" and existing.task == task and is_recent:
+            self.sweep = replace(existing, by=by)
+            self.stopped_at: str | None = existing.updated_at
         else:
-            self.since = None
+            self.stopped_at = None
             self.sweep = Sweep(
                 tool=tool,
                 name=name,
@@ -80,53 +82,53 @@ class Kept:
                 updated_at=now,
                 segments=(Stretch(),) * segments,
                 unreadable={},
-                version=before.version if before else 0,
+                version=existing.version if existing else 0,
             )
-        self._write(held_seconds=HELD_SECONDS)
+        self._save(held_seconds=LOCK_SECONDS)
 
     @property
-    def found(self) -> Found:
+    def result(self) -> SweepResult:
         """What it has found so far."""
         one = self.sweep
-        return Found(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
+        return SweepResult(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
 
     @property
     def segments(self) -> tuple[Stretch, ...]:
         return self.sweep.segments
 
     @property
-    def told(self) -> str:
+    def resume_message(self) -> str:
         """Where it goes on, in a sentence."""
-        return f"Goes on where it was stopped at {self.since}: {self.found.read:,} items were read by then."
+        return f"Goes on where it was stopped at {self.stopped_at}: {self.result.read:,} items were read by then."
 
-    def after_page(self, found: Found, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
+    def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
         """Remember how far it has come, and what is `waiting` behind that. Raises InHand where another has it."""
-        named = dict(list(found.unreadable.items())[:REMEMBERED])
+        named = dict(list(found.unreadable.items())[:MAX_REMEMBERED_ITEMS])
         counts: dict[str, Any] = {
             name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")
         }
         where = {"segments": segments, "unreadable": named, "waiting": tuple(waiting)}
-        self._write(held_seconds=HELD_SECONDS, **counts, **where)
+        self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
-    def living(self, act: Act) -> Act:
+    def with_heartbeat(self, act: ItemAction) -> ItemAction:
         """The same, and a sign of life now and then: a page may take longer than it is held."""
 
-        def acting(image: Image) -> bool | None:
-            self.hold()
+        def act_with_heartbeat(image: Image) -> bool | None:
+            self.extend_lock()
             return act(image)
 
-        return acting
+        return act_with_heartbeat
 
-    def hold(self, seconds: float = 0) -> None:
+    def extend_lock(self, seconds: float = 0) -> None:
         """It is held for so long, and HELD_SECONDS after that. Raises InHand where another has taken it over."""
         with self._lock:
-            enough = instant(self._table.clock() + timedelta(seconds=seconds + HELD_SECONDS / 2))
+            enough = to_instant(self._table.clock() + timedelta(seconds=seconds + LOCK_SECONDS / 2))
             if self.sweep.held_until < enough:
-                self._write(held_seconds=seconds + HELD_SECONDS)
+                self._save(held_seconds=seconds + LOCK_SECONDS)
 
-    def guard(self) -> Write[Any]:
+    def check_lock(self) -> Write[Any]:
         """Lets a transaction hold only while it is still this runner's; else that raises InHand."""
-        return unchanged(SWEEP, self.sweep, refused=lambda _: InHand(TAKEN_OVER))
+        return check_unchanged(SWEEP, self.sweep, condition_error=lambda _: Locked(TAKEN_OVER_MESSAGE))
 
     def __enter__(self) -> Self:
         return self
@@ -135,28 +137,28 @@ class Kept:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._write(status="DONE", segments=(), waiting=())
-        elif not issubclass(kind, InHand):
+            self._save(status="DONE", segments=(), waiting=())
+        elif not issubclass(kind, Locked):
             with suppress(Exception):  # what went wrong first is told
-                self._write()
+                self._save()
 
-    def _write(self, *, held_seconds: float = 0, **changed: Any) -> None:
+    def _save(self, *, held_seconds: float = 0, **changed: Any) -> None:
         """Write the next version, whole: what another runner wrote is never taken for one's own."""
         with self._lock:
             now = self._table.clock()
-            until = instant(now + timedelta(seconds=held_seconds))
+            until = to_instant(now + timedelta(seconds=held_seconds))
             after = replace(
-                self.sweep, updated_at=instant(now), held_until=until, version=self.sweep.version + 1, **changed
+                self.sweep, updated_at=to_instant(now), held_until=until, version=self.sweep.version + 1, **changed
             )
-            write = turn(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put(SWEEP, after)
+            write = replace_with(SWEEP, self.sweep, SWEEP, after) if self.sweep.version else put_if_absent(SWEEP, after)
             try:
                 self._table.write(write)
-            except Changed:
-                raise InHand(TAKEN_OVER) from None
+            except WriteConflict:
+                raise Locked(TAKEN_OVER_MESSAGE) from None
             self.sweep = after
 
 
-def remembered(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
+def load_sweeps(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
     """What the table remembers of a tool's sweeps, by their names."""
     found = table.batch_get([SWEEP.key(tool=tool, name=name) for name in names], consistent=True)
     return {one.name: one for one in found}

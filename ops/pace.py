@@ -8,12 +8,12 @@ from typing import Any
 from functions.dynamodb.store import Table
 
 
-def limit(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
+def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
     """Within this context a table's client consumes no more than so many units a second. None: there is no limit."""
-    return nullcontext() if units_per_second is None else Pace(table, units_per_second)
+    return nullcontext() if units_per_second is None else CapacityThrottle(table, units_per_second)
 
 
-class Pace:
+class CapacityThrottle:
     """Holds back what a table's client asks, so that it consumes no more than so many units a second, read and written:
     each request waits until those before it are paid for, as DynamoDB told their price.
 
@@ -23,15 +23,15 @@ class Pace:
     def __init__(self, table: Table, units_per_second: float) -> None:
         self._table, self._rate = table, units_per_second
         self._lock = threading.Lock()
-        self._free_at = self._now()
+        self._next_request_at = self._now()
 
     def __enter__(self) -> None:
-        self._events.register("provide-client-params.dynamodb", self._wait)
-        self._events.register("after-call.dynamodb", self._pay)
+        self._events.register("provide-client-params.dynamodb", self._wait_for_capacity)
+        self._events.register("after-call.dynamodb", self._record_consumption)
 
     def __exit__(self, *_: object) -> None:
-        self._events.unregister("provide-client-params.dynamodb", self._wait)
-        self._events.unregister("after-call.dynamodb", self._pay)
+        self._events.unregister("provide-client-params.dynamodb", self._wait_for_capacity)
+        self._events.unregister("after-call.dynamodb", self._record_consumption)
 
     @property
     def _events(self) -> Any:
@@ -40,17 +40,17 @@ class Pace:
     def _now(self) -> float:
         return self._table.clock().timestamp()
 
-    def _wait(self, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
+    def _wait_for_capacity(self, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
         if "ReturnConsumedCapacity" not in model.input_shape.members:
             return None
         with self._lock:
-            seconds = self._free_at - self._now()
+            seconds = self._next_request_at - self._now()
         if seconds > 0:
             self._table.sleep(seconds)
         return {**params, "ReturnConsumedCapacity": "TOTAL"}
 
-    def _pay(self, parsed: Mapping[str, Any], **_: Any) -> None:
+    def _record_consumption(self, parsed: Mapping[str, Any], **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
         with self._lock:
-            self._free_at = max(self._free_at, self._now()) + units / self._rate
+            self._next_request_at = max(self._next_request_at, self._now()) + units / self._rate

@@ -15,25 +15,25 @@ import boto3
 from botocore.exceptions import ClientError
 
 from functions.dynamodb.store import Table
-from functions.model.table import BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop
-from ops.kept import STALE, Kept, who
+from ops.kept import MAX_RESUME_AGE, Checkpoint, current_operator
 
-ON_AWS_UNITS_PER_SECOND = 100
+DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
 """How many capacity units a second a sweep consumes at most, unless it is given another limit: a table on AWS serves
 customers meanwhile. On this machine a sweep has no limit, for no capacity is paid for there."""
-PATIENCE_SECONDS = 60
+RETRY_BUDGET_SECONDS = 60
 """How long an operator's tool waits for items in others' hands: no customer waits for it."""
 
 if TYPE_CHECKING:
-    from local.backlog import Lane
-    from local.running import Running
+    from local.backlog import ConsumerLag
+    from local.running import RunningShop
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 @dataclass(frozen=True)
-class Place:
+class ShopTarget:
     """A whole shop, deployed by a stack. `outputs`: what the stack tells of itself; `client`: a client of a service,
     there; `resources`: the names of its resources of a CloudFormation type, as that service calls them; `seen`: all
     that a journal has of an order, where one is kept."""
@@ -41,59 +41,61 @@ class Place:
     outputs: Mapping[str, str]
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
-    seen: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
-    lanes: Callable[[], Sequence[Lane]] = lambda: ()
+    journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
+    lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
     """How far the readers and queues of the shop on this machine are behind; on AWS CloudWatch knows."""
 
     @cached_property
     def table(self) -> Table:
-        return Table(self.client("dynamodb"), self.outputs["TableName"], BY_TYPE, budget_seconds=PATIENCE_SECONDS)
+        return Table(
+            self.client("dynamodb"), self.outputs["TableName"], ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS
+        )
 
     @property
     def shop(self) -> Shop:
-        return _shop(self.table)
+        return _make_shop(self.table)
 
     @property
-    def bus(self) -> str:
+    def bus_name(self) -> str:
         """The name of its bus of events."""
         return self.resources("AWS::Events::EventBus")[0]
 
 
-def where(*, whole: bool = False) -> argparse.ArgumentParser:
+def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     """What a tool is told of where it works. `whole`: it needs more of the shop than its table."""
-    asked = argparse.ArgumentParser(add_help=False)
-    which = asked.add_mutually_exclusive_group()
+    parser = argparse.ArgumentParser(add_help=False)
+    which = parser.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
-    if not whole:
+    if not needs_stack:
         which.add_argument("--table", help="just a table's name, as the stack tells it (TableName)")
     which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
-    asked.add_argument("--region", help="where that is; the one of your AWS settings if not said")
-    return asked
+    parser.add_argument("--region", help="where that is; the one of your AWS settings if not said")
+    return parser
 
 
-def place_of(given: argparse.Namespace) -> Place:
+def resolve_target(args: argparse.Namespace) -> ShopTarget:
     """The shop that is meant: the one on this machine, if no other is named."""
-    return _deployed(given.stack, given.region) if given.stack else _running_here()
+    return _find_deployed_target(args.stack, args.region) if args.stack else _find_local_target()
 
 
-def table_of(given: argparse.Namespace) -> Table:
+def resolve_table(args: argparse.Namespace) -> Table:
     """The table that is meant."""
-    if getattr(given, "table", None):
-        client = boto3.client("dynamodb", region_name=given.region)
-        return Table(client, given.table, BY_TYPE, budget_seconds=PATIENCE_SECONDS)
-    return place_of(given).table
+    if getattr(args, "table", None):
+        client = boto3.client("dynamodb", region_name=args.region)
+        return Table(client, args.table, ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS)
+    return resolve_target(args).table
 
 
-def shop_of(given: argparse.Namespace) -> Shop:
+def resolve_shop(args: argparse.Namespace) -> Shop:
     """The shop on the table that is meant, for who needs no more of it."""
-    return _shop(table_of(given))
+    return _make_shop(resolve_table(args))
 
 
-def _shop(table: Table) -> Shop:
+def _make_shop(table: Table) -> Shop:
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex)
 
 
-def _deployed(name: str, region: str | None) -> Place:
+def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
     cloudformation = boto3.client("cloudformation", region_name=region)
     try:
         (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
@@ -106,86 +108,91 @@ def _deployed(name: str, region: str | None) -> Place:
         return [one["PhysicalResourceId"] for one in found if one["ResourceType"] == resource_type]
 
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return Place(outputs, cache(lambda service: boto3.client(service, region_name=region)), resources)
+    return ShopTarget(outputs, cache(lambda service: boto3.client(service, region_name=region)), resources)
 
 
-def _running_here() -> Place:
+def _find_local_target() -> ShopTarget:
     from local.running import find  # noqa: PLC0415  whoever works on AWS needs none of the laptop's programs
 
     running = find()
     if running is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
-    return here(running)
+    return local_target(running)
 
 
-def here(running: Running) -> Place:
+def local_target(running: RunningShop) -> ShopTarget:
     """The shop that runs on this machine."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":
             return running.engine.dynamodb()
-        return boto3.client(service, **running.aws.access)  # type: ignore[call-overload]
+        return boto3.client(service, **running.aws.client_options)  # type: ignore[call-overload]
 
     outputs = {**running.stack.outputs, "TableName": running.table_name}
-    return Place(outputs, cache(client), running.stack.names, running.journal_of, running.lanes)
+    return ShopTarget(
+        outputs, cache(client), running.stack.resource_names, running.order_activity, running.consumer_lags
+    )
 
 
 # what is said on the command line -------------------------------------------------------------------------------------
-def pace() -> argparse.ArgumentParser:
+def throttle_options() -> argparse.ArgumentParser:
     """The option of every tool that goes through the table: how fast it may be. See `units_per_second`."""
-    asked = argparse.ArgumentParser(add_help=False)
-    asked.add_argument(
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
         "--units-per-second",
-        type=positive,
+        type=positive_number,
         metavar="UNITS",
         help="how many capacity units it reads and writes a second at most "
-        f"(default: {ON_AWS_UNITS_PER_SECOND} on AWS, no limit on this machine)",
+        f"(default: {DEFAULT_UNITS_PER_SECOND_ON_AWS} on AWS, no limit on this machine)",
     )
-    return asked
+    return parser
 
 
-def units_per_second(given: argparse.Namespace) -> float | None:
+def units_per_second(args: argparse.Namespace) -> float | None:
     """The limit that `pace` was given, else the default of where the tool works; None: there is no limit."""
-    if given.units_per_second is None and (given.stack or getattr(given, "table", None)):
-        return ON_AWS_UNITS_PER_SECOND
-    return cast(float | None, given.units_per_second)
+    if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
+        return DEFAULT_UNITS_PER_SECOND_ON_AWS
+    return cast(float | None, args.units_per_second)
 
 
-def remembered(*, parts: bool = True) -> argparse.ArgumentParser:
+def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
     """How a tool goes on that the table remembers. `parts`: it can go through several at once."""
-    asked = argparse.ArgumentParser(add_help=False)
-    asked.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
-    if parts:
-        asked.add_argument(
-            "--segments", type=count, default=1, help="how many parts of the table at once (default: %(default)s)"
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
+    if with_segments:
+        parser.add_argument(
+            "--segments",
+            type=positive_int,
+            default=1,
+            help="how many parts of the table at once (default: %(default)s)",
         )
-    return asked
+    return parser
 
 
-def kept(given: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Kept:
+def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
     """This tool's sweep, as the table remembers it: gone on with where it was stopped today. Raises InHand."""
-    found = Kept(
+    checkpoint = Checkpoint(
         table,
         tool,
         name,
         task,
-        by=who(),
-        segments=getattr(given, "segments", 1),
-        stale=timedelta(0) if given.anew else STALE,
+        by=current_operator(),
+        segments=getattr(args, "segments", 1),
+        max_age=timedelta(0) if args.anew else MAX_RESUME_AGE,
     )
-    if found.since is not None:
-        print(f"{found.told} (--anew begins at the beginning.)", flush=True)
-    return found
+    if checkpoint.stopped_at is not None:
+        print(f"{checkpoint.resume_message} (--anew begins at the beginning.)", flush=True)
+    return checkpoint
 
 
-def positive(text: str) -> float:
+def positive_number(text: str) -> float:
     number = float(text)
     if not number > 0:
         raise argparse.ArgumentTypeError("must be more than 0")
     return number
 
 
-def count(text: str) -> int:
+def positive_int(text: str) -> int:
     number = int(text)
     if not number > 0:
         raise argparse.ArgumentTypeError("must be 1 or more")

@@ -4,39 +4,39 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from functions.dynamodb.images import Image, binary
+from functions.dynamodb.images import Image, decode_binary
 
 
-def item_of(image: Image) -> dict[str, Any]:
+def decode_item(image: Image) -> dict[str, Any]:
     """{"price": {"N": "995"}} → {"price": 995}. A number is an int where it is whole, else a Decimal."""
-    return {name: untagged(value) for name, value in image.items()}
+    return {name: decode_value(value) for name, value in image.items()}
 
 
-def image_of(item: Mapping[str, Any]) -> dict[str, Any]:
+def encode_item(item: Mapping[str, Any]) -> dict[str, Any]:
     """The other way round. Raises TypeError for what no item can hold."""
-    return {name: tagged(value) for name, value in item.items()}
+    return {name: encode_value(value) for name, value in item.items()}
 
 
-def untagged(value: Mapping[str, Any]) -> Any:
+def decode_value(value: Mapping[str, Any]) -> Any:
     ((tag, held),) = value.items()
     match tag:
         case "N":
-            return _number(held)
+            return _parse_number(held)
         case "B":
-            return binary(held)
+            return decode_binary(held)
         case "NULL":
             return None
         case "L":
-            return [untagged(one) for one in held]
+            return [decode_value(one) for one in held]
         case "M":
-            return item_of(held)
+            return decode_item(held)
         case "SS" | "NS" | "BS":
-            return {untagged({tag[0]: one}) for one in held}
+            return {decode_value({tag[0]: one}) for one in held}
         case _:
             return held
 
 
-def tagged(value: Any) -> dict[str, Any]:
+def encode_value(value: Any) -> dict[str, Any]:
     match value:
         case None:
             return {"NULL": True}
@@ -49,16 +49,16 @@ def tagged(value: Any) -> dict[str, Any]:
         case bytes():
             return {"B": value}
         case list() | tuple():
-            return {"L": [tagged(one) for one in value]}
+            return {"L": [encode_value(one) for one in value]}
         case Mapping():
-            return {"M": image_of(value)}
+            return {"M": encode_item(value)}
         case set() | frozenset() if value:
-            return _tagged_set([tagged(one) for one in value])
+            return _encode_set([encode_value(one) for one in value])
         case _:
             raise TypeError(f"an item cannot hold {value!r}")
 
 
-def _tagged_set(elements: list[dict[str, Any]]) -> dict[str, Any]:
+def _encode_set(elements: list[dict[str, Any]]) -> dict[str, Any]:
     tags = {tag for element in elements for tag in element}
     if len(tags) > 1 or not tags <= {"S", "N", "B"}:
         raise TypeError(f"a set holds text, numbers or bytes, not {sorted(tags)}")
@@ -66,6 +66,6 @@ def _tagged_set(elements: list[dict[str, Any]]) -> dict[str, Any]:
     return {f"{tag}S": sorted(element[tag] for element in elements)}
 
 
-def _number(text: str) -> int | Decimal:
+def _parse_number(text: str) -> int | Decimal:
     number = Decimal(text)
     return int(number) if number == number.to_integral_value() else number

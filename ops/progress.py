@@ -9,29 +9,29 @@ from typing import TextIO
 
 from functions.dynamodb.store import Table
 from functions.model.entities import Stretch
-from ops.sweep import Found, size_of
+from ops.sweep import SweepResult, approximate_item_count
 
-TOLD_EVERY_SECONDS = 10
+REPORT_EVERY_SECONDS = 10
 
 
-class Bar:
+class ProgressBar:
     """Reports how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
 
     WIDTH = 24
 
-    def __init__(self, what: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
-        self._what, self._out, self._clock = what, out or sys.stderr, clock or (lambda: datetime.now(UTC))
-        self._told = self._clock()
-        self._shown = 0
+    def __init__(self, title: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
+        self._title, self._out, self._clock = title, out or sys.stderr, clock or (lambda: datetime.now(UTC))
+        self._last_report_at = self._clock()
+        self._line_length = 0
 
-    def tell(self, part: float, says: str, *, done: bool = False) -> None:
+    def update(self, fraction: float, text: str, *, done: bool = False) -> None:
         """`part`: from 0 to 1. `done`: that was the last of it."""
-        bar = ("#" * int(part * self.WIDTH)).ljust(self.WIDTH, ".")
-        line = f"{self._what} [{bar}] {part:4.0%}  {says}"
+        bar = ("#" * int(fraction * self.WIDTH)).ljust(self.WIDTH, ".")
+        line = f"{self._title} [{bar}] {fraction:4.0%}  {text}"
         if self._out.isatty():
             line = line[: shutil.get_terminal_size().columns - 1]
-            self._out.write("\r" + line.ljust(self._shown) + ("\n" if done else ""))
-            self._shown = 0 if done else len(line)
+            self._out.write("\r" + line.ljust(self._line_length) + ("\n" if done else ""))
+            self._line_length = 0 if done else len(line)
         elif done or self._line_is_due():
             self._write_line(line)
         self._out.flush()
@@ -40,60 +40,60 @@ class Bar:
         """Write a line of its own, unless the output is a terminal. `only_when_due`: not within TOLD_EVERY_SECONDS of
         the last one."""
         if not self._out.isatty() and (self._line_is_due() or not only_when_due):
-            self._write_line(f"{self._what}: {text}")
+            self._write_line(f"{self._title}: {text}")
             self._out.flush()
 
     def _line_is_due(self) -> bool:
-        return (self._clock() - self._told).total_seconds() >= TOLD_EVERY_SECONDS
+        return (self._clock() - self._last_report_at).total_seconds() >= REPORT_EVERY_SECONDS
 
     def _write_line(self, line: str) -> None:
         self._out.write(line + "\n")
-        self._told = self._clock()
+        self._last_report_at = self._clock()
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """There was less than was expected: what is printed next begins a line."""
-        if self._shown:
+        if self._line_length:
             self._out.write("\n")
-            self._shown = 0
+            self._line_length = 0
 
-    def aside(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print something that stays, on stdout."""
-        if self._shown:
-            self._out.write("\r" + " " * self._shown + "\r")
+        if self._line_length:
+            self._out.write("\r" + " " * self._line_length + "\r")
             self._out.flush()
-            self._shown = 0
+            self._line_length = 0
         print(text, flush=True)
 
 
-class Progress(Bar):
+class SweepProgress(ProgressBar):
     """Reports how far a sweep has come, or a sample of so many items (`of`).
 
     The table's size is what DescribeTable answers. It may be six hours old, and so may be what is left.
     """
 
     def __init__(
-        self, table: Table, what: str, out: TextIO | None = None, *, dry: bool = False, of: int | None = None
+        self, table: Table, title: str, out: TextIO | None = None, *, dry: bool = False, sample_size: int | None = None
     ) -> None:
-        super().__init__(what, out, table.clock)
-        self._dry, self._is_sample = dry, of is not None
-        self._size = of or size_of(table)
+        super().__init__(title, out, table.clock)
+        self._dry, self._is_sample = dry, sample_size is not None
+        self._size = sample_size or approximate_item_count(table)
 
-    def after_page(self, found: Found, segments: tuple[Stretch, ...]) -> None:
+    def after_page(self, found: SweepResult, segments: tuple[Stretch, ...]) -> None:
         """Report the items read so far. `segments`: where each part of the table goes on."""
         done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
-        self._tell(found, done=done)
+        self._update(found, done=done)
 
-    def within_page(self, before: Found, page: Found) -> None:
+    def within_page(self, before: SweepResult, page: SweepResult) -> None:
         """Report the same within a page, unless the output is a terminal or the last line is too recent. `before`: what
         was found on the pages before this one, `page`: what was found on this one so far."""
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)
             so_far.add(page)
-            self._tell(so_far)
+            self._update(so_far)
 
-    def _tell(self, found: Found, *, done: bool = False) -> None:
+    def _update(self, found: SweepResult, *, done: bool = False) -> None:
         part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
-        says = found.told(dry=self._dry)
+        says = found.summary(dry=self._dry)
         if self._size and not self._out.isatty():
             says += f"; {self._size:,} are to be read" if self._is_sample else f"; about {self._size:,} in the table"
-        self.tell(part, says, done=done)
+        self.update(part, says, done=done)

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.dynamodb.streams import Permanent, Record, item_of
+from functions.dynamodb.streams import Permanent, Record, item_key_of
 from functions.model import changes
-from functions.model.lives import REPLAYED_DAYS
-from functions.queues import event_in
+from functions.model.lives import MAX_REPLAY_AGE_DAYS
+from functions.queues import parse_event
 from functions.shop.shop import Shop
 from ops import recover
-from ops.ends import Missing
+from ops.ends import RecordNotFound
 from ops.put_aside import (
-    Entry,
-    Failures,
-    Letter,
-    detail_in,
-    newest_first,
+    DeadLetter,
+    FailureEntry,
+    FailureRepository,
+    event_detail_in,
+    sort_newest_first,
 )
-from ops.recover import Publish
+from ops.recover import PublishEvents
 
 
 class TooOld(Permanent):
@@ -30,12 +30,12 @@ class TooOld(Permanent):
 
 
 @dataclass
-class Step:
+class RedriveStep:
     """A record or message to work again. `order`: of one item, the earlier first; `item`: () where it is not said.
     `check` raises Permanent where this code cannot read it, `act` may too. `keys`: of the documents it is in."""
 
-    order: tuple[int, int]
-    item: tuple[str, ...]
+    sort_key: tuple[int, int]
+    item_key: tuple[str, ...]
     happened_at: float | None
     check: Callable[[], object]
     act: Callable[[], None]
@@ -43,117 +43,119 @@ class Step:
 
 
 @dataclass
-class Redriven:
+class RedriveResult:
     """`done`: the keys of what is redriven; `refused`: by key, why this code cannot do it; `stumbled`: why it could not
     be done just now. `more`: there may be more dead letters than were taken in hand; `elsewhere`: how many somebody
     else had in theirs."""
 
     done: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    stumbled: dict[str, str] = field(default_factory=dict)
-    more: bool = False
-    elsewhere: int = 0
+    rejected: dict[str, str] = field(default_factory=dict)
+    retryable: dict[str, str] = field(default_factory=dict)
+    has_more: bool = False
+    in_flight: int = 0
 
-    def told(self, *, dry: bool = False) -> str:
+    def summary(self, *, dry: bool = False) -> str:
         parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
-        parts += [f"{len(self.refused):,} stay as they are"] if self.refused else []
-        parts += [f"{len(self.stumbled):,} to be tried again"] if self.stumbled else []
+        parts += [f"{len(self.rejected):,} stay as they are"] if self.rejected else []
+        parts += [f"{len(self.retryable):,} to be tried again"] if self.retryable else []
         return ", ".join(parts)
 
 
-def redrive(
-    failures: Failures,
+def redrive_entries(
+    failures: FailureRepository,
     shop: Shop,
-    publish: Publish,
-    chosen: Callable[[Entry], bool],
+    publish: PublishEvents,
+    is_selected: Callable[[FailureEntry], bool],
     *,
     dry: bool = False,
     per_second: float | None = None,
-    tell: Callable[[int, int], None] = lambda done, of: None,
-) -> Redriven:
+    report_progress: Callable[[int, int], None] = lambda done, of: None,
+) -> RedriveResult:
     """Work again what is chosen: of each item the earlier record first, over all documents together; then the dead
     letters, queue by queue.
 
     What cannot be read stays, and the later records of its item go on, as at the readers; where something fails that
     may heal, they wait. `tell` hears how many records of how many are worked. Safe to repeat, wherever it was killed.
     """
-    found = Redriven(elsewhere=failures.elsewhere())
+    result = RedriveResult(in_flight=failures.count_in_flight())
 
-    def work(entries: Sequence[Entry], letters: Sequence[Letter] = ()) -> None:
-        one = _Work(failures, shop, publish, {letter.key: letter for letter in letters}, found)
+    def redrive_batch(entries: Sequence[FailureEntry], letters: Sequence[DeadLetter] = ()) -> None:
+        one = _RedriveRun(failures, shop, publish, {letter.key: letter for letter in letters}, result)
         for entry in reversed(entries):
-            if chosen(entry):
-                one.add(entry.key)
-        one.run(dry=dry, per_second=per_second, tell=tell)
+            if is_selected(entry):
+                one.add_document(entry.key)
+        one.run(dry=dry, per_second=per_second, report_progress=report_progress)
 
-    work(failures.entries())
-    for queue in failures.dead:
-        with failures.letters([queue], failures.most_letters / per_second if per_second else 0) as letters:
-            work(newest_first(letter.entry for letter in letters), letters)
-            found.more |= len(letters) >= failures.most_letters
-    return found
+    redrive_batch(failures.list_entries())
+    for queue in failures.dead_letter_queues:
+        with failures.receive_dead_letters(
+            [queue], failures.max_dead_letters / per_second if per_second else 0
+        ) as letters:
+            redrive_batch(sort_newest_first(letter.entry for letter in letters), letters)
+            result.has_more |= len(letters) >= failures.max_dead_letters
+    return result
 
 
 @dataclass
-class _Work:
-    failures: Failures
+class _RedriveRun:
+    failures: FailureRepository
     shop: Shop
-    publish: Publish
-    letters: Mapping[str, Letter]
-    found: Redriven
-    steps: dict[object, Step] = field(default_factory=dict)
-    left: dict[str, int] = field(default_factory=dict)
+    publish: PublishEvents
+    letters: Mapping[str, DeadLetter]
+    result: RedriveResult
+    steps: dict[object, RedriveStep] = field(default_factory=dict)
+    remaining: dict[str, int] = field(default_factory=dict)
 
-    def add(self, key: str) -> None:
+    def add_document(self, key: str) -> None:
         """Everything in a document, but for what is in another one, too."""
         try:
-            steps = self._steps(key)
-        except (Permanent, Missing, LookupError, TypeError, ValueError, AttributeError) as error:
-            self.found.refused[key] = str(error) or type(error).__name__
+            steps = self._read_steps(key)
+        except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
+            self.result.rejected[key] = str(error) or type(error).__name__
             return
-        self.left[key] = len(steps)
+        self.remaining[key] = len(steps)
         for id, step in steps.items():
             self.steps.setdefault(id, step).keys.append(key)
 
-    def _steps(self, key: str) -> dict[object, Step]:
+    def _read_steps(self, key: str) -> dict[object, RedriveStep]:
         if letter := self.letters.get(key):
-            return {key: self._letter(letter)}
-        document = self.failures.document(key)
+            return {key: self._dead_letter_step(letter)}
+        document = self.failures.read_document(key)
         records = document["payload"]["Records"] if "payload" in document else [document["record"]]
         if "body" in records[0]:
-            return {key: self._message(records[0])}
-        return {_id(record): self._record(record) for record in records}
+            return {key: self._message_step(records[0])}
+        return {_record_id(record): self._record_step(record) for record in records}
 
-    def _record(self, record: Record) -> Step:
+    def _record_step(self, record: Record) -> RedriveStep:
         told = record.get("dynamodb") or {}
-        return Step(
-            order=(0, int(told.get("SequenceNumber", 0))),
-            item=item_of(record),
+        return RedriveStep(
+            sort_key=(0, int(told.get("SequenceNumber", 0))),
+            item_key=item_key_of(record),
             happened_at=told.get("ApproximateCreationDateTime"),
-            check=lambda: changes.read(record),
-            act=lambda: recover.redrive(self.shop, self.publish, record),
+            check=lambda: changes.parse_change(record),
+            act=lambda: recover.redrive_record(self.shop, self.publish, record),
         )
 
-    def _message(self, message: Mapping[str, Any]) -> Step:
+    def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
         """What a worker has put aside says itself from which queue it had it."""
-        url = self.failures.queues.get(message.get("eventSourceARN", ""))
+        url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
             raise Permanent("it is of no queue that is here")
-        return self._back(url, message, message["body"], check=lambda: event_in(message), done=lambda: None)
+        return self._requeue_step(url, message, message["body"], check=lambda: parse_event(message), done=lambda: None)
 
-    def _letter(self, letter: Letter) -> Step:
+    def _dead_letter_step(self, letter: DeadLetter) -> RedriveStep:
         url = letter.queue.source
         if url is None:
             raise Permanent("it is of no queue: the next run of what was called does all there is to do")
-        return self._back(
+        return self._requeue_step(
             url,
             letter.message,
             letter.message["Body"],
             check=lambda: None,  # whoever works the queue puts aside what nobody can read
-            done=lambda: self.failures.remove(letter),
+            done=lambda: self.failures.delete_dead_letter(letter),
         )
 
-    def _back(
+    def _requeue_step(
         self,
         url: str,
         message: Mapping[str, Any],
@@ -161,76 +163,76 @@ class _Work:
         *,
         check: Callable[[], object],
         done: Callable[[], None],
-    ) -> Step:
+    ) -> RedriveStep:
         def act() -> None:
-            self.failures.send_back(url, body, message.get("MessageAttributes") or {})
+            self.failures.send_to_queue(url, body, message.get("MessageAttributes") or {})
             done()
 
-        detail = detail_in(body)
+        detail = event_detail_in(body)
         version = detail.get("version")
-        return Step(
-            order=(1, version if isinstance(version, int) else 0),
-            item=(),
-            happened_at=_seconds(detail.get("time")),
+        return RedriveStep(
+            sort_key=(1, version if isinstance(version, int) else 0),
+            item_key=(),
+            happened_at=_event_timestamp(detail.get("time")),
             check=check,
             act=act,
         )
 
     # ------------------------------------------------------------------------------------------------------------------
-    def run(self, *, dry: bool, per_second: float | None, tell: Callable[[int, int], None]) -> None:
-        held: set[tuple[str, ...]] = set()
-        for number, step in enumerate(sorted(self.steps.values(), key=lambda step: step.order), 1):
-            if step.item and step.item in held:
-                self._note(self.found.stumbled, step, "an earlier record of its item could not be redriven")
+    def run(self, *, dry: bool, per_second: float | None, report_progress: Callable[[int, int], None]) -> None:
+        blocked: set[tuple[str, ...]] = set()
+        for number, step in enumerate(sorted(self.steps.values(), key=lambda step: step.sort_key), 1):
+            if step.item_key and step.item_key in blocked:
+                self._note_failure(self.result.retryable, step, "an earlier record of its item could not be redriven")
             else:
-                self._one(step, held, dry=dry)
+                self._run_step(step, blocked, dry=dry)
                 if per_second and not dry:
                     self.shop.table.sleep(1 / per_second)
-            tell(number, len(self.steps))
+            report_progress(number, len(self.steps))
 
-    def _one(self, step: Step, held: set[tuple[str, ...]], *, dry: bool) -> None:
+    def _run_step(self, step: RedriveStep, blocked: set[tuple[str, ...]], *, dry: bool) -> None:
         try:
-            self._age(step)
+            self._check_age(step)
             step.check()
             if not dry:
                 step.act()
-            self._done(step, dry=dry)
+            self._finish(step, dry=dry)
         except Permanent as error:
-            self._note(self.found.refused, step, str(error) or type(error).__name__)
+            self._note_failure(self.result.rejected, step, str(error) or type(error).__name__)
         except Exception as error:  # noqa: BLE001  whatever it is, what is in there is not lost
-            held.add(step.item)
-            self._note(self.found.stumbled, step, f"{type(error).__name__}: {error}")
+            blocked.add(step.item_key)
+            self._note_failure(self.result.retryable, step, f"{type(error).__name__}: {error}")
 
-    def _age(self, step: Step) -> None:
+    def _check_age(self, step: RedriveStep) -> None:
         if step.happened_at is None:
             return
         days = (self.shop.now().timestamp() - step.happened_at) / timedelta(days=1).total_seconds()
-        if days > REPLAYED_DAYS:
+        if days > MAX_REPLAY_AGE_DAYS:
             raise TooOld(
-                f"it is {days:.0f} days old, and what is older than {REPLAYED_DAYS} could have its effect twice"
+                f"it is {days:.0f} days old, and what is older than {MAX_REPLAY_AGE_DAYS} could have its effect twice"
             )
 
-    def _done(self, step: Step, *, dry: bool) -> None:
+    def _finish(self, step: RedriveStep, *, dry: bool) -> None:
         for key in step.keys:
-            self.left[key] -= 1
-            if not self.left[key]:
+            self.remaining[key] -= 1
+            if not self.remaining[key]:
                 if not dry and key not in self.letters:
-                    self.failures.mark(key, self.shop.instant())
-                self.found.done.append(key)
+                    self.failures.mark_redriven(key, self.shop.now_instant())
+                self.result.done.append(key)
 
     @staticmethod
-    def _note(where: dict[str, str], step: Step, why: str) -> None:
+    def _note_failure(where: dict[str, str], step: RedriveStep, why: str) -> None:
         for key in step.keys:
             where.setdefault(key, why)
 
 
-def _id(record: Record) -> object:
+def _record_id(record: Record) -> object:
     """The same for the same record, whoever has put it aside."""
     told = record.get("dynamodb") or {}
-    return (*item_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
+    return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 
 
-def _seconds(time: object) -> float | None:
+def _event_timestamp(time: object) -> float | None:
     """When an event happened, where it says so."""
     try:
         return datetime.fromisoformat(str(time)).timestamp()

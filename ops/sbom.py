@@ -16,30 +16,30 @@ from ops import locks
 FOLDER = locks.PROJECT / "build" / "sbom"
 
 
-def written(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
+def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
     """Write them. The files by what they are of. `validate`: against CycloneDX's schema, which takes some seconds.
     Raises CalledProcessError, Incomplete."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.cdx.json" for name in ("functions", "python", "node")}
-    for name, lock in (("functions", locks.DEPLOYED), ("python", locks.PYTHON)):
-        _run([locks.tool("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
+    for name, lock in (("functions", locks.DEPLOYED_LOCK), ("python", locks.PYTHON_LOCK)):
+        _run([locks.tool_path("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
               "--validate" if validate else "--no-validate", "-o", str(files[name]), str(lock)])  # fmt: skip
-        _complete(files[name], locks.packages(lock))
-    files["node"].write_text(_run(locks.npm("sbom", "--sbom-format", "cyclonedx", "--package-lock-only")))
-    _complete(files["node"], locks.node_packages())
+        _check_complete(files[name], locks.locked_packages(lock))
+    files["node"].write_text(_run(locks.npm_command("sbom", "--sbom-format", "cyclonedx", "--package-lock-only")))
+    _check_complete(files["node"], locks.locked_node_packages())
     return files
 
 
-class Incomplete(ValueError):
+class IncompleteSbom(ValueError):
     """A list that lacks something that is installed, or has it in another version."""
 
 
-def _complete(file: Path, locked: Mapping[str, str]) -> None:
+def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
     document: Mapping[str, Any] = json.loads(file.read_text())
-    listed = {locks.canonical(it["name"]): it["version"] for it in document["components"]}
-    lacking = {name for name, version in locked.items() if listed.get(locks.canonical(name)) != version}
+    listed = {locks.canonical_name(it["name"]): it["version"] for it in document["components"]}
+    lacking = {name for name, version in locked.items() if listed.get(locks.canonical_name(name)) != version}
     if lacking or document["bomFormat"] != "CycloneDX":
-        raise Incomplete(f"{file.name} lacks {', '.join(sorted(lacking))}")
+        raise IncompleteSbom(f"{file.name} lacks {', '.join(sorted(lacking))}")
 
 
 def _run(command: Sequence[str]) -> str:
@@ -51,7 +51,7 @@ def _run(command: Sequence[str]) -> str:
 
 def main() -> int:
     """Write them all, and say what is in them."""
-    for name, file in written(FOLDER).items():
+    for name, file in write_sboms(FOLDER).items():
         count = len(json.loads(file.read_text())["components"])
         print(f"{name}: {count} packages in {file.relative_to(locks.PROJECT)}")
     return 0

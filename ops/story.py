@@ -11,71 +11,77 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.store import Table
-from functions.model.changes import id_of
+from functions.model.changes import make_change_id
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
 from functions.model.entities import TimelineEvent as Told
-from functions.model.patterns import C5
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
 from functions.model.table import CUSTOMER, EFFECT, ORDER
 from functions.shop.invoices import REACTION as INVOICING
 from functions.shop.names import REACTION as RENAMING
-from ops.history import ids_of
+from ops.history import change_ids
 
-Entry = Mapping[str, Any]
+TimelineEntry = Mapping[str, Any]
 """{"at" (UTC), "kind", "text"} and more, as the journal has them."""
-MARKED = (INVOICING, RENAMING)
+REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
 """The reactions that an Effect makes happen once. What others have done shows by what they have made."""
 
 
-def story(seen: Sequence[Entry], known: Iterable[Entry]) -> list[Entry]:
+def build_timeline(
+    journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
+) -> list[TimelineEntry]:
     """All that is known, the first first: what was `seen`, and of what is `known` from the table what was before."""
-    begins = min((str(one["at"]) for one in seen), default="~")
-    return sorted([*(one for one in known if one["at"] < begins), *seen], key=lambda one: str(one["at"]))
+    begins = min((str(one["at"]) for one in journal_entries), default="~")
+    return sorted(
+        [*(one for one in table_entries if one["at"] < begins), *journal_entries], key=lambda one: str(one["at"])
+    )
 
 
-def known(
+def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
-) -> Iterator[Entry]:
+) -> Iterator[TimelineEntry]:
     """What the table tells: changes, what was asked of the provider and the warehouse, effects of every kind."""
     for item in items:
-        yield from _told(item)
+        yield from _entries_of_item(item)
     for mail in mails:
-        yield _entry(mail.at, "effect", f"notifications: mail {mail.event} {mail.status}")
+        yield _make_entry(mail.at, "effect", f"notifications: mail {mail.event} {mail.status}")
     for effect in effects:
-        yield _entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
+        yield _make_entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
     if at := getattr(order, "archived_at", None):
-        yield _entry(at, "effect", f"archive: {order.object_key}")
+        yield _make_entry(at, "effect", f"archive: {order.object_key}")
 
 
-def _told(item: Any) -> Iterator[Entry]:
+def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
     match item:
         case Told():
-            yield _entry(item.at, "change", f"{item.event}, {item.status}, version {item.version}")
+            yield _make_entry(item.at, "change", f"{item.event}, {item.status}, version {item.version}")
         case Payment():
-            yield _entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
+            yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
         case Return():
-            yield _entry(item.created_at, "write", f"Return {item.return_id} of {item.amount}")
+            yield _make_entry(item.created_at, "write", f"Return {item.return_id} of {item.amount}")
         case Invoice():
-            yield _entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
+            yield _make_entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
         case Shipment():
-            yield _entry(item.created_at, "effect", f"fulfilment: shipment {item.shipment_id}")
+            yield _make_entry(item.created_at, "effect", f"fulfilment: shipment {item.shipment_id}")
             if item.updated_at != item.created_at:
-                yield _entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
+                yield _make_entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
         case Refund():
-            yield _entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
+            yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
             if item.updated_at != item.created_at:
-                yield _entry(item.updated_at, "effect", f"refunds: {item.refund_id} {item.status}")
+                yield _make_entry(item.updated_at, "effect", f"refunds: {item.refund_id} {item.status}")
 
 
-def _entry(at: Instant, kind: str, text: str) -> Entry:
+def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
     return {"at": at, "kind": kind, "text": text}
 
 
-def effects_of(table: Table, order: Any) -> list[Effect]:
+def list_effects(table: Table, order: Any) -> list[Effect]:
     """What marks that something was done for an order, for one of its changes, or at its customer's new name."""
-    ids = {order.order_id, *ids_of(ORDER, order)}
-    customer = table.get(C5, customer_id=order.customer_id)
+    ids = {order.order_id, *change_ids(ORDER, order)}
+    customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
     if isinstance(order, Order) and isinstance(customer, Customer):
-        image = CUSTOMER.write(customer)
-        ids.add(id_of(CUSTOMER, image, order.customer_version, "MODIFY"))
-    keys = [EFFECT.key(effect_id=id, reaction=reaction) for id in sorted(ids) for reaction in MARKED]
+        image = CUSTOMER.encode(customer)
+        ids.add(make_change_id(CUSTOMER, image, order.customer_version, "MODIFY"))
+    keys = [
+        EFFECT.key(effect_id=id, reaction=reaction) for id in sorted(ids) for reaction in REACTIONS_WITH_EFFECT_ITEMS
+    ]
     return sorted(table.batch_get(keys), key=lambda effect: effect.created_at)

@@ -19,43 +19,43 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages import model
-from functions.dynamodb.images import is_list, is_map, optional, plain
-from functions.dynamodb.keys import ATTRIBUTES, Index, Instant, Row, instant_of
+from functions.dynamodb.images import is_list, is_map, unwrap_newtype, unwrap_optional
+from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, Row, instant_from_epoch
 from functions.model import entities as e
 from functions.model import table as t
 from ops import place
 
-NAME = "Orderstream"
+MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
 """A model that has not changed is the same file: it names no other day."""
-AT = instant_of(1_795_253_400)
-MADE_UP: Mapping[str, Any] = {  # where a field's type does not say enough
+SAMPLE_TIME = instant_from_epoch(1_795_253_400)
+SAMPLE_VALUES: Mapping[str, Any] = {  # where a field's type does not say enough
     "country": "AT",
     "email": "ann@example.com",
     "name": "Ann",
-    "parent": e.ROOT,
+    "parent": e.ROOT_CATEGORY,
     "path": "/kitchen/",
     "category": "/kitchen/",
-    "catalog": e.MAIN,
+    "catalog": e.DEFAULT_CATALOG,
     "part": 0,
-    "season": AT[:7],
+    "season": SAMPLE_TIME[:7],
     "shard": "0",
     "ttl": 2**33,
     "valid_until": None,  # for ever
 }
 
 
-def text() -> str:
+def render_model() -> str:
     """The model as JSON."""
-    return json.dumps(data_model(), indent=2, ensure_ascii=False)
+    return json.dumps(build_data_model(), indent=2, ensure_ascii=False)
 
 
-def data_model() -> dict[str, Any]:
-    keys = [name for index, pair in ATTRIBUTES.items() if index != "main" for name in pair]
+def build_data_model() -> dict[str, Any]:
+    keys = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
     return {
-        "ModelName": NAME,
+        "ModelName": MODEL_NAME,
         "ModelMetadata": {
-            "Author": NAME,
+            "Author": MODEL_NAME,
             "DateCreated": WRITTEN_AT,
             "DateLastModified": WRITTEN_AT,
             "Description": (t.__doc__ or "").partition("\n")[0],
@@ -64,43 +64,43 @@ def data_model() -> dict[str, Any]:
         },
         "DataModel": [
             {
-                "TableName": NAME,
-                "KeyAttributes": _key("main"),
+                "TableName": MODEL_NAME,
+                "KeyAttributes": _key_attributes("main"),
                 "NonKeyAttributes": [
                     *({"AttributeName": name, "AttributeType": "S"} for name in keys),
-                    *({"AttributeName": name, "AttributeType": tag} for name, tag in attributes().items()),
+                    *({"AttributeName": name, "AttributeType": tag} for name, tag in attribute_types().items()),
                 ],
-                "TableFacets": [_facet(row) for row in t.ROWS],
+                "TableFacets": [_build_facet(row) for row in t.ROWS],
                 "GlobalSecondaryIndexes": [
                     {
                         "IndexName": index.upper(),
-                        "KeyAttributes": _key(index),
+                        "KeyAttributes": _key_attributes(index),
                         "Projection": t.projection(index.upper()),
                     }
-                    for index in ATTRIBUTES
+                    for index in KEY_ATTRIBUTES
                     if index != "main"
                 ],
                 "DataAccess": {"MySql": {}},
-                "BillingMode": t.create_table_request(NAME)["BillingMode"],
+                "BillingMode": t.create_table_request(MODEL_NAME)["BillingMode"],
             }
         ],
     }
 
 
-def attributes() -> dict[str, str]:
+def attribute_types() -> dict[str, str]:
     """The type of every attribute, keys aside. Raises TypeError where two kinds of item mean another by one name: a
     table has one type for each in Workbench."""
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:
         for name, hint in row.fields.items():
-            if found.setdefault(name, tag(hint)) != tag(hint):
-                raise TypeError(f"{row.type}.{name} is {tag(hint)}, elsewhere {found[name]}")
+            if found.setdefault(name, attribute_type(hint)) != attribute_type(hint):
+                raise TypeError(f"{row.type}.{name} is {attribute_type(hint)}, elsewhere {found[name]}")
     return found
 
 
-def tag(hint: Any) -> str:
+def attribute_type(hint: Any) -> str:
     """DynamoDB's type of a declared one."""
-    hint = plain(optional(hint) or hint)
+    hint = unwrap_newtype(unwrap_optional(hint) or hint)
     if is_list(hint):
         return "L"
     if is_map(hint) or is_dataclass(hint):
@@ -108,69 +108,69 @@ def tag(hint: Any) -> str:
     return {str: "S", int: "N", bool: "BOOL", bytes: "B"}[hint]
 
 
-def sample(row: Row[Any]) -> dict[str, Any]:
+def sample_item(row: Row[Any]) -> dict[str, Any]:
     """An item of this row, made up, bytes as base64. All of them belong together: they have one customer, one order."""
     # What takes another's place lies at the same key, and a table has one item there: it is the place of another one.
     number = 1 if row.replaces is None else 2
-    image = row.write(_in_all_indexes(row, _made_up(row.entity, number)))
+    image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
         name: {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value for name, value in image.items()
     }
 
 
-def _in_all_indexes(row: Row[Any], item: Any) -> Any:
+def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
     """The item in the first of its states in which all of its indexes show it."""
-    keys = {name for index in row.indexes for name in ATTRIBUTES[index]}
+    keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
     states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
     variants = [item, *(replace(item, status=state) for state in states)]
-    return next((one for one in variants if keys <= row.write(one).keys()), item)
+    return next((one for one in variants if keys <= row.encode(one).keys()), item)
 
 
-def _facet(row: Row[Any]) -> dict[str, Any]:
+def _build_facet(row: Row[Any]) -> dict[str, Any]:
     partition, sort = row.templates("main")
-    keys = [name for index in row.indexes if index != "main" for name in ATTRIBUTES[index]]
+    keys = [name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]]
     return {
         "FacetName": row.type,
         "KeyAttributeAlias": {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text},
-        "TableData": [sample(row)],
+        "TableData": [sample_item(row)],
         "NonKeyAttributes": [*keys, "type", "schema", *row.fields],
         "DataAccess": {"MySql": {}},
     }
 
 
-def _key(index: Index) -> dict[str, Any]:
-    names = zip(("PartitionKey", "SortKey"), ATTRIBUTES[index], strict=True)
+def _key_attributes(index: IndexName) -> dict[str, Any]:
+    names = zip(("PartitionKey", "SortKey"), KEY_ATTRIBUTES[index], strict=True)
     return {key: {"AttributeName": name, "AttributeType": "S"} for key, name in names}
 
 
-def _made_up(cls: type[Any], number: int) -> Any:
+def _make_sample(cls: type[Any], number: int) -> Any:
     hints = typing.get_type_hints(cls)
-    return cls(**{name: _value(name, hints[name], number) for name in hints})
+    return cls(**{name: _sample_value(name, hints[name], number) for name in hints})
 
 
-def _value(name: str, hint: Any, number: int) -> Any:
+def _sample_value(name: str, hint: Any, number: int) -> Any:
     """A value of a field: as it is made up, or as its type has it."""
-    if name in MADE_UP:
-        return MADE_UP[name]
-    hint = optional(hint) or hint
+    if name in SAMPLE_VALUES:
+        return SAMPLE_VALUES[name]
+    hint = unwrap_optional(hint) or hint
     choices = typing.get_args(hint)
     if hint is Instant:
-        return AT
+        return SAMPLE_TIME
     if is_list(hint):
-        return (_value(name, choices[0], number),)
+        return (_sample_value(name, choices[0], number),)
     if is_map(hint):
-        return {f"{name}-{number}": _value(name, choices[1], number)}
+        return {f"{name}-{number}": _sample_value(name, choices[1], number)}
     if isinstance(hint, type) and is_dataclass(hint):
-        return _made_up(hint, number)
+        return _make_sample(hint, number)
     if typing.get_origin(hint) is typing.Literal:
         return choices[0]
     return {str: f"{name}-{number}", int: number, bool: True, bytes: name.encode()}[hint]
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def command(commands: place.Commands) -> None:
-    drawing = commands.add_parser("model", help="the key table for other tools")
-    which = drawing.add_mutually_exclusive_group(required=True)
+def command(commands: place.Subparsers) -> None:
+    parser = commands.add_parser("model", help="the key table for other tools")
+    which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--diagram", action="store_true", help="an entity diagram, as Mermaid text")
     which.add_argument(
         "--workbench",
@@ -179,17 +179,17 @@ def command(commands: place.Commands) -> None:
         metavar="FILE",
         help="a data model for NoSQL Workbench (default: to stdout)",
     )
-    drawing.set_defaults(run=draw)
+    parser.set_defaults(run=export_model)
 
 
-def draw(given: argparse.Namespace) -> None:
+def export_model(args: argparse.Namespace) -> None:
     """Print the model in the form that was asked for, or write it to the file that was named."""
-    if given.diagram:
-        print(model.diagram())
-    elif given.workbench == "-":
-        print(text())
+    if args.diagram:
+        print(model.render_diagram())
+    elif args.workbench == "-":
+        print(render_model())
     else:
         try:
-            Path(given.workbench).write_text(text() + "\n", encoding="utf-8")
+            Path(args.workbench).write_text(render_model() + "\n", encoding="utf-8")
         except OSError as error:
             sys.exit(f"Not written: {error}")

@@ -7,7 +7,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
 
-def guard(app: IConstruct) -> None:
+def add_nag_checks(app: IConstruct) -> None:
     """Check every resource of the app with the rules of these packs."""
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
@@ -20,15 +20,15 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
     """Accept that a policy of this construct names resources by a wildcard."""
-    named = _flat(Stack.of(construct).resolve(resource))
+    named = _as_nag_text(Stack.of(construct).resolve(resource))
     acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{named}]": reason})
 
 
-def _flat(value: object) -> str:
+def _as_nag_text(value: object) -> str:
     """A resource as cdk-nag writes it in a finding: references in angle brackets."""
     match value:
         case {"Fn::Join": [separator, parts]}:
-            return str(separator).join(map(_flat, parts))
+            return str(separator).join(map(_as_nag_text, parts))
         case {"Fn::GetAtt": [resource, attribute]}:
             return f"<{resource}.{attribute}>"
         case {"Ref": name}:

@@ -12,50 +12,54 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from functions.model.metrics import Metric
+from functions.model.metrics import MetricDefinition
 from stacks.acknowledged import acknowledge
-from stacks.conditions import ALARMS, DIMENSIONS, Alarm, Each
+from stacks.conditions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
 from stacks.stage import Stage
 
-Places = Mapping[Each, Mapping[str, str]]
+MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
 """By what they are, the names that people know them by, and those that CloudWatch has for them."""
 
 
-TOLD_ANYWAY = "A mail is tried again for hours; the alarm it tells of stands in CloudWatch as long as it is raised."
+EMAIL_RETRY_REASON = (
+    "A mail is tried again for hours; the alarm it tells of stands in CloudWatch as long as it is raised."
+)
 
 
 class Alarms(Construct):
     """`topic_arn`: where whoever wants to hear of them subscribes. `brakes`: those that stop a release."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: Places) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: MonitoredResources) -> None:
         super().__init__(scope, id)
         topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         self.topic_arn: str = topic.topic_arn
-        self._let_cloudwatch_tell(topic, key)
+        self._allow_cloudwatch_to_publish(topic, key)
         if stage.alarm_address:
             mails = topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_address))
-            acknowledge(mails, {"Serverless-SNSRedrivePolicy": TOLD_ANYWAY})
-        self.brakes: list[cloudwatch.Alarm] = []
+            acknowledge(mails, {"Serverless-SNSRedrivePolicy": EMAIL_RETRY_REASON})
+        self.rollback_alarms: list[cloudwatch.Alarm] = []
         for alarm in ALARMS:
-            for name, metric in _looked_at(self, alarm, places):
-                made = self._alarm(alarm, name, metric, actions.SnsAction(topic))
-                self.brakes += [made] if alarm.brake else []
+            for name, metric in _alarm_metrics(self, alarm, places):
+                made = self._create_alarm(alarm, name, metric, actions.SnsAction(topic))
+                self.rollback_alarms += [made] if alarm.stops_release else []
 
-    def _alarm(self, alarm: Alarm, name: str, metric: cloudwatch.Metric, tell: actions.SnsAction) -> cloudwatch.Alarm:
+    def _create_alarm(
+        self, alarm: AlarmDefinition, name: str, metric: cloudwatch.Metric, action: actions.SnsAction
+    ) -> cloudwatch.Alarm:
         made = cloudwatch.Alarm(
             self,
             name,
             alarm_name=f"{Stack.of(self).stack_name}-{name}",
-            alarm_description=f"{alarm.says}. What to do: {alarm.page}",
+            alarm_description=f"{alarm.description}. What to do: {alarm.runbook_path}",
             metric=metric,
             evaluation_periods=alarm.periods,
-            **_judged(alarm),
+            **_threshold_arguments(alarm),
         )
-        made.add_alarm_action(tell)
-        made.add_ok_action(tell)
+        made.add_alarm_action(action)
+        made.add_ok_action(action)
         return made
 
-    def _let_cloudwatch_tell(self, topic: sns.Topic, key: kms.Key) -> None:
+    def _allow_cloudwatch_to_publish(self, topic: sns.Topic, key: kms.Key) -> None:
         """The alarms of this stack, and nobody else, may publish, which needs the topic's key."""
         stack = Stack.of(self)
         own = stack.format_arn(
@@ -76,40 +80,44 @@ class Alarms(Construct):
         key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # in a key's policy: itself
 
 
-def _judged(alarm: Alarm) -> dict[str, Any]:
+def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
     """From when on it is raised, and what it makes of no news, as arguments."""
     compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
-    if alarm.under is not None:
+    if alarm.below is not None:
         return {
-            "threshold": alarm.under,
+            "threshold": alarm.below,
             "comparison_operator": compared.LESS_THAN_THRESHOLD,
             "treat_missing_data": missing.BREACHING,
         }
     return {
-        "threshold": alarm.over,
+        "threshold": alarm.above,
         "comparison_operator": compared.GREATER_THAN_THRESHOLD,
-        "treat_missing_data": missing.IGNORE if alarm.level else missing.NOT_BREACHING,
+        "treat_missing_data": missing.IGNORE if alarm.is_level else missing.NOT_BREACHING,
     }
 
 
-def _looked_at(scope: Construct, alarm: Alarm, places: Places) -> Iterator[tuple[str, cloudwatch.Metric]]:
+def _alarm_metrics(
+    scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
+) -> Iterator[tuple[str, cloudwatch.Metric]]:
     """What an alarm looks at; of several, each by its name."""
-    if alarm.each is None:
-        assert isinstance(alarm.metric, Metric), f"{alarm.name} is of one thing, so of ours"
-        yield alarm.name, of(scope, alarm.metric, alarm.statistic, alarm.minutes)
+    if alarm.for_each is None:
+        assert isinstance(alarm.metric, MetricDefinition), f"{alarm.name} is of one thing, so of ours"
+        yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes)
         return
     assert isinstance(alarm.metric, str), f"{alarm.name} is of several things, so of AWS's"
-    for name, resource in places[alarm.each].items():
-        if name not in alarm.spared:
-            alone = len(places[alarm.each]) == 1
-            dimensions = {DIMENSIONS[alarm.each]: resource}
+    for name, resource in places[alarm.for_each].items():
+        if name not in alarm.excluded:
+            alone = len(places[alarm.for_each]) == 1
+            dimensions = {DIMENSIONS[alarm.for_each]: resource}
             yield (
                 alarm.name if alone else f"{alarm.name}-{name}",
-                aws(alarm.metric, dimensions, alarm.statistic, alarm.minutes),
+                aws_metric(alarm.metric, dimensions, alarm.statistic, alarm.minutes),
             )
 
 
-def of(scope: Construct, metric: Metric, statistic: str, minutes: int = 1, **dimensions: str) -> cloudwatch.Metric:
+def shop_metric(
+    scope: Construct, metric: MetricDefinition, statistic: str, minutes: int = 1, **dimensions: str
+) -> cloudwatch.Metric:
     """One of our metrics, of this deployment."""
     return cloudwatch.Metric(
         namespace=Stack.of(scope).stack_name,
@@ -120,7 +128,7 @@ def of(scope: Construct, metric: Metric, statistic: str, minutes: int = 1, **dim
     )
 
 
-def aws(
+def aws_metric(
     name: str, dimensions: Mapping[str, str], statistic: str, minutes: int = 1, label: str = ""
 ) -> cloudwatch.Metric:
     """A metric of an AWS service, "namespace name"."""

@@ -9,14 +9,14 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.entrance import PUBLIC
+from functions.model.entrance import PUBLIC_ROUTES
 from stacks.acknowledged import acknowledge
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
 # Not ANY: a browser's preflight (OPTIONS) carries no token, and is answered by the API itself where no route takes it.
-GUARDED = ("GET", "POST", "PUT", "PATCH", "DELETE")
+AUTHORIZED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # What an operator needs to find a request and its log lines. No address, no agent, no path: an id in it is a person's.
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -31,7 +31,7 @@ ACCESS_LOG = {
 }
 
 
-class Api(Construct):
+class ShopApi(Construct):
     """`url`: where it answers; `id`: what its metrics call it. `function`: what it calls, a function or its alias."""
 
     def __init__(
@@ -43,13 +43,13 @@ class Api(Construct):
             "Api",
             description=f"{stage.shop_name} ({stage.name})",
             create_default_stage=False,
-            cors_preflight=_cors(stage) if stage.cors_origins else None,
+            cors_preflight=_cors_options(stage) if stage.cors_origins else None,
         )
         authorizer = authorizers.HttpUserPoolAuthorizer("Token", identity.pool, user_pool_clients=[identity.client])
         calling = integrations.HttpLambdaIntegration("Lambda", function, scope_permission_to_route=False)
-        methods = [apigateway.HttpMethod(method) for method in GUARDED]
+        methods = [apigateway.HttpMethod(method) for method in AUTHORIZED_METHODS]
         api.add_routes(path="/{proxy+}", methods=methods, integration=calling, authorizer=authorizer)
-        for route, reason in PUBLIC.items():
+        for route, reason in PUBLIC_ROUTES.items():
             method, path = route.split()
             [public] = api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=calling)
             acknowledge(public, {"AwsSolutions-APIG4": reason})
@@ -69,13 +69,13 @@ class Api(Construct):
             ),
         )
         self.url: str = api.api_endpoint
-        self.id: str = api.api_id
+        self.api_id: str = api.api_id
 
 
-def _cors(stage: Stage) -> apigateway.CorsPreflightOptions:
+def _cors_options(stage: Stage) -> apigateway.CorsPreflightOptions:
     return apigateway.CorsPreflightOptions(
         allow_origins=list(stage.cors_origins),
-        allow_methods=[apigateway.CorsHttpMethod(method) for method in GUARDED],
+        allow_methods=[apigateway.CorsHttpMethod(method) for method in AUTHORIZED_METHODS],
         allow_headers=["authorization", "content-type", "idempotency-key"],
         expose_headers=["idempotent-replayed", "location", "retry-after"],
         max_age=Duration.hours(1),

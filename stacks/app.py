@@ -8,47 +8,47 @@ from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: 
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
-from stacks.acknowledged import guard
+from stacks.acknowledged import add_nag_checks
 from stacks.firewall_stack import FirewallStack
 from stacks.orders_stack import OrdersStack
 
 VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
-def build(context: Mapping[str, object] | None = None) -> App:
+def build_app(context: Mapping[str, object] | None = None) -> App:
     """The app, ready to be synthesized. The command line's context goes before `context`, that before cdk.json's.
 
     `laptop=true` leaves the Lambdas' packages out: the local AWS runs them on the packages of its own Python.
-    Raises stage.BadSetting.
+    Raises stage.InvalidSetting.
     """
-    given = {**synth_cache.context_of_environment(), **(context or {})}
+    given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
     if laptop:  # to validate takes as long as all else, and `make synth` validates the same stack
         flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()
-    settings = stage.read(merged)
-    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_code(laptop))
+    settings = stage.read_settings(merged)
+    stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop))
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if settings.protect and settings.sender.endswith(".example"):
         Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
-    if not laptop and not bundle.python_of(bundle.LAMBDA):
+    if not laptop and not bundle.find_python(bundle.LAMBDA_TARGET):
         Annotations.of(stack).add_warning_v2(
             "orderstream:compiled",
-            f"no Python {bundle.LAMBDA.python} here to compile the bundle with: cold starts take longer",
+            f"no Python {bundle.LAMBDA_TARGET.python} here to compile the bundle with: cold starts take longer",
         )
-    guard(app)
+    add_nag_checks(app)
     synth_cache.check_inputs(sys.modules.values(), merged)
     return app
 
 
-def _code(laptop: bool) -> lambda_.Code:
+def _lambda_code(laptop: bool) -> lambda_.Code:
     """The code of every Lambda: one folder for all, so that writers and readers of the stream have one version."""
-    folder, digest = bundle.bundle(source_only=laptop)
+    folder, digest = bundle.build_bundle(source_only=laptop)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
 
 
 if __name__ == "__main__":
-    build().synth()
+    build_app().synth()

@@ -8,10 +8,10 @@ from constructs import Construct
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
-RARELY_READ_AFTER_DAYS = 90
-REPLACED_VERSIONS_DAYS = 30
+GLACIER_AFTER_DAYS = 90
+NONCURRENT_VERSION_DAYS = 30
 """How long an object that was replaced can be brought back. Not longer: an erasure replaces objects, too."""
-WORTH_MOVING_BYTES = 128 * 1024
+MIN_GLACIER_BYTES = 128 * 1024
 """Glacier Instant Retrieval charges for no less, so a small object is cheaper where it is (S3 pricing)."""
 
 
@@ -32,20 +32,20 @@ class ArchiveBucket(Construct):
             versioned=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    object_size_greater_than=WORTH_MOVING_BYTES,
+                    object_size_greater_than=MIN_GLACIER_BYTES,
                     transitions=[
                         s3.Transition(
                             storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
-                            transition_after=Duration.days(RARELY_READ_AFTER_DAYS),
+                            transition_after=Duration.days(GLACIER_AFTER_DAYS),
                         )
                     ],
                 ),
                 s3.LifecycleRule(
-                    noncurrent_version_expiration=Duration.days(REPLACED_VERSIONS_DAYS),
+                    noncurrent_version_expiration=Duration.days(NONCURRENT_VERSION_DAYS),
                     abort_incomplete_multipart_upload_after=Duration.days(7),
                 ),
             ],
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn

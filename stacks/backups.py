@@ -10,7 +10,7 @@ from constructs import Construct
 
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
-from stacks.table import Table
+from stacks.table import OrdersTable
 
 SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
 
@@ -18,9 +18,9 @@ SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
 class Backups(Construct):
     """`vault_name`: where the backups lie. They and the vault stay when the stack goes, if the stage protects."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, table: Table, key: kms.IKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        vault = backup.BackupVault(self, "Vault", encryption_key=key, removal_policy=stage.removal)
+        vault = backup.BackupVault(self, "Vault", encryption_key=key, removal_policy=stage.removal_policy)
         plan = backup.BackupPlan(self, "Plan", backup_vault=vault)
         for name, day, days in (("Daily", "*", stage.daily_backup_days), ("Monthly", "1", stage.monthly_backup_days)):
             if days:
@@ -29,7 +29,7 @@ class Backups(Construct):
                         rule_name=name,
                         schedule_expression=events.Schedule.cron(minute="0", hour="3", day=day),
                         delete_after=Duration.days(days),
-                        copy_actions=self._copies(stage, days),
+                        copy_actions=self._copy_actions(stage, days),
                     )
                 )
         managed = iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_ROLE)
@@ -51,7 +51,7 @@ class Backups(Construct):
             },
         )
 
-    def _copies(self, stage: Stage, days: int) -> list[backup.BackupPlanCopyActionProps]:
+    def _copy_actions(self, stage: Stage, days: int) -> list[backup.BackupPlanCopyActionProps]:
         if not stage.backup_copy_vault:
             return []
         elsewhere = backup.BackupVault.from_backup_vault_arn(self, f"Copies{days}", stage.backup_copy_vault)

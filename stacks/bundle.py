@@ -24,9 +24,9 @@ SOURCE = PROJECT / "functions"
 REQUIREMENTS = SOURCE / "requirements.txt"
 BUNDLES = PROJECT / "build" / "bundles"
 
-SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
+BOTOCORE_SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
 """What botocore keeps the data of: the services that functions make clients of."""
-DEAD_WEIGHT = (
+UNUSED_FILES = (
     "*.dist-info",
     "bin",
     "boto3/data",
@@ -38,62 +38,66 @@ DEAD_WEIGHT = (
     "**/__pycache__",
 )
 """What no import needs. boto3 and botocore do import their own docs packages."""
-KEPT = 8
-PREFIX = "/var/task"  # where Lambda unpacks it: compiled files name their source
+MAX_BUNDLES = 8
+LAMBDA_TASK_ROOT = "/var/task"  # where Lambda unpacks it: compiled files name their source
 
 
 @dataclass(frozen=True)
-class Target:
+class BundleTarget:
     """What a bundle is made for: a version of Python, and a platform as uv names it."""
 
     python: str
     platform: str
 
 
-LAMBDA = Target("3.13", "aarch64-manylinux_2_28")
+LAMBDA_TARGET = BundleTarget("3.13", "aarch64-manylinux_2_28")
 
 
-def here() -> Target:
+def current_target() -> BundleTarget:
     """The Python that runs this, for who wants to run a bundle on this machine."""
     system = {"linux": "unknown-linux-gnu", "darwin": "apple-darwin"}.get(sys.platform, sys.platform)
     machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
-    return Target("{}.{}".format(*sys.version_info), f"{machine}-{system}")
+    return BundleTarget("{}.{}".format(*sys.version_info), f"{machine}-{system}")
 
 
-def bundle(source_only: bool = False, target: Target = LAMBDA) -> tuple[Path, str]:
+def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET) -> tuple[Path, str]:
     """The folder to deploy, and a hash of what it is made of. Made when it is not there yet; safe to run side by side.
 
     `source_only` leaves the packages out, for a Python that has them. Raises RuntimeError where uv fails.
     """
-    compiler = None if source_only else python_of(target)
+    compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None)
     folder = BUNDLES / digest
     if folder.exists():
         os.utime(folder)
     else:
         BUNDLES.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".making-", dir=BUNDLES))
+        temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=BUNDLES))
         try:
-            shutil.copytree(SOURCE, made / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__", "requirements.*"))
+            shutil.copytree(
+                SOURCE, temporary / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__", "requirements.*")
+            )
             if not source_only:
-                _install(made, target)
-                _trim(made)
+                _install(temporary, target)
+                _trim(temporary)
             if compiler:
-                _compile(made, compiler, target)
-            made.chmod(0o755)
-            _take_name(made, folder)
+                _compile(temporary, compiler, target)
+            temporary.chmod(0o755)
+            _rename_into_place(temporary, folder)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
-        _forget_old()
+            shutil.rmtree(temporary, ignore_errors=True)
+        _delete_old_bundles()
     return folder, digest
 
 
-def python_of(target: Target) -> str | None:
+def find_python(target: BundleTarget) -> str | None:
     """A Python of this version on this machine, if there is one. Compiled files of any other would be ignored."""
     for candidate in (sys.executable, f"python{target.python}"):
-        asked = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         try:
-            found = subprocess.run(asked, capture_output=True, text=True, env=_compiling(target), check=False)  # noqa: S603
+            found = subprocess.run(  # noqa: S603
+                command, capture_output=True, text=True, env=_compile_environment(target), check=False
+            )
         except OSError:
             continue
         if found.stdout.strip() == target.python:
@@ -101,7 +105,7 @@ def python_of(target: Target) -> str | None:
     return None
 
 
-def _digest(source_only: bool, target: Target, compiled: bool) -> str:
+def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
     """A hash of all that goes in, this file included, so that the same inputs are the same deployment anywhere."""
     digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
@@ -114,7 +118,7 @@ def _inputs() -> Iterator[Path]:
     return (file for file in sorted(SOURCE.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
 
 
-def _install(folder: Path, target: Target) -> None:
+def _install(folder: Path, target: BundleTarget) -> None:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--system-certs", "--target", str(folder)]
     command += ["--python-version", target.python, "--python-platform", target.platform]
     command += ["--only-binary", ":all:", "--link-mode", "copy"]
@@ -125,7 +129,7 @@ def _install(folder: Path, target: Target) -> None:
 
 
 def _trim(folder: Path) -> None:
-    for pattern in DEAD_WEIGHT:
+    for pattern in UNUSED_FILES:
         for found in list(folder.glob(pattern)):
             if found.is_dir():
                 shutil.rmtree(found)
@@ -133,54 +137,57 @@ def _trim(folder: Path) -> None:
                 found.unlink(missing_ok=True)
     data = folder / "botocore" / "data"
     for service in data.iterdir():
-        if service.is_dir() and service.name not in SERVICES:
+        if service.is_dir() and service.name not in BOTOCORE_SERVICES:
             shutil.rmtree(service)
-    prefixes = {_without_words(model) for model in data.glob("*/*/service-2.json.gz")}
+    prefixes = {_strip_documentation(model) for model in data.glob("*/*/service-2.json.gz")}
     endpoints = json.loads((data / "endpoints.json").read_text())
     for partition in endpoints["partitions"]:
         partition["services"] = {name: of for name, of in partition["services"].items() if name in prefixes}
     (data / "endpoints.json").write_text(json.dumps(endpoints, separators=(",", ":")))
 
 
-def _without_words(model: Path) -> str:
+def _strip_documentation(model: Path) -> str:
     """Take the documentation out of a service's model, which each cold start reads. The service's name in endpoints."""
     whole = json.loads(gzip.decompress(model.read_bytes()))
-    model.with_suffix("").write_text(json.dumps(_silent(whole), separators=(",", ":")))
+    model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))
     model.unlink()
     return str(whole["metadata"]["endpointPrefix"])
 
 
-def _silent(model: Any) -> Any:
+def _without_documentation(model: Any) -> Any:
     """A model that says nothing of itself: each `documentation` is empty, but a shape's member of that name."""
     if isinstance(model, list):
-        return [_silent(part) for part in model]
+        return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):
         return model
-    return {name: "" if name == "documentation" and isinstance(it, str) else _silent(it) for name, it in model.items()}
+    return {
+        name: "" if name == "documentation" and isinstance(it, str) else _without_documentation(it)
+        for name, it in model.items()
+    }
 
 
-def _compile(folder: Path, python: str, target: Target) -> None:
+def _compile(folder: Path, python: str, target: BundleTarget) -> None:
     """Compiled files that are taken as they are: a zip does not keep the times that Python would compare."""
     command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
-    command += ["-s", str(folder), "-p", PREFIX, str(folder)]
-    subprocess.run(command, env=_compiling(target), check=True)  # noqa: S603
+    command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]
+    subprocess.run(command, env=_compile_environment(target), check=True)  # noqa: S603
 
 
-def _compiling(target: Target) -> dict[str, str]:
+def _compile_environment(target: BundleTarget) -> dict[str, str]:
     # pyenv's python3.13 runs only where that version is asked for; without a fixed hash seed, sets compile differently.
     return {**os.environ, "PYENV_VERSION": target.python, "PYTHONHASHSEED": "0"}
 
 
-def _forget_old() -> None:
+def _delete_old_bundles() -> None:
     """Delete all bundles but those used last: every edit of a function makes another."""
     by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
-    for bundle in by_use[:-KEPT]:
+    for bundle in by_use[:-MAX_BUNDLES]:
         shutil.rmtree(bundle, ignore_errors=True)
 
 
-def _take_name(made: Path, folder: Path) -> None:
+def _rename_into_place(temporary: Path, folder: Path) -> None:
     try:
-        made.rename(folder)
+        temporary.rename(folder)
     except OSError:
         if not folder.exists():  # else another synth was faster, and made the same
             raise

@@ -5,20 +5,20 @@ from aws_cdk import aws_events as events
 from constructs import Construct
 
 from functions.model import lives
-from functions.model.events import SOURCE
+from functions.model.events import EVENT_SOURCE
 
 
-class Bus(Construct):
+class ShopEventBus(Construct):
     """`bus`: for rules; `name`, `arn`, `archive_arn`."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
-        self.bus = events.EventBus(self, "Bus")
-        archive = self.bus.archive(
+        self.event_bus = events.EventBus(self, "Bus")
+        archive = self.event_bus.archive(
             "Archive",
-            event_pattern=events.EventPattern(source=[SOURCE]),
+            event_pattern=events.EventPattern(source=[EVENT_SOURCE]),
             retention=Duration.days(lives.BUS_ARCHIVE_DAYS),
         )
-        self.name: str = self.bus.event_bus_name
-        self.arn: str = self.bus.event_bus_arn
+        self.name: str = self.event_bus.event_bus_name
+        self.arn: str = self.event_bus.event_bus_arn
         self.archive_arn: str = archive.archive_arn

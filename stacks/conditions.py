@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from functions.model import metrics
-from functions.model.metrics import Metric
+from functions.model.metrics import MetricDefinition
 
-Each = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
+AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
 """Of what there are several: the alarm is there for each, by its name."""
-DIMENSIONS: dict[Each, str] = {
+DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
     "reader": "FunctionName",
@@ -22,12 +22,12 @@ DIMENSIONS: dict[Each, str] = {
 }
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
-PACED = frozenset({"bulk", "notices"})
+RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
 """Reactions that take their time on purpose: a file of products, a mail to each of thousands of followers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alarm:
+class AlarmDefinition:
     """`metric`: one of ours, or an AWS service's "namespace name". It is raised when the `statistic` of it was `over`,
     or `under`, so much in each of so many `periods` of so many `minutes`. `says`: what is so then. `runbook`: what to
     do about it. `each`: one alarm for each of these, but for the `spared` ones. `level`: what is so now, so it holds
@@ -35,154 +35,154 @@ class Alarm:
     version of the api does not take over while it is raised."""
 
     name: str
-    says: str
-    metric: Metric | str
+    description: str
+    metric: MetricDefinition | str
     statistic: Statistic
     runbook: str
-    over: float | None = None
-    under: float | None = None
-    each: Each | None = None
-    spared: frozenset[str] = frozenset()
+    above: float | None = None
+    below: float | None = None
+    for_each: AlarmTarget | None = None
+    excluded: frozenset[str] = frozenset()
     minutes: int = 5
     periods: int = 1
-    brake: bool = False
+    stops_release: bool = False
 
     def __post_init__(self) -> None:
-        if (self.over is None) is (self.under is None):
+        if (self.above is None) is (self.below is None):
             raise ValueError(f"{self.name} is raised over a limit, or under one")
 
     @property
-    def level(self) -> bool:
-        return isinstance(self.metric, Metric) and self.metric.level
+    def is_level(self) -> bool:
+        return isinstance(self.metric, MetricDefinition) and self.metric.is_gauge
 
     @property
-    def page(self) -> str:
+    def runbook_path(self) -> str:
         return f"{RUNBOOKS}/{self.runbook}.md"
 
 
-LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
+LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
 """How far behind is worth a look; is felt by customers; leaves half of the time until the stream's mappings give up."""
 
 
-def _behind() -> Iterator[Alarm]:
-    for level, seconds in LEVELS:
-        yield Alarm(
+def _lag_alarms() -> Iterator[AlarmDefinition]:
+    for level, seconds in LAG_LEVELS:
+        yield AlarmDefinition(
             name=f"lag-{level}",
-            says=f"Nobody has taken up an event for its reaction for more than {level.replace('-', ' ')}",
+            description=f"Nobody has taken up an event for its reaction for more than {level.replace('-', ' ')}",
             metric="AWS/SQS ApproximateAgeOfOldestMessage",
             statistic="Maximum",
-            over=seconds,
+            above=seconds,
             runbook="lag",
-            each="queue",
-            spared=frozenset() if level == "6-hours" else PACED,
+            for_each="queue",
+            excluded=frozenset() if level == "6-hours" else RATE_LIMITED_REACTIONS,
         )
-        yield Alarm(
+        yield AlarmDefinition(
             name=f"stream-lag-{level}",
-            says=f"A reader of the table's stream is more than {level.replace('-', ' ')} behind",
+            description=f"A reader of the table's stream is more than {level.replace('-', ' ')} behind",
             metric="AWS/Lambda IteratorAge",
             statistic="Maximum",
-            over=seconds * 1_000,
+            above=seconds * 1_000,
             runbook="stream-lag",
-            each="reader",
+            for_each="reader",
         )
 
 
-ALARMS: tuple[Alarm, ...] = (
-    Alarm(
+ALARMS: tuple[AlarmDefinition, ...] = (
+    AlarmDefinition(
         name="orders-stand-still",
-        says="Orders that were paid do not go to the warehouse",
-        metric=metrics.STANDING,
+        description="Orders that were paid do not go to the warehouse",
+        metric=metrics.ORDERS_STALLED,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="orders-stand-still",
     ),
-    *_behind(),
-    Alarm(
+    *_lag_alarms(),
+    AlarmDefinition(
         name="failure-store-not-empty",
-        says="A mapping of the stream gave up on records: what should have followed from them did not",
+        description="A mapping of the stream gave up on records: what should have followed from them did not",
         metric=metrics.GIVEN_UP_WAITING,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="failure-store-not-empty",
     ),
-    Alarm(
+    AlarmDefinition(
         name="parked-not-empty",
-        says="A function has put something aside that it cannot read or do",
+        description="A function has put something aside that it cannot read or do",
         metric=metrics.PARKED_WAITING,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="parked-not-empty",
     ),
-    Alarm(
+    AlarmDefinition(
         name="dead-letters-not-empty",
-        says="A message failed at all its deliveries, or a scheduled run came to nothing",
+        description="A message failed at all its deliveries, or a scheduled run came to nothing",
         metric="AWS/SQS ApproximateNumberOfMessagesVisible",
         statistic="Maximum",
-        over=0,
+        above=0,
         runbook="dead-letters-not-empty",
-        each="dead letters",
+        for_each="dead letters",
     ),
-    Alarm(
+    AlarmDefinition(
         name="unmatched-payment",
-        says="Money has come that matches no order",
-        metric=metrics.UNMATCHED,
+        description="Money has come that matches no order",
+        metric=metrics.UNMATCHED_PAYMENTS,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="unmatched-payment",
     ),
-    Alarm(
+    AlarmDefinition(
         name="api-5xx",
-        says="The API answers that the fault is ours",
+        description="The API answers that the fault is ours",
         metric="AWS/ApiGateway 5xx",
         statistic="Sum",
-        over=5,
+        above=5,
         runbook="api-5xx",
-        each="api",
-        brake=True,
+        for_each="api",
+        stops_release=True,
     ),
-    Alarm(
+    AlarmDefinition(
         name="api-crashes",
-        says="Calls of the API's function end without an answer: it cannot start, crashes, or runs out of time",
+        description="Calls of the API's function end without an answer: it cannot start, crashes, or runs out of time",
         metric="AWS/Lambda Errors",
         statistic="Sum",
-        over=2,
+        above=2,
         minutes=1,
         runbook="api-5xx",
-        each="api's function",
-        brake=True,
+        for_each="api's function",
+        stops_release=True,
     ),
-    Alarm(
+    AlarmDefinition(
         name="throttling",
-        says="DynamoDB throws requests back",
+        description="DynamoDB throws requests back",
         metric=metrics.THROTTLES,
         statistic="Sum",
-        over=20,
+        above=20,
         runbook="throttling",
     ),
-    Alarm(
+    AlarmDefinition(
         name="lapse-backlog",
-        says="Orders whose time is over stay as they are: stock is held for nobody",
+        description="Orders whose time is over stay as they are: stock is held for nobody",
         metric=metrics.LAPSE_BACKLOG,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="lapse-backlog",
     ),
-    Alarm(
+    AlarmDefinition(
         name="archive-mismatch",
-        says="An order's object in the archive lacks what the table has of it: nothing of it is deleted",
-        metric=metrics.MISMATCHES,
+        description="An order's object in the archive lacks what the table has of it: nothing of it is deleted",
+        metric=metrics.ARCHIVE_MISMATCHES,
         statistic="Minimum",
-        over=0,
+        above=0,
         runbook="archive-mismatch",
     ),
-    Alarm(
+    AlarmDefinition(
         name="nobody-watches",
-        says="Nobody looks any more at what waits for a person: the alarms of that stand as they were",
+        description="Nobody looks any more at what waits for a person: the alarms of that stand as they were",
         metric="AWS/Lambda Invocations",
         statistic="Sum",
-        under=1,
+        below=1,
         minutes=15,
         runbook="nobody-watches",
-        each="watch",
+        for_each="watch",
     ),
 )

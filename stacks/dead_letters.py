@@ -8,10 +8,10 @@ from functions.model import lives
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
-IS_ONE = "It is a dead-letter queue."
+DEAD_LETTER_QUEUE_REASON = "It is a dead-letter queue."
 
 
-class DeadLetters(sqs.Queue):
+class DeadLetterQueue(sqs.Queue):
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         super().__init__(
             scope,
@@ -19,6 +19,9 @@ class DeadLetters(sqs.Queue):
             retention_period=Duration.days(lives.DLQ_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
-        acknowledge(self, {"AwsSolutions-SQS3": IS_ONE, "Serverless-SQSRedrivePolicy": IS_ONE})
+        acknowledge(
+            self,
+            {"AwsSolutions-SQS3": DEAD_LETTER_QUEUE_REASON, "Serverless-SQSRedrivePolicy": DEAD_LETTER_QUEUE_REASON},
+        )

@@ -26,13 +26,13 @@ class FailureStore(Construct):
             enforce_ssl=True,
             minimum_tls_version=1.2,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(lives.FAILURE_DAYS))],
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
         self.name: str = bucket.bucket_name
         self.arn: str = bucket.bucket_arn
         self.parked_arn = f"{self.arn}/parked/*"
         self.given_up_arn = f"{self.arn}/aws/lambda/*"
-        self.marks_arn = f"{self.arn}/redriven/*"
+        self.redriven_arn = f"{self.arn}/redriven/*"
         acknowledge(
             bucket, {"AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort."}
         )

@@ -9,50 +9,52 @@ from collections.abc import Sequence
 from typing import Any
 
 from functions.model import derived
-from functions.model.changes import KINDS
+from functions.model.changes import CHANGE_TYPES
 from functions.model.counters import COUNTERS
 from functions.model.events import EVENTS
 
-MOST_PATTERNS, MOST_CHARACTERS = 5, 4096
-BY_TTL = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
+MAX_PATTERNS, MAX_CHARACTERS = 5, 4096
+TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
-def of_copies() -> list[str]:
+def build_copies_patterns() -> list[str]:
     """What copies are made of: new and changed primaries, and what counted and is gone. A copy of a copy could go round
     for ever."""
-    if looping := [row.type for row in derived.SOURCES if row.kind != "primary"]:
+    if looping := [row.type for row in derived.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies are derived from {looping}, which are no primaries")
-    can_go = [counter.of.type for counter in COUNTERS if counter.gone]
-    written = _pattern(["INSERT", "MODIFY"], [row.type for row in derived.SOURCES])
-    return _checked([written, _pattern(["REMOVE"], can_go)])
+    can_go = [counter.source_row.type for counter in COUNTERS if counter.deleted_item]
+    written = _build_pattern(["INSERT", "MODIFY"], [row.type for row in derived.SOURCE_ROWS])
+    return _check_limits([written, _build_pattern(["REMOVE"], can_go)])
 
 
-def of_relay() -> list[str]:
+def build_publisher_patterns() -> list[str]:
     """What has an event: nothing derived, no removal but those at an item's ttl that somebody waits for, and of what is
     written all the time only what was as the change of it must have been."""
-    told = {(event.of, event.name) for event in EVENTS}
+    published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}
     narrow: list[dict[str, Any]] = []
-    for kind in KINDS:
-        if (kind.row, kind.name) not in told:
+    for kind in CHANGE_TYPES:
+        if (kind.row, kind.name) not in published:
             continue
-        if kind.once_was:
-            pattern = _pattern([kind.on], [kind.row.type])
-            pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.once_was.items()}
+        if kind.old_image_filter:
+            pattern = _build_pattern([kind.event_name], [kind.row.type])
+            pattern["dynamodb"]["OldImage"] = {name: {"N": [*values]} for name, values in kind.old_image_filter.items()}
             narrow.append(pattern)
         else:
-            types.setdefault((kind.on, kind.expired), []).append(kind.row.type)
-    return _checked([*(_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow])
+            types.setdefault((kind.event_name, kind.only_ttl_deletion), []).append(kind.row.type)
+    return _check_limits(
+        [*(_build_pattern([on], names, expired=expired) for (on, expired), names in types.items()), *narrow]
+    )
 
 
-def _pattern(on: Sequence[str], types: Sequence[str], *, expired: bool = False) -> dict[str, Any]:
+def _build_pattern(on: Sequence[str], types: Sequence[str], *, expired: bool = False) -> dict[str, Any]:
     image = "OldImage" if "REMOVE" in on else "NewImage"
     pattern: dict[str, Any] = {"eventName": [*on], "dynamodb": {image: {"type": {"S": sorted(set(types))}}}}
-    return {**pattern, "userIdentity": BY_TTL} if expired else pattern
+    return {**pattern, "userIdentity": TTL_IDENTITY} if expired else pattern
 
 
-def _checked(patterns: Sequence[dict[str, Any]]) -> list[str]:
+def _check_limits(patterns: Sequence[dict[str, Any]]) -> list[str]:
     texts = [json.dumps(pattern, separators=(",", ":")) for pattern in patterns]
-    if len(texts) > MOST_PATTERNS or any(len(text) > MOST_CHARACTERS for text in texts):
-        raise ValueError(f"a mapping takes {MOST_PATTERNS} patterns of {MOST_CHARACTERS} characters, not {texts}")
+    if len(texts) > MAX_PATTERNS or any(len(text) > MAX_CHARACTERS for text in texts):
+        raise ValueError(f"a mapping takes {MAX_PATTERNS} patterns of {MAX_CHARACTERS} characters, not {texts}")
     return texts

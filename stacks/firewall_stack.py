@@ -9,15 +9,15 @@ from constructs import Construct
 from stacks.stage import Stage
 
 REGION = "us-east-1"
-REQUESTS_OF_ONE_ADDRESS = 2_000
+MAX_REQUESTS_PER_ADDRESS = 2_000
 """In five minutes; beyond it an address is answered 403 until it is quieter."""
-WEBHOOKS = "/payments/events"
-MANAGED = (
+WEBHOOK_PATH = "/payments/events"
+MANAGED_RULE_GROUPS = (
     "AWSManagedRulesAmazonIpReputationList",
     "AWSManagedRulesKnownBadInputsRuleSet",
     "AWSManagedRulesCommonRuleSet",
 )
-ONLY_COUNTED = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
+COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
 """Imports are larger than 8 KB; the api itself measures what it is sent."""
 
 
@@ -30,33 +30,35 @@ class FirewallStack(Stack):
             scope, id, description=description, env={"region": REGION}, termination_protection=stage.protect
         )
         limit = waf.CfnWebACL.RateBasedStatementProperty(
-            limit=REQUESTS_OF_ONE_ADDRESS, aggregate_key_type="IP", scope_down_statement=self._counted_ones(stage)
+            limit=MAX_REQUESTS_PER_ADDRESS,
+            aggregate_key_type="IP",
+            scope_down_statement=self._rate_limited_requests(stage),
         )
         one_address = waf.CfnWebACL.RuleProperty(
             name="OneAddress",
             priority=0,
             action=waf.CfnWebACL.RuleActionProperty(block={}),
             statement=waf.CfnWebACL.StatementProperty(rate_based_statement=limit),
-            visibility_config=_counted("OneAddress"),
+            visibility_config=_visibility("OneAddress"),
         )
         acl = waf.CfnWebACL(
             self,
             "WebAcl",
             scope="CLOUDFRONT",
             default_action=waf.CfnWebACL.DefaultActionProperty(allow={}),
-            rules=[one_address, *(_managed(name, at) for at, name in enumerate(MANAGED, start=1))],
-            visibility_config=_counted("All"),
+            rules=[one_address, *(_managed_rule(name, at) for at, name in enumerate(MANAGED_RULE_GROUPS, start=1))],
+            visibility_config=_visibility("All"),
         )
         CfnOutput(self, "WebAclArn", value=acl.attr_arn)
 
-    def _counted_ones(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
+    def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Requests of which it is counted how many an address sends: not the provider's, which are signed, and come
         from a few addresses for all customers; nor those of networks that the stage spares."""
         statement = waf.CfnWebACL.StatementProperty
         spared = [
             statement(
                 byte_match_statement=waf.CfnWebACL.ByteMatchStatementProperty(
-                    search_string=WEBHOOKS,
+                    search_string=WEBHOOK_PATH,
                     field_to_match=waf.CfnWebACL.FieldToMatchProperty(uri_path={}),
                     positional_constraint="EXACTLY",
                     text_transformations=[waf.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")],
@@ -75,11 +77,11 @@ class FirewallStack(Stack):
         return statement(not_statement=waf.CfnWebACL.NotStatementProperty(statement=any_of_them))
 
 
-def _managed(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
+def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
     """A list of rules that AWS keeps."""
     only_counted = [
         waf.CfnWebACL.RuleActionOverrideProperty(name=rule, action_to_use=waf.CfnWebACL.RuleActionProperty(count={}))
-        for rule in ONLY_COUNTED.get(name, ())
+        for rule in COUNT_ONLY_RULES.get(name, ())
     ]
     group = waf.CfnWebACL.ManagedRuleGroupStatementProperty(
         vendor_name="AWS", name=name, rule_action_overrides=only_counted or None
@@ -89,11 +91,11 @@ def _managed(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
         priority=priority,
         override_action=waf.CfnWebACL.OverrideActionProperty(none={}),
         statement=waf.CfnWebACL.StatementProperty(managed_rule_group_statement=group),
-        visibility_config=_counted(name),
+        visibility_config=_visibility(name),
     )
 
 
-def _counted(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
+def _visibility(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
     """Counted in CloudWatch; no sampled requests, which hold tokens and addresses."""
     return waf.CfnWebACL.VisibilityConfigProperty(
         cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False

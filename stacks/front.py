@@ -7,18 +7,20 @@ from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
 
-from functions.model.entrance import FRONT_HEADER
+from functions.model.entrance import ORIGIN_SECRET_HEADER
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
 
-class Front(Construct):
+class ApiDistribution(Construct):
     """`url`: where the API answers behind it. No answer of it is cached: it is for who asked. `secret`: what the api
     asks of each request where there is a firewall, so that nobody comes past that to the API's own address."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:
         super().__init__(scope, id)
-        shown = {FRONT_HEADER: secret.unsafe_unwrap()} if secret else None  # a reference, resolved at the deploy
+        headers = (
+            {ORIGIN_SECRET_HEADER: secret.unsafe_unwrap()} if secret else None
+        )  # a reference, resolved at the deploy
         self.distribution = distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -29,7 +31,7 @@ class Front(Construct):
                 origin=origins.HttpOrigin(
                     f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
                     origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
-                    custom_headers=shown,
+                    custom_headers=headers,
                 ),
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                 cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
@@ -49,7 +51,7 @@ class Front(Construct):
             },
         )
 
-    def serve(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:
+    def add_paths(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:
         """Answer these paths from there; all others stay the API's."""
         for path in paths:
             self.distribution.add_behavior(path, origin, **settings)

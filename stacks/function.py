@@ -12,20 +12,25 @@ from stacks.acknowledged import acknowledge, acknowledge_wildcard
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
-ON_3_13 = (
+PYTHON_VERSION_REASON = (
     "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
 )
 
-USE_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:DescribeKey")  # as its own grants ask, by name
+USE_KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:DescribeKey",
+)  # as its own grants ask, by name
 
 # Why a function has no dead-letter queue: that takes only what was called for asynchronously.
-BY_CALL = "Whoever calls it waits for the answer, and gets it."
-BY_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
-BY_QUEUE = "Its queue has a dead-letter queue."
-BY_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
+NO_DLQ_SYNCHRONOUS = "Whoever calls it waits for the answer, and gets it."
+NO_DLQ_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
+NO_DLQ_QUEUE = "Its queue has a dead-letter queue."
+NO_DLQ_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
 
 
-class Function(Construct):
+class ShopFunction(Construct):
     """`module`: where its `handler` is, below functions. `environment`: what it is told, one of functions.environment.
 
     `no_dead_letters`: why it has no dead-letter queue of its own.
@@ -45,11 +50,11 @@ class Function(Construct):
         memory_mb: int = 512,
     ) -> None:
         super().__init__(scope, id)
-        self.log = log = LogGroup(self, "Log", stage=stage)
+        self.log_group = log = LogGroup(self, "Log", stage=stage)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        self.may("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
+        self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
         self.timeout_seconds = timeout_seconds
-        everywhere = env.Everywhere(metrics_namespace=Stack.of(self).stack_name)
+        everywhere = env.CommonEnvironment(metrics_namespace=Stack.of(self).stack_name)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -58,7 +63,7 @@ class Function(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             role=self.role,
-            environment=env.variables(environment) | env.variables(everywhere),
+            environment=env.to_variables(environment) | env.to_variables(everywhere),
             timeout=Duration.seconds(timeout_seconds),
             memory_size=memory_mb,
             tracing=lambda_.Tracing.ACTIVE,
@@ -71,30 +76,32 @@ class Function(Construct):
         acknowledge(
             self,
             {
-                "AwsSolutions-L1": ON_3_13,
-                "Serverless-LambdaLatestVersion": ON_3_13,
+                "AwsSolutions-L1": PYTHON_VERSION_REASON,
+                "Serverless-LambdaLatestVersion": PYTHON_VERSION_REASON,
                 "Serverless-LambdaDLQ": no_dead_letters,
             },
         )
         acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
 
-    def is_told(self, **more: str) -> None:
+    def add_environment(self, **more: str) -> None:
         """What of its environment is known only once it is there itself."""
         for name, value in more.items():
             self.function.add_environment(name.upper(), value)
 
-    def may(self, *actions: str, on: str | list[str], because: str = "") -> None:
+    def grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
         """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
-        allow(self, self.role, *actions, on=on, because=because)
+        grant_actions(self, self.role, *actions, on=on, because=because)
 
 
-def allow(whose: Construct, to: iam.IGrantable, *actions: str, on: str | list[str], because: str = "") -> None:
+def grant_actions(
+    scope: Construct, grantee: iam.IGrantable, *actions: str, on: str | list[str], because: str = ""
+) -> None:
     """Allow a role, or a policy, of this construct named actions on named resources; `because`: why one of them is a
     wildcard."""
     resources = [on] if isinstance(on, str) else on
-    to.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+    grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
     for resource in resources:
         if "*" in resource:
             if not because:
-                raise ValueError(f"{whose.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
-            acknowledge_wildcard(whose, resource, because)
+                raise ValueError(f"{scope.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
+            acknowledge_wildcard(scope, resource, because)

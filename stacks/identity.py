@@ -46,7 +46,7 @@ class Identity(Construct):
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
             feature_plan=cognito.FeaturePlan.ESSENTIALS,
             deletion_protection=stage.protect,
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
         for group, means in GROUPS.items():
             cognito.UserPoolGroup(self, group.capitalize(), user_pool=self.pool, group_name=group, description=means)
@@ -87,7 +87,7 @@ class Identity(Construct):
             },
         )
 
-    def let_come_back_to(self, url: str) -> None:
+    def allow_redirect_to(self, url: str) -> None:
         """Whoever signed in there, or out, is sent to this address and to no other, with a code for their tokens.
 
         It is known only once the API is there, which knows the client: so the client is told of it afterwards.

@@ -12,8 +12,8 @@ from constructs import Construct
 
 from stacks.stage import Stage
 
-THROUGH = ("dynamodb", "s3", "secretsmanager", "backup")
-MANAGE = (
+USING_SERVICES = ("dynamodb", "s3", "secretsmanager", "backup")
+MANAGE_ACTIONS = (
     "kms:CancelKeyDeletion",
     "kms:CreateAlias",
     "kms:DeleteAlias",
@@ -39,7 +39,7 @@ MANAGE = (
     "kms:UpdateAlias",
     "kms:UpdateKeyDescription",
 )
-USE = (
+USE_ACTIONS = (
     "kms:CreateGrant",  # with which DynamoDB works on the table when nobody asks it to
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -49,19 +49,25 @@ USE = (
     "kms:ReEncryptFrom",
     "kms:ReEncryptTo",
 )
-LOOK = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:GetKeyRotationStatus", "kms:ListGrants", "kms:ListKeyPolicies")
+DESCRIBE_ACTIONS = (
+    "kms:DescribeKey",
+    "kms:GetKeyPolicy",
+    "kms:GetKeyRotationStatus",
+    "kms:ListGrants",
+    "kms:ListKeyPolicies",
+)
 
 
-class Key(kms.Key):
+class EncryptionKey(kms.Key):
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         account = iam.AccountRootPrincipal()
         region = Stack.of(scope).region
-        services = [f"{service}.{region}.amazonaws.com" for service in THROUGH]
+        services = [f"{service}.{region}.amazonaws.com" for service in USING_SERVICES]
         dynamodb = iam.ServicePrincipal("dynamodb.amazonaws.com")
         statements = [
-            _allow("ManagedByTheAccount", account, MANAGE),
-            _allow("UsedThroughServices", account, USE, {"StringEquals": {"kms:ViaService": services}}),
-            _allow("LookedAtByTheTable", dynamodb, LOOK),
+            _allow("ManagedByTheAccount", account, MANAGE_ACTIONS),
+            _allow("UsedThroughServices", account, USE_ACTIONS, {"StringEquals": {"kms:ViaService": services}}),
+            _allow("LookedAtByTheTable", dynamodb, DESCRIBE_ACTIONS),
         ]
         super().__init__(
             scope,
@@ -69,14 +75,14 @@ class Key(kms.Key):
             description=f"All that {stage.shop_name} ({stage.name}) keeps",
             enable_key_rotation=True,
             policy=iam.PolicyDocument(statements=statements),
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
 
 
 def _allow(
-    sid: str, whom: iam.IPrincipal, actions: tuple[str, ...], conditions: dict[str, object] | None = None
+    sid: str, principal: iam.IPrincipal, actions: tuple[str, ...], conditions: dict[str, object] | None = None
 ) -> iam.PolicyStatement:
     """A key's policy speaks of that key alone: its resource is always *."""
     return iam.PolicyStatement(
-        sid=sid, principals=[whom], actions=list(actions), resources=["*"], conditions=conditions
+        sid=sid, principals=[principal], actions=list(actions), resources=["*"], conditions=conditions
     )

@@ -15,79 +15,94 @@ from functions.model import lives
 from functions.model.reactions import REACTIONS
 from stacks import filters, release
 from stacks.alarms import Alarms
-from stacks.api import Api
+from stacks.api import ShopApi
 from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
-from stacks.bus import Bus
-from stacks.conditions import Each
+from stacks.bus import ShopEventBus
+from stacks.conditions import AlarmTarget
 from stacks.dashboard import Dashboard
 from stacks.failure_store import FailureStore
-from stacks.front import Front
-from stacks.function import BY_CALL, BY_QUEUE, BY_SCHEDULE, BY_STREAM, USE_KEY, Function
+from stacks.front import ApiDistribution
+from stacks.function import (
+    NO_DLQ_QUEUE,
+    NO_DLQ_SCHEDULE,
+    NO_DLQ_STREAM,
+    NO_DLQ_SYNCHRONOUS,
+    USE_KEY_ACTIONS,
+    ShopFunction,
+)
 from stacks.identity import Identity
-from stacks.key import Key
-from stacks.operators import Operators
-from stacks.order_followed import OrderFollowed
-from stacks.page import Page
+from stacks.key import EncryptionKey
+from stacks.operators import OperatorRole
+from stacks.order_followed import OrderTraceQuery
+from stacks.page import ShopPage
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
-from stacks.secrets import Secrets
+from stacks.secrets import ShopSecrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
-from stacks.switches import Switches
-from stacks.table import Table
+from stacks.switches import RunbookResources
+from stacks.table import OrdersTable
 
 
 class OrdersStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
         description = f"Orderstream: {stage.shop_name} ({stage.name})"
         super().__init__(scope, id, description=description, termination_protection=stage.protect)
-        lives.check()
+        lives.validate_retention()
         self.stage, self.code = stage, code
 
-        self.key = Key(self, "Key", stage=stage)
-        self.table = Table(self, "Table", stage=stage, key=self.key)
+        self.key = EncryptionKey(self, "Key", stage=stage)
+        self.table = OrdersTable(self, "Table", stage=stage, key=self.key)
         self.failures = FailureStore(self, "Failures", stage=stage, key=self.key)
-        self.archived = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
-        self.secrets = Secrets(self, "Secrets", stage=stage, key=self.key)
-        self.bus = Bus(self, "Bus")
+        self.archive_bucket = ArchiveBucket(self, "Archived", stage=stage, key=self.key)
+        self.secrets = ShopSecrets(self, "Secrets", stage=stage, key=self.key)
+        self.bus = ShopEventBus(self, "Bus")
         if stage.daily_backup_days or stage.monthly_backup_days:
             backups = Backups(self, "Backups", stage=stage, table=self.table, key=self.key)
-            self.tell(BackupVault=backups.vault_name)
+            self.add_outputs(BackupVault=backups.vault_name)
 
-        self.on_table: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
-        self.mailing = {"sender": stage.sender, "shop_name": stage.shop_name}
-        self.closing = {"retention_days": stage.retention_days, "return_window_days": stage.return_window_days}
-        self.places: dict[Each, dict[str, str]] = defaultdict(dict)
-        self.switches = Switches()
-        functions = [self.the_way_in(), *self.the_streams_readers(), *self.the_reactions(), *self.the_passing_of_time()]
-        operators = self.the_operators()
-        alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.places)
-        if self.released:
-            self.released.after(functions[1:])
-            self.released.braked_by(alarms.brakes)
-        Dashboard(self, "Dashboard", places=self.places, table=self.table.name)
-        OrderFollowed(self, "OrderFollowed", functions=functions)
-        self.tell(
+        self.table_environment: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
+        self.mail_environment = {"sender": stage.sender, "shop_name": stage.shop_name}
+        self.order_end_environment = {
+            "retention_days": stage.retention_days,
+            "return_window_days": stage.return_window_days,
+        }
+        self.monitored: dict[AlarmTarget, dict[str, str]] = defaultdict(dict)
+        self.runbook_resources = RunbookResources()
+        functions = [
+            self.create_api(),
+            *self.create_stream_readers(),
+            *self.create_reaction_workers(),
+            *self.create_scheduled_functions(),
+        ]
+        operators = self.create_operator_role()
+        alarms = Alarms(self, "Alarms", stage=stage, key=self.key, places=self.monitored)
+        if self.api_release:
+            self.api_release.deploy_after(functions[1:])
+            self.api_release.roll_back_on(alarms.rollback_alarms)
+        Dashboard(self, "Dashboard", places=self.monitored, table=self.table.name)
+        OrderTraceQuery(self, "OrderFollowed", functions=functions)
+        self.add_outputs(
             AlarmsTopic=alarms.topic_arn,
             OperatorsRole=operators.arn,
             TableName=self.table.name,
             BusName=self.bus.name,
             KeyArn=self.key.key_arn,
             FailuresBucket=self.failures.name,
-            ArchiveBucket=self.archived.name,
+            ArchiveBucket=self.archive_bucket.name,
             PepperSecret=self.secrets.pepper_arn,
             WebhookSecret=self.secrets.webhook_arn,
             ProviderSecret=self.secrets.provider_arn,
             **{f"{function.node.id}Function": function.name for function in functions},
-            **self.switches.outputs,
+            **self.runbook_resources.outputs,
         )
 
-    def the_way_in(self) -> Function:
+    def create_api(self) -> ShopFunction:
         identity = Identity(self, "Identity", stage=self.stage)
-        api = self.function(
+        api = self.create_function(
             "api.handler",
-            env.Api(
+            env.ApiEnvironment(
                 table_name=self.table.name,
                 client_id=identity.client.user_pool_client_id,
                 pepper_secret=self.secrets.pepper_arn,
@@ -95,228 +110,254 @@ class OrdersStack(Stack):
                 shipping=",".join(self.stage.shipping),
                 tax_rate=self.stage.tax_rate,
                 shop_name=self.stage.shop_name,
-                front_secret=self.secrets.asked_arn,
-                **self.closing,
+                front_secret=self.secrets.required_origin_secret_arn,
+                **self.order_end_environment,
             ),
-            no_dead_letters=BY_CALL,
+            no_dead_letters=NO_DLQ_SYNCHRONOUS,
             timeout_seconds=15,
             memory_mb=1024,
         )
-        api.may("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=self.table.arn)
-        api.may("dynamodb:Query", on=list(self.table.index_arns.values()))
-        api.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
-        api.may("dynamodb:DeleteItem", on=self.table.arn)
-        api.may("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
-        api.may(*USE_KEY, on=self.key.key_arn)
+        api.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=self.table.arn)
+        api.grant("dynamodb:Query", on=list(self.table.index_arns.values()))
+        api.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        api.grant("dynamodb:DeleteItem", on=self.table.arn)
+        api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
+        api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
-        wanted = release.is_wanted(self.stage)
-        self.released = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
-        called = self.released.alias if self.released else api.function
-        http = Api(self, "Http", stage=self.stage, function=called, identity=identity)
-        self.places["api"]["api"] = http.id
-        self.places["api's function"]["api"] = api.name
+        wanted = release.uses_versions(self.stage)
+        self.api_release = release.Release(api, "Release", stage=self.stage, function=api) if wanted else None
+        called = self.api_release.alias if self.api_release else api.function
+        http = ShopApi(self, "Http", stage=self.stage, function=called, identity=identity)
+        self.monitored["api"]["api"] = http.api_id
+        self.monitored["api's function"]["api"] = api.name
         if self.stage.page or self.stage.web_acl:
-            front = Front(self, "Front", stage=self.stage, api_id=http.id, secret=self.what_the_front_shows(api))
-            self.tell(FrontUrl=front.url)
+            front = ApiDistribution(
+                self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
+            )
+            self.add_outputs(FrontUrl=front.url)
             if self.stage.page:
-                page = Page(self, "Page", stage=self.stage, front=front, identity=identity)
-                self.tell(PageUrl=page.url)
-        self.tell(
+                page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
+                self.add_outputs(PageUrl=page.url)
+        self.add_outputs(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,
             UserPoolClientId=identity.client.user_pool_client_id,
         )
         return api
 
-    def what_the_front_shows(self, api: Function) -> SecretValue | None:
+    def create_origin_secret(self, api: ShopFunction) -> SecretValue | None:
         """The secret by which the api knows what came through the firewall; None where there is no firewall."""
-        if not self.secrets.front:
+        if not self.secrets.origin_secret:
             return None
-        self.tell(FrontSecret=self.secrets.front_arn)
-        api.may("secretsmanager:GetSecretValue", on=self.secrets.front_arn)
+        self.add_outputs(FrontSecret=self.secrets.origin_secret_arn)
+        api.grant("secretsmanager:GetSecretValue", on=self.secrets.origin_secret_arn)
         version = self.stage.front_secret_version or None
-        return SecretValue.secrets_manager(self.secrets.front_arn, json_field="current", version_id=version)
+        return SecretValue.secrets_manager(self.secrets.origin_secret_arn, json_field="current", version_id=version)
 
-    def the_streams_readers(self) -> Sequence[Function]:
-        copies = self.function("copies", env.Copies(**self.on_table), no_dead_letters=BY_STREAM, timeout_seconds=120)
-        copies.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
-        copies.may("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        copies.may("dynamodb:BatchWriteItem", on=self.table.arn)
-        self.read_stream(copies, patterns=filters.of_copies(), batch_size=50)
+    def create_stream_readers(self) -> Sequence[ShopFunction]:
+        copies = self.create_function(
+            "copies",
+            env.CopiesEnvironment(**self.table_environment),
+            no_dead_letters=NO_DLQ_STREAM,
+            timeout_seconds=120,
+        )
+        copies.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
+        copies.grant("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        copies.grant("dynamodb:BatchWriteItem", on=self.table.arn)
+        self.read_stream(copies, patterns=filters.build_copies_patterns(), batch_size=50)
 
-        publishing = env.Relay(bus_name=self.bus.name, failures_bucket=self.failures.name)
-        relay = self.function("relay", publishing, no_dead_letters=BY_STREAM)
-        relay.may("events:PutEvents", on=self.bus.arn)
-        self.read_stream(relay, patterns=filters.of_relay(), batch_size=100)
+        publishing = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)
+        relay = self.create_function("relay", publishing, no_dead_letters=NO_DLQ_STREAM)
+        relay.grant("events:PutEvents", on=self.bus.arn)
+        self.read_stream(relay, patterns=filters.build_publisher_patterns(), batch_size=100)
         return copies, relay
 
-    def read_stream(self, reader: Function, **settings: Any) -> None:
+    def read_stream(self, reader: ShopFunction, **settings: Any) -> None:
         stream = self.table.stream_arn
-        reader.may("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=stream)
-        reader.may("dynamodb:ListStreams", on=f"{self.table.arn}/stream/*", because="Streams are listed by table.")
-        reader.may("s3:PutObject", on=self.failures.given_up_arn, because="Lambda names what its mapping gives up.")
-        reader.may("s3:ListBucket", on=self.failures.arn)
-        self.let_park(reader)
+        reader.grant("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=stream)
+        reader.grant("dynamodb:ListStreams", on=f"{self.table.arn}/stream/*", because="Streams are listed by table.")
+        reader.grant("s3:PutObject", on=self.failures.given_up_arn, because="Lambda names what its mapping gives up.")
+        reader.grant("s3:ListBucket", on=self.failures.arn)
+        self.allow_parking(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
         made = StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
-        self.places["reader"][reader.node.id.lower()] = reader.name
-        self.switches.mappings[reader.node.id] = made.mapping_id
+        self.monitored["reader"][reader.node.id.lower()] = reader.name
+        self.runbook_resources.mappings[reader.node.id] = made.mapping_id
 
-    def the_reactions(self) -> Sequence[Function]:
+    def create_reaction_workers(self) -> Sequence[ShopFunction]:
         """Each reaction's queue, and who works it; where nobody of ours does, the stack tells where it is."""
         workers = []
         for reaction in REACTIONS:
-            worker: Function | None = getattr(self, reaction.function)() if reaction.function else None
+            worker: ShopFunction | None = getattr(self, reaction.function)() if reaction.function else None
             place = f"{reaction.name.capitalize()}Reaction"
-            settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.bus, "reaction": reaction}
+            settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.event_bus, "reaction": reaction}
             made = ReactionQueue(self, place, function=worker, **settings)
             queue = made.queue
-            self.places["queue"][reaction.name] = queue.queue_name
-            self.places["dead letters"][reaction.name] = made.dead_letters.queue_name
-            self.switches.rules[reaction.name.capitalize()] = made.rule
+            self.monitored["queue"][reaction.name] = queue.queue_name
+            self.monitored["dead letters"][reaction.name] = made.dead_letter_queue.queue_name
+            self.runbook_resources.rules[reaction.name.capitalize()] = made.rule
             if worker is None:
-                self.tell(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
+                self.add_outputs(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
                 continue
-            worker.may("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue.queue_arn)
-            if reaction.goes_on:
-                worker.may("sqs:SendMessage", on=queue.queue_arn)
-                worker.is_told(queue_url=queue.queue_url)
-            self.let_park(worker)
-            self.switches.mappings[worker.node.id] = made.mapping_id
+            worker.grant("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue.queue_arn)
+            if reaction.continues_itself:
+                worker.grant("sqs:SendMessage", on=queue.queue_arn)
+                worker.add_environment(queue_url=queue.queue_url)
+            self.allow_parking(worker)
+            self.runbook_resources.mappings[worker.node.id] = made.mapping_id
             workers.append(worker)
         return workers
 
-    def fulfilment(self) -> Function:
-        fulfilment = self.function("fulfilment", env.Fulfilment(**self.on_table), no_dead_letters=BY_QUEUE)
-        fulfilment.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        fulfilment.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+    def fulfilment(self) -> ShopFunction:
+        fulfilment = self.create_function(
+            "fulfilment", env.FulfilmentEnvironment(**self.table_environment), no_dead_letters=NO_DLQ_QUEUE
+        )
+        fulfilment.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        fulfilment.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         return fulfilment
 
-    def notifications(self) -> Function:
-        telling = env.Notifications(**self.on_table, **self.mailing)
-        runs = lives.SENDER_SECONDS
-        notifications = self.function("notifications.handler", telling, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
-        notifications.may("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
-        self.let_mail(notifications)
+    def notifications(self) -> ShopFunction:
+        telling = env.OrderNotificationsEnvironment(**self.table_environment, **self.mail_environment)
+        runs = lives.MAIL_SENDER_TIMEOUT_SECONDS
+        notifications = self.create_function(
+            "notifications.handler", telling, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
+        )
+        notifications.grant("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
+        self.allow_sending_mail(notifications)
         return notifications
 
-    def notices(self) -> Function:
+    def notices(self) -> ShopFunction:
         each = self.stage.notices_per_second // 2  # so many work at a time
-        noticing = env.Notices(
-            **self.on_table,
-            **self.mailing,
+        noticing = env.ProductAlertsEnvironment(
+            **self.table_environment,
+            **self.mail_environment,
             product_url=self.stage.product_url,
             mails_per_second=each,
-            page_size=min(100, each * lives.NOTICES_SECONDS // 2),
+            page_size=min(100, each * lives.PRODUCT_ALERTS_TIMEOUT_SECONDS // 2),
         )
-        runs = lives.NOTICES_SECONDS
-        notices = self.function("notices.handler", noticing, no_dead_letters=BY_QUEUE, timeout_seconds=runs)
-        notices.may("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        notices.may("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        notices.may("dynamodb:Query", on=self.table.index_arns["GSI1"])
-        self.let_mail(notices)
+        runs = lives.PRODUCT_ALERTS_TIMEOUT_SECONDS
+        notices = self.create_function("notices.handler", noticing, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs)
+        notices.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        notices.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        notices.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
+        self.allow_sending_mail(notices)
         return notices
 
-    def refunds(self) -> Function:
+    def refunds(self) -> ShopFunction:
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
-        refunding = env.Refunds(**self.on_table, **paying)
-        refunds = self.function("refunds", refunding, no_dead_letters=BY_QUEUE, timeout_seconds=180)
-        refunds.may("dynamodb:GetItem", on=self.table.arn)
-        refunds.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
-        refunds.may("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+        refunding = env.RefundsEnvironment(**self.table_environment, **paying)
+        refunds = self.create_function("refunds", refunding, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=180)
+        refunds.grant("dynamodb:GetItem", on=self.table.arn)
+        refunds.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        refunds.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
         return refunds
 
-    def names(self) -> Function:
-        names = self.function("names", env.Names(**self.on_table), no_dead_letters=BY_QUEUE, timeout_seconds=120)
-        names.may("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+    def names(self) -> ShopFunction:
+        names = self.create_function(
+            "names",
+            env.CustomerNamesEnvironment(**self.table_environment),
+            no_dead_letters=NO_DLQ_QUEUE,
+            timeout_seconds=120,
+        )
+        names.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         return names
 
-    def archive(self) -> Function:
-        archiving = env.Archive(**self.on_table, archive_bucket=self.archived.name)
-        archive = self.function("archive", archiving, no_dead_letters=BY_QUEUE, timeout_seconds=120)
-        archive.may("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        archive.may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
-        archive.may("s3:PutObject", "s3:GetObject", on=self.archived.object_arns, because="One for each order, or day.")
+    def archive(self) -> ShopFunction:
+        archiving = env.ArchiveEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
+        archive = self.create_function("archive", archiving, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
+        archive.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        archive.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        archive.grant(
+            "s3:PutObject", "s3:GetObject", on=self.archive_bucket.object_arns, because="One for each order, or day."
+        )
         return archive
 
-    def bulk(self) -> Function:
-        importing = env.Bulk(**self.on_table, lines_per_second=self.stage.import_lines_per_second)
-        bulk = self.function("bulk", importing, no_dead_letters=BY_QUEUE, timeout_seconds=30)
-        bulk.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+    def bulk(self) -> ShopFunction:
+        importing = env.ImportWorkerEnvironment(
+            **self.table_environment, lines_per_second=self.stage.import_lines_per_second
+        )
+        bulk = self.create_function("bulk", importing, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=30)
+        bulk.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         return bulk
 
-    def the_passing_of_time(self) -> Sequence[Function]:
+    def create_scheduled_functions(self) -> Sequence[ShopFunction]:
         looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
         stage = self.stage
         due: dict[str, Any] = {
             "payment_window_minutes": stage.payment_window_minutes,
             "assumed_delivered_days": stage.assumed_delivered_days,
         }
-        lapsing = env.Lapse(table_name=self.table.name, **due, **self.closing)
-        lapse = self.function("lapse", lapsing, no_dead_letters=BY_SCHEDULE, timeout_seconds=50)
-        lapse.may("dynamodb:Query", on=looked_at)
-        lapse.may("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        self.call(lapse, every_minutes=1)
+        lapsing = env.OrderExpiryEnvironment(table_name=self.table.name, **due, **self.order_end_environment)
+        lapse = self.create_function("lapse", lapsing, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=50)
+        lapse.grant("dynamodb:Query", on=looked_at)
+        lapse.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        self.schedule_function(lapse, every_minutes=1)
 
-        erasing = env.Erasure(**self.on_table, archive_bucket=self.archived.name)
-        erasure = self.function("erasure", erasing, no_dead_letters=BY_SCHEDULE, timeout_seconds=300)
-        erasure.may("dynamodb:Query", on=[*looked_at, self.table.index_arns["GSI1"]])
-        erasure.may("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
+        erasing = env.ErasureEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
+        erasure = self.create_function("erasure", erasing, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300)
+        erasure.grant("dynamodb:Query", on=[*looked_at, self.table.index_arns["GSI1"]])
+        erasure.grant("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
         anew = "s3:GetObject", "s3:PutObject"
-        erasure.may(*anew, "s3:DeleteObjectVersion", on=self.archived.orders_arn, because="One for each order.")
-        erasure.may("s3:ListBucketVersions", on=self.archived.arn)
-        erasure.may(*anew, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record.")
-        erasure.may("s3:ListBucket", on=self.failures.arn)
-        self.call(erasure, every_minutes=60)
+        erasure.grant(*anew, "s3:DeleteObjectVersion", on=self.archive_bucket.orders_arn, because="One for each order.")
+        erasure.grant("s3:ListBucketVersions", on=self.archive_bucket.arn)
+        erasure.grant(*anew, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record.")
+        erasure.grant("s3:ListBucket", on=self.failures.arn)
+        self.schedule_function(erasure, every_minutes=60)
 
-        watch = self.function("watch", env.Watch(**self.on_table, **due), no_dead_letters=BY_SCHEDULE)
-        watch.may("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
-        watch.may("s3:ListBucket", on=self.failures.arn)
-        self.places["watch"]["watch"] = watch.name
-        self.call(watch, every_minutes=5)
+        watch = self.create_function(
+            "watch", env.BacklogMetricsEnvironment(**self.table_environment, **due), no_dead_letters=NO_DLQ_SCHEDULE
+        )
+        watch.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
+        watch.grant("s3:ListBucket", on=self.failures.arn)
+        self.monitored["watch"]["watch"] = watch.name
+        self.schedule_function(watch, every_minutes=5)
         return lapse, erasure, watch
 
-    def the_operators(self) -> Operators:
+    def create_operator_role(self) -> OperatorRole:
         """Who uses the tools of ops: nobody else may scan the table."""
-        return Operators(
+        return OperatorRole(
             self,
             "Operators",
             stage=self.stage,
             key=self.key,
             table=self.table,
             failures=self.failures,
-            archived=self.archived,
+            archive_bucket=self.archive_bucket,
             bus=self.bus,
             queues=[one for one in self.node.find_all() if isinstance(one, sqs.Queue)],
             secrets=self.secrets,
-            switches=self.switches,
+            runbook_resources=self.runbook_resources,
         )
 
-    def call(self, function: Function, *, every_minutes: int) -> None:
+    def schedule_function(self, function: ShopFunction, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
-        self.places["dead letters"][function.node.id.lower()] = schedule.dead_letters.queue_name
-        self.switches.rules[function.node.id] = schedule.rule
-        self.switches.runs[function.node.id] = schedule.dead_letters
-        function.may("sqs:SendMessage", on=schedule.dead_letters.queue_arn)
-        function.may(*USE_KEY, on=self.key.key_arn)
+        self.monitored["dead letters"][function.node.id.lower()] = schedule.dead_letter_queue.queue_name
+        self.runbook_resources.rules[function.node.id] = schedule.rule
+        self.runbook_resources.failed_run_queues[function.node.id] = schedule.dead_letter_queue
+        function.grant("sqs:SendMessage", on=schedule.dead_letter_queue.queue_arn)
+        function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
-    def function(self, module: str, environment: Any, **settings: Any) -> Function:
+    def create_function(self, module: str, environment: Any, **settings: Any) -> ShopFunction:
         """The Lambda of a module of functions, by that module's name."""
         id = module.partition(".")[0].capitalize()
-        return Function(self, id, stage=self.stage, code=self.code, module=module, environment=environment, **settings)
+        return ShopFunction(
+            self, id, stage=self.stage, code=self.code, module=module, environment=environment, **settings
+        )
 
-    def let_park(self, function: Function) -> None:
+    def allow_parking(self, function: ShopFunction) -> None:
         """What can never be worked is put aside with its reason; it and all data of the table are encrypted."""
-        function.may("s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content.")
-        function.may(*USE_KEY, on=self.key.key_arn)
+        function.grant(
+            "s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content."
+        )
+        function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
-    def let_mail(self, function: Function) -> None:
+    def allow_sending_mail(self, function: ShopFunction) -> None:
         """SES asks for the narrowest of its verified identities: the sender's address, or else its domain."""
         sender = self.stage.sender
         identity = partial(self.format_arn, service="ses", resource="identity")
         names = sender, sender.partition("@")[2]
-        function.may("ses:SendEmail", on=[identity(resource_name=name) for name in names])
+        function.grant("ses:SendEmail", on=[identity(resource_name=name) for name in names])
 
-    def tell(self, **outputs: str) -> None:
+    def add_outputs(self, **outputs: str) -> None:
         for name, value in outputs.items():
             CfnOutput(self, name, value=value)

@@ -8,23 +8,23 @@ from constructs import Construct
 
 from stacks import PROJECT
 from stacks.acknowledged import acknowledge
-from stacks.front import Front
+from stacks.front import ApiDistribution
 from stacks.identity import Identity
 from stacks.page_files import PageFiles
-from stacks.page_policy import page_policy
+from stacks.page_policy import content_security_policy
 from stacks.stage import Stage
 
-FOLDER = "page"
+PAGE_FOLDER = "page"
 """Of the project, in the bucket and in the address."""
 
 
-class Page(Construct):
+class ShopPage(Construct):
     """`url`: where it is. Whoever signs in at `identity` comes back there."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, front: Front, identity: Identity) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity) -> None:
         super().__init__(scope, id)
-        self.url = f"{front.url}/{FOLDER}/"
-        identity.let_come_back_to(self.url)
+        self.url = f"{front.url}/{PAGE_FOLDER}/"
+        identity.allow_redirect_to(self.url)
         bucket = s3.Bucket(
             self,
             "Bucket",
@@ -43,13 +43,13 @@ class Page(Construct):
         # Names of what is everywhere: the stack may be in another region, too.
         name = f"{Stack.of(self).stack_name}-page-{Aws.REGION}"
         access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=name)
-        front.serve(
-            f"/{FOLDER}",
-            f"/{FOLDER}/*",
+        front.add_paths(
+            f"/{PAGE_FOLDER}",
+            f"/{PAGE_FOLDER}/*",
             origin=origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access),
             cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
             viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-            response_headers_policy=self._headers(name, identity.sign_in["url"]),
+            response_headers_policy=self._security_headers(name, identity.sign_in["url"]),
             function_associations=[
                 cloudfront.FunctionAssociation(function=index, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST)
             ],
@@ -58,16 +58,16 @@ class Page(Construct):
             self,
             "Files",
             stage=stage,
-            folder=FOLDER,
+            folder=PAGE_FOLDER,
             settings={"laptop": False, "shop": stage.shop_name, "api": "", "sign_in": identity.sign_in},
             bucket=bucket,
             distribution=front.distribution,
         )
         acknowledge(bucket, {"AwsSolutions-S1": "What is in it is public; CloudFront alone reads it."})
 
-    def _headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
+    def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
         """What a browser is told beside each file; the page asks Cognito for tokens, and nobody else."""
-        policy = page_policy(connect_src=sign_in_url)
+        policy = content_security_policy(connect_src=sign_in_url)
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",

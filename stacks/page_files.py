@@ -12,16 +12,16 @@ from constructs import Construct
 
 from stacks import PROJECT
 from stacks.acknowledged import acknowledge
-from stacks.function import allow
+from stacks.function import grant_actions
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
-KEPT_SECONDS = 24 * 60 * 60
-FRESH = f"max-age=0, must-revalidate, s-maxage={KEPT_SECONDS}"
+CDN_CACHE_SECONDS = 24 * 60 * 60
+CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
 """A file's name does not say which version it is: a browser asks each time whether there is a newer one. CloudFront
 keeps it for a day, and forgets it when a deploy says so."""
-UPLOADER = "Custom::CDKBucketDeployment"
-THE_CDKS = "It is the CDK's own function, of the version that came with it."
+UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
+CDK_FUNCTION_REASON = "It is the CDK's own function, of the version that came with it."
 
 
 class PageFiles(Construct):
@@ -55,7 +55,7 @@ class PageFiles(Construct):
             ],
             destination_bucket=bucket,
             destination_key_prefix=folder,
-            cache_control=[deployment.CacheControl.from_string(FRESH)],
+            cache_control=[deployment.CacheControl.from_string(CACHE_CONTROL)],
             distribution=distribution,
             distribution_paths=[f"/{folder}/*"],
             retain_on_delete=False,
@@ -64,26 +64,28 @@ class PageFiles(Construct):
         )
         named = "A deploy's files are named by their content."
         one_each = "One for each file."
-        allow(self, role, "logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
-        allow(self, role, "s3:GetObject", on=f"{_assets(self)}/*", because=named)
-        allow(self, role, "s3:PutObject", "s3:DeleteObject", on=f"{bucket.bucket_arn}/{folder}/*", because=one_each)
-        allow(self, role, "s3:ListBucket", on=bucket.bucket_arn)
+        grant_actions(self, role, "logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
+        grant_actions(self, role, "s3:GetObject", on=f"{_asset_bucket_arn(self)}/*", because=named)
+        grant_actions(
+            self, role, "s3:PutObject", "s3:DeleteObject", on=f"{bucket.bucket_arn}/{folder}/*", because=one_each
+        )
+        grant_actions(self, role, "s3:ListBucket", on=bucket.bucket_arn)
         invalidating = "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation"
-        allow(self, role, *invalidating, on=_arn(self, distribution))
+        grant_actions(self, role, *invalidating, on=_distribution_arn(self, distribution))
         files.node.add_dependency(role)
-        (uploader,) = [one for one in Stack.of(self).node.children if one.node.id.startswith(UPLOADER)]
+        (uploader,) = [one for one in Stack.of(self).node.children if one.node.id.startswith(UPLOADER_ID_PREFIX)]
         acknowledge(
             uploader,
             {
-                "AwsSolutions-L1": THE_CDKS,
-                "Serverless-LambdaLatestVersion": THE_CDKS,
+                "AwsSolutions-L1": CDK_FUNCTION_REASON,
+                "Serverless-LambdaLatestVersion": CDK_FUNCTION_REASON,
                 "Serverless-LambdaDLQ": "CloudFormation waits for its answer, and gets it.",
                 "Serverless-LambdaTracing": "It runs at a deploy, which says itself what failed.",
             },
         )
 
 
-def _assets(scope: Construct) -> str:
+def _asset_bucket_arn(scope: Construct) -> str:
     """The bucket into which `cdk deploy` puts what belongs to a stack."""
     stack = Stack.of(scope)
     name = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
@@ -91,7 +93,7 @@ def _assets(scope: Construct) -> str:
     return arn
 
 
-def _arn(scope: Construct, distribution: cloudfront.IDistribution) -> str:
+def _distribution_arn(scope: Construct, distribution: cloudfront.IDistribution) -> str:
     id = distribution.distribution_id
     stack = Stack.of(scope)
     arn: str = stack.format_arn(service="cloudfront", region="", resource="distribution", resource_name=id)

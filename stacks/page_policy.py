@@ -1,7 +1,7 @@
 """What a browser may load for the page and whom it may ask: its Content-Security-Policy, on AWS and on a laptop."""
 
 
-def page_policy(**more: str) -> str:
+def content_security_policy(**extra_sources: str) -> str:
     """All of it from the page's own origin, no script or style within a document, no frame around it. `more`: sources
     beside these, by the name of their directive (connect_src)."""
     directives = {
@@ -14,7 +14,7 @@ def page_policy(**more: str) -> str:
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
-    for name, source in more.items():
+    for name, source in extra_sources.items():
         directive = name.replace("_", "-")
         directives[directive] = " ".join(filter(None, [directives.get(directive), source]))
     return "; ".join(f"{directive} {sources}" for directive, sources in directives.items())

@@ -8,15 +8,15 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import lives
-from functions.model.events import SOURCE
+from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import Reaction
 from stacks.acknowledged import acknowledge
-from stacks.dead_letters import DeadLetters
-from stacks.function import Function
+from stacks.dead_letters import DeadLetterQueue
+from stacks.function import ShopFunction
 from stacks.stage import Stage
 
-RECEIVES = 5
-FOREIGN_WORKER_SECONDS = 300
+MAX_RECEIVE_COUNT = 5
+EXTERNAL_WORKER_SECONDS = 300
 """How long the shop's own systems may work on a message before it is handed out again."""
 
 
@@ -32,14 +32,14 @@ class ReactionQueue(Construct):
         stage: Stage,
         bus: events.IEventBus,
         reaction: Reaction,
-        function: Function | None,
+        function: ShopFunction | None,
     ) -> None:
         super().__init__(scope, id)
         # Six times the function's timeout, and the window: Lambda developer guide, "Using Lambda with Amazon SQS".
         visible_again_seconds = (
-            6 * function.timeout_seconds + reaction.window_seconds if function else FOREIGN_WORKER_SECONDS
+            6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS
         )
-        self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
+        self.dead_letter_queue = DeadLetterQueue(self, "DeadLetters", stage=stage)
         self.queue = sqs.Queue(
             self,
             "Queue",
@@ -47,21 +47,21 @@ class ReactionQueue(Construct):
             retention_period=Duration.days(lives.QUEUE_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=RECEIVES, queue=self.dead_letters),
-            removal_policy=stage.removal,
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=MAX_RECEIVE_COUNT, queue=self.dead_letter_queue),
+            removal_policy=stage.removal_policy,
         )
         self.rule = events.Rule(
             self,
             "Rule",
             event_bus=bus,
             description=f"{reaction.name}: {reaction.effect}",
-            event_pattern=events.EventPattern(source=[SOURCE], detail_type=list(reaction.on)),
-            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters)],
+            event_pattern=events.EventPattern(source=[EVENT_SOURCE], detail_type=list(reaction.event_names)),
+            targets=[targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letter_queue)],
         )
-        self.mapping_id = self._work(reaction, function) if function else ""
+        self.mapping_id = self._map_to_function(reaction, function) if function else ""
 
-    def _work(self, reaction: Reaction, function: Function) -> str:
-        if reaction.batch_size > 10 and not reaction.window_seconds:
+    def _map_to_function(self, reaction: Reaction, function: ShopFunction) -> str:
+        if reaction.batch_size > 10 and not reaction.batch_window_seconds:
             raise ValueError(f"{reaction.name}: a queue gives more than 10 messages at a time only with a window")
         mapping = lambda_.EventSourceMapping(
             self,
@@ -69,7 +69,7 @@ class ReactionQueue(Construct):
             target=function.function,
             event_source_arn=self.queue.queue_arn,
             batch_size=reaction.batch_size,
-            max_batching_window=Duration.seconds(reaction.window_seconds),
+            max_batching_window=Duration.seconds(reaction.batch_window_seconds),
             max_concurrency=reaction.concurrency,
             report_batch_item_failures=True,
         )

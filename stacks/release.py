@@ -14,13 +14,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.function import Function, allow
+from stacks.function import ShopFunction, grant_actions
 from stacks.stage import Stage
 
 ALIAS = "live"
 
 
-def is_wanted(stage: Stage) -> bool:
+def uses_versions(stage: Stage) -> bool:
     """Whether the stage's settings ask for versions."""
     return stage.snap_start or stage.shift != "all-at-once"
 
@@ -28,7 +28,7 @@ def is_wanted(stage: Stage) -> bool:
 class Release(Construct):
     """`alias`: what is to be called instead of the function. Each deploy that changes the function makes a version."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction) -> None:
         super().__init__(scope, id)
         if stage.snap_start:
             resource = cast(lambda_.CfnFunction, function.function.node.default_child)
@@ -36,11 +36,11 @@ class Release(Construct):
         self.alias = lambda_.Alias(self, "Alias", alias_name=ALIAS, version=function.function.current_version)
         self._function, self._shifts = function, stage.shift == "linear"
 
-    def after(self, others: Sequence[Function]) -> None:
+    def deploy_after(self, others: Sequence[ShopFunction]) -> None:
         """Have the new version take over when the others are new already: what it writes they must be able to read."""
         self.alias.node.add_dependency(*(other.function for other in others))
 
-    def braked_by(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
+    def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
         """Where the new version takes over bit by bit: have it stop, and the old one come back, when one is raised."""
         if not self._shifts:
             return
@@ -76,7 +76,7 @@ class Release(Construct):
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"))
         arn = self._function.function.function_arn
         moves = "lambda:GetAlias", "lambda:UpdateAlias", "lambda:GetProvisionedConcurrencyConfig"
-        allow(self, role, *moves, on=[arn, f"{arn}:{ALIAS}"], because="")
+        grant_actions(self, role, *moves, on=[arn, f"{arn}:{ALIAS}"], because="")
         knows_none = "DescribeAlarms knows no resources (Amazon CloudWatch in the IAM reference)."
-        allow(self, role, "cloudwatch:DescribeAlarms", on="*", because=knows_none)
+        grant_actions(self, role, "cloudwatch:DescribeAlarms", on="*", because=knows_none)
         return role

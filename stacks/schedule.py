@@ -6,11 +6,11 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.dead_letters import DeadLetters
-from stacks.function import Function
+from stacks.dead_letters import DeadLetterQueue
+from stacks.function import ShopFunction
 from stacks.stage import Stage
 
-MOST_AGE_SECONDS = 5 * 60
+MAX_EVENT_AGE_SECONDS = 5 * 60
 """A run that could not start for that long is given up: each run works from the table's state, so the next one does
 what it would have done."""
 
@@ -18,9 +18,9 @@ what it would have done."""
 class Schedule(Construct):
     """`rule`; `dead_letters`: the runs that failed or never came to be, told by EventBridge or by Lambda."""
 
-    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: Function, minutes: int) -> None:
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction, minutes: int) -> None:
         super().__init__(scope, id)
-        self.dead_letters = DeadLetters(self, "DeadLetters", stage=stage)
+        self.dead_letter_queue = DeadLetterQueue(self, "DeadLetters", stage=stage)
         self.rule = events.Rule(
             self,
             "Rule",
@@ -29,8 +29,8 @@ class Schedule(Construct):
             targets=[
                 targets.LambdaFunction(
                     function.function,
-                    dead_letter_queue=self.dead_letters,
-                    max_event_age=Duration.seconds(MOST_AGE_SECONDS),
+                    dead_letter_queue=self.dead_letter_queue,
+                    max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS),
                     retry_attempts=2,
                 )
             ],
@@ -41,9 +41,9 @@ class Schedule(Construct):
             "Invocation",
             function_name=function.name,
             qualifier="$LATEST",
-            maximum_event_age_in_seconds=MOST_AGE_SECONDS,
+            maximum_event_age_in_seconds=MAX_EVENT_AGE_SECONDS,
             maximum_retry_attempts=0,
             destination_config=config.DestinationConfigProperty(
-                on_failure=config.OnFailureProperty(destination=self.dead_letters.queue_arn)
+                on_failure=config.OnFailureProperty(destination=self.dead_letter_queue.queue_arn)
             ),
         )

@@ -11,7 +11,7 @@ from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
 
-class Secrets(Construct):
+class ShopSecrets(Construct):
     """`pepper_arn`: text that makes order ids and e-mail hashes. `webhook_arn`: JSON {"current": ..., "previous": ...},
     what the payment provider signs with; both are accepted, so that it can be changed without a gap. `provider_arn`:
     the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
@@ -22,7 +22,7 @@ class Secrets(Construct):
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        removal = stage.removal
+        removal = stage.removal_policy
         pepper = secretsmanager.Secret(
             self,
             "Pepper",
@@ -36,7 +36,7 @@ class Secrets(Construct):
             "Webhook",
             description="What the payment provider signs its events with; previous is accepted while it changes over.",
             encryption_key=key,
-            generate_secret_string=_two_at_a_time(),
+            generate_secret_string=_rotatable_secret(),
             removal_policy=removal,
         )
         provider = secretsmanager.Secret(
@@ -47,25 +47,25 @@ class Secrets(Construct):
             generate_secret_string=secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
             removal_policy=removal,
         )
-        self.front: secretsmanager.Secret | None = None
-        self.front_arn = ""
+        self.origin_secret: secretsmanager.Secret | None = None
+        self.origin_secret_arn = ""
         if stage.web_acl:
-            self.front = secretsmanager.Secret(
+            self.origin_secret = secretsmanager.Secret(
                 self,
                 "Front",
                 description="What CloudFront shows the api, so that nobody comes past the firewall.",
                 encryption_key=key,
-                generate_secret_string=_two_at_a_time(),
+                generate_secret_string=_rotatable_secret(),
                 removal_policy=removal,
             )
-            self.front_arn = self.front.secret_arn
+            self.origin_secret_arn = self.origin_secret.secret_arn
             both = "CloudFront is told at a deploy, of which version its setting says: a runbook, not a timer."
-            acknowledge(self.front, {"AwsSolutions-SMG4": both})
+            acknowledge(self.origin_secret, {"AwsSolutions-SMG4": both})
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
         self.provider_arn: str = provider.secret_arn
-        self.asked_arn = self.front_arn if stage.front_only else ""
-        self.changed_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.front_arn])]
+        self.required_origin_secret_arn = self.origin_secret_arn if stage.front_only else ""
+        self.rotatable_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.origin_secret_arn])]
         never = (
             "A new pepper would turn every retried request into a new order and every known address into a free one."
         )
@@ -76,7 +76,7 @@ class Secrets(Construct):
         acknowledge(provider, {"AwsSolutions-SMG4": theirs})
 
 
-def _two_at_a_time() -> secretsmanager.SecretStringGenerator:
+def _rotatable_secret() -> secretsmanager.SecretStringGenerator:
     """A secret with a current value, made here, and none before it yet."""
     return secretsmanager.SecretStringGenerator(
         password_length=48,

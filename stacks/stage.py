@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
-from functions.model.money import costs
-from functions.model.table import PROJECTED
+from functions.model.money import parse_amounts
+from functions.model.table import INDEX_PROJECTIONS
 
 if TYPE_CHECKING:
     from aws_cdk import RemovalPolicy
@@ -44,28 +44,28 @@ LOG_RETENTION_DAYS = (
 """What CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
 
 
-ADDRESS = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
-PREFIX = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-COGNITOS_OWN = ("aws", "amazon", "cognito")
+EMAIL_PATTERN = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
+DOMAIN_PREFIX_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+RESERVED_DOMAIN_WORDS = ("aws", "amazon", "cognito")
 """Words that no prefix of a domain of Cognito's may contain (API reference, CreateUserPoolDomain)."""
 
 
-class BadSetting(ValueError):
+class InvalidSetting(ValueError):
     """A setting that makes no sense; the text is a sentence for whoever set it."""
 
 
-def _number(default: int, lowest: int, highest: int) -> Any:
+def _integer_setting(default: int, lowest: int, highest: int) -> Any:
     return field(default=default, metadata={"lowest": lowest, "highest": highest})
 
 
-def _one_of(*choices: str) -> Any:
+def _choice_setting(*choices: str) -> Any:
     """The first is the default."""
     return field(default=choices[0], metadata={"choices": choices})
 
 
-WHERE = ("table", *PROJECTED)
+CAPACITY_TARGETS = ("table", *INDEX_PROJECTIONS)
 """What has capacity of its own: the table, and each of its indexes."""
-OF_ITS_OWN_TABLE = (
+OWN_TABLE_SETTINGS = (
     "billing",
     "read_units",
     "write_units",
@@ -75,7 +75,7 @@ OF_ITS_OWN_TABLE = (
     "table_class",
 )
 """Settings that the stack can give to a table that it makes, and to no other."""
-NO_REPLICA = (
+REPLICA_REFUSAL = (
     "a replica of the table is refused, because what expires in it first is deleted here without DynamoDB's mark and "
     "would never be archived, and because the stream of a global table serves one reader and the shop has two "
     "(docs/global-table.md)"
@@ -141,35 +141,35 @@ class Stage:
     sender: str = "orders@shop.example"
     cors_origins: tuple[str, ...] = ()
     shipping: tuple[str, ...] = ()
-    tax_rate: int = _number(0, 0, 5_000)
+    tax_rate: int = _integer_setting(0, 0, 5_000)
     provider_url: str = "https://api.stripe.com"
     product_url: str = "https://shop.example/products/{product_id}"
-    notices_per_second: int = _number(10, 2, 1_000)
-    payment_window_minutes: int = _number(30, 1, 7 * 24 * 60)
-    assumed_delivered_days: int = _number(30, 1, 365)
-    return_window_days: int = _number(30, 0, 365)
-    retention_days: int = _number(365, 1, 10 * 365)
-    log_retention_days: int = _number(14, 1, 3653)
-    parallelization: int = _number(1, 1, 10)
-    import_lines_per_second: int = _number(50, 20, 1_000)
-    requests_per_second: int = _number(50, 1, 10_000)
-    burst_requests: int = _number(100, 1, 5_000)
+    notices_per_second: int = _integer_setting(10, 2, 1_000)
+    payment_window_minutes: int = _integer_setting(30, 1, 7 * 24 * 60)
+    assumed_delivered_days: int = _integer_setting(30, 1, 365)
+    return_window_days: int = _integer_setting(30, 0, 365)
+    retention_days: int = _integer_setting(365, 1, 10 * 365)
+    log_retention_days: int = _integer_setting(14, 1, 3653)
+    parallelization: int = _integer_setting(1, 1, 10)
+    import_lines_per_second: int = _integer_setting(50, 20, 1_000)
+    requests_per_second: int = _integer_setting(50, 1, 10_000)
+    burst_requests: int = _integer_setting(100, 1, 5_000)
     operators: tuple[str, ...] = ()
     alarm_address: str = ""
-    billing: str = _one_of("on-demand", "provisioned")
+    billing: str = _choice_setting("on-demand", "provisioned")
     read_units: tuple[str, ...] = ("*:5-1000",)
     write_units: tuple[str, ...] = ("*:5-1000",)
-    utilization: int = _number(70, 20, 90)
-    most_read_units: int = _number(0, 0, 40_000)
-    most_write_units: int = _number(0, 0, 40_000)
+    utilization: int = _integer_setting(70, 20, 90)
+    most_read_units: int = _integer_setting(0, 0, 40_000)
+    most_write_units: int = _integer_setting(0, 0, 40_000)
     contributor_insights: bool = False
-    table_class: str = _one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
-    daily_backup_days: int = _number(0, 0, 365)
-    monthly_backup_days: int = _number(0, 0, 10 * 365)
+    table_class: str = _choice_setting("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+    daily_backup_days: int = _integer_setting(0, 0, 365)
+    monthly_backup_days: int = _integer_setting(0, 0, 10 * 365)
     backup_copy_vault: str = ""
     restored_stream: str = ""
     snap_start: bool = False
-    shift: str = _one_of("all-at-once", "linear")
+    shift: str = _choice_setting("all-at-once", "linear")
     replica_regions: tuple[str, ...] = ()
     firewall: bool = False
     web_acl: str = ""
@@ -178,14 +178,14 @@ class Stage:
     page: str = ""
     front_secret_version: str = ""
 
-    def units(self, which: str, where: str) -> tuple[int, int]:
+    def capacity_range(self, which: str, target: str) -> tuple[int, int]:
         """The least and the most of `which` ("read_units", "write_units") that are provisioned somewhere (WHERE)."""
         named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
-        least, _, most = named[where if where in named else "*"].partition("-")
+        least, _, most = named[target if target in named else "*"].partition("-")
         return int(least), int(most)
 
     @property
-    def removal(self) -> "RemovalPolicy":
+    def removal_policy(self) -> "RemovalPolicy":
         """What becomes of a resource with data when the stack lets go of it."""
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings need not start the CDK's Node
 
@@ -195,24 +195,24 @@ class Stage:
         for one in fields(self):
             value = getattr(self, one.name)
             if "lowest" in one.metadata and not one.metadata["lowest"] <= value <= one.metadata["highest"]:
-                raise BadSetting(
+                raise InvalidSetting(
                     f"{one.name} is {value}: it must be from {one.metadata['lowest']} to {one.metadata['highest']}"
                 )
             if "choices" in one.metadata and value not in one.metadata["choices"]:
-                raise BadSetting(f"{one.name} is {value!r}: it must be one of {', '.join(one.metadata['choices'])}")
+                raise InvalidSetting(f"{one.name} is {value!r}: it must be one of {', '.join(one.metadata['choices'])}")
         if self.log_retention_days not in LOG_RETENTION_DAYS:
             allowed = ", ".join(map(str, LOG_RETENTION_DAYS))
-            raise BadSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
+            raise InvalidSetting(f"log_retention_days is {self.log_retention_days}: CloudWatch Logs allows {allowed}")
         self._check_names()
         try:
-            costs(",".join(self.shipping))
+            parse_amounts(",".join(self.shipping))
         except ValueError as error:
-            raise BadSetting(f"shipping has '{error}': it must be like EUR:490") from None
+            raise InvalidSetting(f"shipping has '{error}': it must be like EUR:490") from None
         if self.protect and "*" in self.cors_origins:
-            raise BadSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
+            raise InvalidSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
         self._check_table()
         self._check_arns()
-        self._check_front()
+        self._check_cloudfront()
 
     def _check_table(self) -> None:
         """How much the table takes, and how it is kept."""
@@ -220,119 +220,126 @@ class Stage:
             self._check_units(which)
             most = getattr(self, f"most_{which}")
             if most and self.billing == "provisioned":
-                raise BadSetting(
+                raise InvalidSetting(
                     f"most_{which} is {most}: it limits a table that is billed by request; with provisioned billing "
                     f"{which} says where it ends"
                 )
         kept = self.daily_backup_days, self.monthly_backup_days
         if self.backup_copy_vault and not any(kept):
-            raise BadSetting(
+            raise InvalidSetting(
                 "backup_copy_vault is set, but there is no backup to copy: set daily_backup_days or monthly_backup_days"
             )
         if 0 < kept[1] <= kept[0]:
-            raise BadSetting(
+            raise InvalidSetting(
                 f"monthly_backup_days is {kept[1]}: a month's backup must be kept longer than a day's ({kept[0]} days)"
             )
         if self.replica_regions:
-            raise BadSetting(f"replica_regions names {', '.join(self.replica_regions)}: {NO_REPLICA}")
+            raise InvalidSetting(f"replica_regions names {', '.join(self.replica_regions)}: {REPLICA_REFUSAL}")
 
     def _check_units(self, which: str) -> None:
         names = []
         for one in getattr(self, which):
             found = re.fullmatch(r"(\*|\w+):(\d{1,6})-(\d{1,6})", one)
-            if not found or found[1] not in ("*", *WHERE):
-                raise BadSetting(
-                    f"{which} has {one!r}: it must be like table:5-400; places are {', '.join(WHERE)} and *"
+            if not found or found[1] not in ("*", *CAPACITY_TARGETS):
+                raise InvalidSetting(
+                    f"{which} has {one!r}: it must be like table:5-400; places are {', '.join(CAPACITY_TARGETS)} and *"
                 )
             if not 1 <= int(found[2]) <= int(found[3]) <= 40_000:
-                raise BadSetting(f"{which} has {one!r}: it must be from at least 1 to at most 40000, the least first")
+                raise InvalidSetting(
+                    f"{which} has {one!r}: it must be from at least 1 to at most 40000, the least first"
+                )
             names.append(found[1])
         if len({*names}) < len(names):
-            raise BadSetting(f"{which} names a place twice: {', '.join(names)}")
-        if "*" not in names and (missing := [where for where in WHERE if where not in names]):
-            raise BadSetting(f"{which} says nothing of {', '.join(missing)}: name them, or all others as *")
+            raise InvalidSetting(f"{which} names a place twice: {', '.join(names)}")
+        if "*" not in names and (missing := [where for where in CAPACITY_TARGETS if where not in names]):
+            raise InvalidSetting(f"{which} says nothing of {', '.join(missing)}: name them, or all others as *")
 
     def _check_arns(self) -> None:
         """What else there is in the account."""
         if self.backup_copy_vault and not re.fullmatch(
             r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+", self.backup_copy_vault
         ):
-            raise BadSetting(
+            raise InvalidSetting(
                 f"backup_copy_vault is {self.backup_copy_vault!r}: it must be the ARN of a vault, such as "
                 "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
             )
-        if self.restored_stream and (set_here := [one for one in OF_ITS_OWN_TABLE if self._differs(one)]):
-            raise BadSetting(
+        if self.restored_stream and (set_here := [one for one in OWN_TABLE_SETTINGS if self._is_overridden(one)]):
+            raise InvalidSetting(
                 f"{set_here[0]} is set, but the table was restored and lies outside of the stack: set it on the table "
                 "itself (docs/runbooks/restore-table.md), and take it out of the settings"
             )
         if self.restored_stream and not re.fullmatch(
             r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
         ):
-            raise BadSetting(
+            raise InvalidSetting(
                 f"restored_stream is {self.restored_stream!r}: it must be the ARN of a table's stream, such as "
                 "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
             )
 
-    def _check_front(self) -> None:
+    def _check_cloudfront(self) -> None:
         """What stands before the API, whom it lets through, and what it serves beside it."""
         for network in self.spared_addresses:
             try:
                 ip_network(network)
             except ValueError as error:
-                raise BadSetting(
+                raise InvalidSetting(
                     f"spared_addresses has {network!r}: it must be like 203.0.113.0/24 ({error})"
                 ) from None
         if self.front_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.front_secret_version):
-            raise BadSetting(
+            raise InvalidSetting(
                 f"front_secret_version is {self.front_secret_version!r}: it must be the id of a version, such as "
                 "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value tells it)"
             )
         if self.front_secret_version and not self.web_acl:
-            raise BadSetting("front_secret_version is set, but nothing stands before the API: set web_acl, too")
+            raise InvalidSetting("front_secret_version is set, but nothing stands before the API: set web_acl, too")
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
         ):
-            raise BadSetting(
+            raise InvalidSetting(
                 f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
                 "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (the stack that `firewall` makes tells it)"
             )
 
-        if self.page and (not re.fullmatch(PREFIX, self.page) or any(word in self.page for word in COGNITOS_OWN)):
-            raise BadSetting(
+        if self.page and (
+            not re.fullmatch(DOMAIN_PREFIX_PATTERN, self.page)
+            or any(word in self.page for word in RESERVED_DOMAIN_WORDS)
+        ):
+            raise InvalidSetting(
                 f"page is {self.page!r}: it must be a prefix that Cognito takes, such as my-shop: up to 63 lower-case "
-                f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(COGNITOS_OWN)}"
+                f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
-    def _differs(self, name: str) -> bool:
+    def _is_overridden(self, name: str) -> bool:
         """Whether a setting is not as it is where nobody has set it."""
         return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
 
     def _check_names(self) -> None:
         """How others are called and reached."""
-        if not re.fullmatch(ADDRESS, self.sender):
-            raise BadSetting(f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example")
-        if self.alarm_address and not re.fullmatch(ADDRESS, self.alarm_address):
-            raise BadSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
+        if not re.fullmatch(EMAIL_PATTERN, self.sender):
+            raise InvalidSetting(
+                f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
+            )
+        if self.alarm_address and not re.fullmatch(EMAIL_PATTERN, self.alarm_address):
+            raise InvalidSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
         if not self.shop_name.strip() or not self.shop_name.isprintable():
-            raise BadSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
+            raise InvalidSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
         if not re.fullmatch(
             r"https://[\w.-]+(:\d+)?" if self.protect else r"https?://[\w.-]+(:\d+)?", self.provider_url
         ):
-            raise BadSetting(f"provider_url is {self.provider_url!r}: it must be like https://api.stripe.com")
+            raise InvalidSetting(f"provider_url is {self.provider_url!r}: it must be like https://api.stripe.com")
         if not re.fullmatch(r"https?://[\w.-]+(:\d+)?/[^\s{}]*{product_id}[^\s{}]*", self.product_url):
-            raise BadSetting(
+            raise InvalidSetting(
                 f"product_url is {self.product_url!r}: it must be like https://shop.example/products/{{product_id}}"
             )
         for arn in self.operators:
             if not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+", arn):
-                raise BadSetting(
+                raise InvalidSetting(
                     f"operators has {arn!r}: it must be the ARN of a role or a user, such as "
                     "arn:aws:iam::111122223333:role/oncall"
                 )
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
-                raise BadSetting(
+                raise InvalidSetting(
                     f"cors_origins has {origin!r}: it must be like https://shop.example, without a path, or *"
                 )
 
@@ -357,39 +364,39 @@ STAGES: Mapping[str, Stage] = {
 }
 
 
-OTHERS = {"stage", "laptop", "cli-telemetry"}
+OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
 """What the context says beside settings; and what is the CDK's own has a colon or a slash in its name."""
 
 
-def read(context: Mapping[str, object]) -> Stage:
+def read_settings(context: Mapping[str, object]) -> Stage:
     """The stage that the context names, with the settings it changes. Raises BadSetting."""
     name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
-        raise BadSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
+        raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
     stage = STAGES[name]
     own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
-    if unknown := sorted(key for key in context.keys() - {*own, *OTHERS} if not re.search("[:/]", key)):
+    if unknown := sorted(key for key in context.keys() - {*own, *OTHER_CONTEXT_KEYS} if not re.search("[:/]", key)):
         near = get_close_matches(unknown[0], own, 1)
-        raise BadSetting(f"{unknown[0]} is no setting" + (f": did you mean {near[0]}?" if near else ""))
+        raise InvalidSetting(f"{unknown[0]} is no setting" + (f": did you mean {near[0]}?" if near else ""))
     changed = {
-        setting: _value(setting, given, getattr(stage, setting))
+        setting: _parse_value(setting, given, getattr(stage, setting))
         for setting in own
         if (given := context.get(setting)) is not None
     }
     return replace(stage, **changed)
 
 
-def _value(setting: str, given: object, default: object) -> Any:
+def _parse_value(setting: str, given: object, default: object) -> Any:
     """What was given, as the type the setting has; the command line gives text, cdk.json what JSON knows."""
     if isinstance(default, tuple):
         listed = given if isinstance(given, list) else str(given).split(",")
         return tuple(str(one).strip() for one in listed)
     if isinstance(default, bool):
         if str(given).lower() not in ("true", "false"):
-            raise BadSetting(f"{setting} is {given!r}: it must be true or false")
+            raise InvalidSetting(f"{setting} is {given!r}: it must be true or false")
         return str(given).lower() == "true"
     if isinstance(default, int):
         if isinstance(given, bool) or not re.fullmatch(r"\d{1,9}", str(given)):
-            raise BadSetting(f"{setting} is {given!r}: it must be a whole number")
+            raise InvalidSetting(f"{setting} is {given!r}: it must be a whole number")
         return int(str(given))
     return str(given)

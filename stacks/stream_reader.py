@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.function import Function
+from stacks.function import ShopFunction
 from stacks.stage import Stage
 
-RETRIES = -1
+UNLIMITED_RETRIES = -1
 """As often as it takes: what fails because the table or the bus does not answer goes by itself when they do, however
 long that was. What can never be worked a reader parks at once; so only a batch that kills its function waits here."""
-MAX_AGE_SECONDS = 12 * 60 * 60
+MAX_RECORD_AGE_SECONDS = 12 * 60 * 60
 """A shard waits no longer for what does not heal. Longer than the alarms of lag need to be heard, all of them; and the
 stream itself forgets after 24 hours, before which somebody must have looked at what was given up."""
 
@@ -28,7 +28,7 @@ class StreamReader(Construct):
         id: str,
         *,
         stage: Stage,
-        function: Function,
+        function: ShopFunction,
         stream_arn: str,
         failures_arn: str,
         patterns: Sequence[str],
@@ -48,8 +48,8 @@ class StreamReader(Construct):
             parallelization_factor=stage.parallelization,
             function_response_types=["ReportBatchItemFailures"],
             bisect_batch_on_function_error=True,
-            maximum_retry_attempts=RETRIES,
-            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            maximum_retry_attempts=UNLIMITED_RETRIES,
+            maximum_record_age_in_seconds=MAX_RECORD_AGE_SECONDS,
             filter_criteria=mapping.FilterCriteriaProperty(
                 filters=[mapping.FilterProperty(pattern=pattern) for pattern in patterns]
             ),

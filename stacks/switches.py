@@ -9,21 +9,24 @@ from aws_cdk import aws_sqs as sqs
 
 
 @dataclass
-class Switches:
+class RunbookResources:
     """All by the name of the function, or of the reaction. `mappings`: the ids of those that call functions for a
     stream or a queue; `rules`: of the bus, and of schedules; `runs`: where failed runs of schedules lie."""
 
     mappings: dict[str, str] = field(default_factory=dict)
     rules: dict[str, events.Rule] = field(default_factory=dict)
-    runs: dict[str, sqs.Queue] = field(default_factory=dict)
+    failed_run_queues: dict[str, sqs.Queue] = field(default_factory=dict)
 
     @property
     def outputs(self) -> Mapping[str, str]:
         """What the stack tells: {"CopiesMapping", "LapseRule", "LapseDeadLetters", ...}."""
         return {
             **{f"{name}Mapping": id for name, id in self.mappings.items()},
-            **{f"{name}Rule": _name(rule, of_the_bus=name not in self.runs) for name, rule in self.rules.items()},
-            **{f"{name}DeadLetters": queue.queue_url for name, queue in self.runs.items()},
+            **{
+                f"{name}Rule": _rule_name(rule, of_the_bus=name not in self.failed_run_queues)
+                for name, rule in self.rules.items()
+            },
+            **{f"{name}DeadLetters": queue.queue_url for name, queue in self.failed_run_queues.items()},
         }
 
     @property
@@ -33,6 +36,6 @@ class Switches:
         return [arn.format(stack.partition, stack.region, stack.account, id) for id in self.mappings.values()]
 
 
-def _name(rule: events.Rule, *, of_the_bus: bool) -> str:
+def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:
     """A rule's own name. What CloudFormation calls one of a bus of its own begins with the name of that."""
     return str(Fn.select(2 if of_the_bus else 1, Fn.split("/", rule.rule_arn)))

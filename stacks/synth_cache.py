@@ -19,7 +19,7 @@ from typing import Any
 from stacks import PROJECT, bundle, stage
 
 CACHE = PROJECT / "build" / "assemblies"
-KEPT = 12
+MAX_ASSEMBLIES = 12
 INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks")
 LAPTOP_INPUTS = (*INPUTS, "functions/model", "functions/dynamodb", "functions/environment.py")
 """The laptop deploys the functions' source itself: an edit of a handler needs no synthesis there."""
@@ -31,19 +31,19 @@ class SynthFailed(RuntimeError):
     """The app did not synthesize. The text is what it wrote to stderr; the last line is the reason."""
 
 
-def template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
+def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
     """The template of one stack of the app, synthesized with this context. Raises as `assembly` does."""
-    found: dict[str, Any] = json.loads((assembly(context) / f"{stack}.template.json").read_text())
+    found: dict[str, Any] = json.loads((get_assembly(context) / f"{stack}.template.json").read_text())
     return found
 
 
-def assembly(context: Mapping[str, object]) -> Path:
+def get_assembly(context: Mapping[str, object]) -> Path:
     """The folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
 
     The folder is shared: do not change it. A wrong setting is refused before the CDK and its Node are started.
     Raises stage.BadSetting or SynthFailed.
     """
-    stage.read({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
+    stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     folder = CACHE / _digest(context)
     CACHE.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
@@ -51,13 +51,13 @@ def assembly(context: Mapping[str, object]) -> Path:
         if not _is_intact(folder):
             _synthesize(folder, context)
         os.utime(folder)
-    _delete_old(keep=folder)
+    _delete_old_assemblies(keep=folder)
     return folder
 
 
-def copy_to(target: Path, context: Mapping[str, object]) -> None:
+def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
     """Write the assembly of this context to a folder, as the app itself would. Raises as `assembly` does."""
-    source = assembly(context)
+    source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
         if path.is_dir():  # an asset, named by the hash of its content
@@ -83,7 +83,7 @@ def is_laptop(context: Mapping[str, object]) -> bool:
     return context.get("laptop") in (True, "true")
 
 
-def context_of_environment() -> dict[str, Any]:
+def context_from_environment() -> dict[str, Any]:
     """The context that the CDK's command line, or whoever else runs app.py, passes in the environment."""
     context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
     if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # what is too long for a variable
@@ -99,7 +99,7 @@ def _digest(context: Mapping[str, object]) -> str:
     """A hash of everything that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
     if not is_laptop(context):  # else the app warns, and the bundle differs
-        digest.update(str(bundle.python_of(bundle.LAMBDA) is not None).encode())
+        digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -112,20 +112,20 @@ def _digest(context: Mapping[str, object]) -> str:
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
     """Run the app in a process of its own: the CDK's Node would stay with this one. Raises SynthFailed."""
     shutil.rmtree(folder, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
+    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:
-        told = {CONTEXT_VARIABLE: json.dumps(dict(context)), OUTPUT_VARIABLE: str(made)}
+        variables = {CONTEXT_VARIABLE: json.dumps(dict(context)), OUTPUT_VARIABLE: str(temporary)}
         command = [sys.executable, "-m", "stacks.app"]
         done = subprocess.run(  # noqa: S603
-            command, cwd=PROJECT, env=os.environ | told, stderr=subprocess.PIPE, text=True, check=False
+            command, cwd=PROJECT, env=os.environ | variables, stderr=subprocess.PIPE, text=True, check=False
         )
         if done.returncode:
             raise SynthFailed(done.stderr)
-        (made / CHECKSUM).write_text(_checksum(made))
-        made.chmod(0o755)
-        made.rename(folder)
+        (temporary / CHECKSUM).write_text(_checksum(temporary))
+        temporary.chmod(0o755)
+        temporary.rename(folder)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _checksum(folder: Path) -> str:
@@ -146,10 +146,10 @@ def _is_intact(folder: Path) -> bool:
     return False
 
 
-def _delete_old(keep: Path) -> None:
+def _delete_old_assemblies(keep: Path) -> None:
     """Delete all assemblies but those used last: every edit of a stack makes another."""
     by_use = sorted((path for path in CACHE.glob("[!.]*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
-    for folder in by_use[:-KEPT]:
+    for folder in by_use[:-MAX_ASSEMBLIES]:
         if folder != keep:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -6,25 +6,27 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from functions.model.table import PROJECTED, key_schema, projection
+from functions.model.table import INDEX_PROJECTIONS, key_schema, projection
 from stacks.stage import Stage
 
 
-class Table(Construct):
+class OrdersTable(Construct):
     """`arn`, `name`, `stream_arn`; `index_arns`: of its indexes, by name."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
-        found = _restored(stage.restored_stream) if stage.restored_stream else self._own(stage, key)
+        found = (
+            _restored_table_names(stage.restored_stream) if stage.restored_stream else self._create_table(stage, key)
+        )
         self.name, self.arn, self.stream_arn = found
-        self.index_arns = {index: f"{self.arn}/index/{index}" for index in PROJECTED}
+        self.index_arns = {index: f"{self.arn}/index/{index}" for index in INDEX_PROJECTIONS}
 
-    def _own(self, stage: Stage, key: kms.IKey) -> tuple[str, str, str]:
+    def _create_table(self, stage: Stage, key: kms.IKey) -> tuple[str, str, str]:
         table = dynamodb.TableV2(
             self,
             "Table",
-            **_keys("main"),
-            global_secondary_indexes=[_index(name, stage) for name in PROJECTED],
+            **_key_attributes("main"),
+            global_secondary_indexes=[_index_properties(name, stage) for name in INDEX_PROJECTIONS],
             time_to_live_attribute="ttl",
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             billing=_billing(stage),
@@ -33,9 +35,9 @@ class Table(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            contributor_insights_specification=_insights() if stage.contributor_insights else None,
+            contributor_insights_specification=_contributor_insights() if stage.contributor_insights else None,
             deletion_protection=stage.protect,
-            removal_policy=stage.removal,
+            removal_policy=stage.removal_policy,
         )
         # The construct takes a key of our own only where the region is known at synth; the resource does not mind.
         resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
@@ -43,13 +45,13 @@ class Table(Construct):
         return table.table_name, table.table_arn, table.table_stream_arn
 
 
-def _restored(stream_arn: str) -> tuple[str, str, str]:
+def _restored_table_names(stream_arn: str) -> tuple[str, str, str]:
     """One that lies outside of the stack: docs/runbooks/restore-table.md says how it came to be."""
     arn = stream_arn.partition("/stream/")[0]
     return arn.rpartition("/")[2], arn, stream_arn
 
 
-def _keys(index: str) -> dict[str, dynamodb.Attribute]:
+def _key_attributes(index: str) -> dict[str, dynamodb.Attribute]:
     """An index's two keys, as arguments."""
     role = {"HASH": "partition_key", "RANGE": "sort_key"}
     return {
@@ -58,18 +60,18 @@ def _keys(index: str) -> dict[str, dynamodb.Attribute]:
     }
 
 
-def _index(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _index_properties(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexPropsV2:
     projected = projection(name)
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=name,
-        **_keys(name.lower()),
+        **_key_attributes(name.lower()),
         projection_type=dynamodb.ProjectionType(projected["ProjectionType"]),
         non_key_attributes=projected.get("NonKeyAttributes"),
         **_capacity(stage, name),
     )
 
 
-def _insights() -> dynamodb.ContributorInsightsSpecification:
+def _contributor_insights() -> dynamodb.ContributorInsightsSpecification:
     """Of the table and each index. Only what is throttled is looked at, so that not every request is paid for."""
     throttled = dynamodb.ContributorInsightsMode.THROTTLED_KEYS
     return dynamodb.ContributorInsightsSpecification(enabled=True, mode=throttled)
@@ -86,10 +88,13 @@ def _capacity(stage: Stage, where: str) -> dict[str, Any]:
     if stage.billing == "on-demand":
         most = {"read": stage.most_read_units, "write": stage.most_write_units}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}
-    return {f"{way}_capacity": _autoscaled(*stage.units(f"{way}_units", where), stage) for way in ("read", "write")}
+    return {
+        f"{way}_capacity": _autoscaled_capacity(*stage.capacity_range(f"{way}_units", where), stage)
+        for way in ("read", "write")
+    }
 
 
-def _autoscaled(least: int, most: int, stage: Stage) -> dynamodb.Capacity:
+def _autoscaled_capacity(least: int, most: int, stage: Stage) -> dynamodb.Capacity:
     return dynamodb.Capacity.autoscaled(
         min_capacity=least,
         max_capacity=most,

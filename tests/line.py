@@ -6,7 +6,7 @@ import socket
 from local.engine import CREDENTIALS, REGION
 
 
-def signature(access_key: str, region: str, service: str) -> dict[str, str]:
+def fake_signature(access_key: str, region: str, service: str) -> dict[str, str]:
     """Headers of a request that looks as if it were signed; neither the engine nor moto looks closer."""
     scope = f"{access_key}/20261121/{region}/{service}/aws4_request"
     return {
@@ -15,36 +15,38 @@ def signature(access_key: str, region: str, service: str) -> dict[str, str]:
     }
 
 
-SIGNED = signature(CREDENTIALS["aws_access_key_id"], REGION, "dynamodb")
-ASKED = (
+SIGNED = fake_signature(CREDENTIALS["aws_access_key_id"], REGION, "dynamodb")
+REQUEST_HEAD = (
     "POST / HTTP/1.1\r\nHost: engine\r\nX-Amz-Target: %b\r\nContent-Length: %d\r\n"
     "Content-Type: application/x-amz-json-1.0\r\n"
     + "".join(f"{name}: {value}\r\n" for name, value in SIGNED.items())
     + "\r\n"
 ).encode()
-ANSWERED = re.compile(rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE)
+RESPONSE_HEAD = re.compile(
+    rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE
+)
 """The head of an answer: its status, and how long its body is."""
 
 
-class Line:
+class EngineConnection:
     """A connection to the engine on a port of this machine, for one thread at a time."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, target: str, body: bytes) -> tuple[int, bytes]:
+    def request(self, target: str, body: bytes) -> tuple[int, bytes]:
         """Send a request of `Service_Version.Operation`; the HTTP status and the answer's body."""
-        self._socket.sendall(ASKED % (target.encode(), len(body)) + body)
-        answer = self._received()
-        while (head := ANSWERED.match(answer)) is None:
-            answer += self._received()
+        self._socket.sendall(REQUEST_HEAD % (target.encode(), len(body)) + body)
+        answer = self._receive()
+        while (head := RESPONSE_HEAD.match(answer)) is None:
+            answer += self._receive()
         end = head.end() + int(head[2])
         while len(answer) < end:
-            answer += self._received()
+            answer += self._receive()
         return int(head[1]), answer[head.end() :]
 
-    def _received(self) -> bytes:
+    def _receive(self) -> bytes:
         if not (received := self._socket.recv(1 << 16)):
             raise ConnectionError("the engine hung up")
         return received

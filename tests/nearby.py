@@ -21,34 +21,34 @@ from botocore.httpsession import URLLib3Session
 from botocore.parsers import JSONParser
 
 from local.engine import Engine
-from tests.line import Line, signature
+from tests.line import EngineConnection, fake_signature
 
 
-def shorten(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     """From now on, and for as long as `patch` lasts, every client of this process takes the short way."""
-    _leave_out_signatures(patch)
-    _connect(engine, patch)
+    _skip_signing(patch)
+    _use_persistent_connections(engine, patch)
     patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
     patch.setattr(botocore.serialize, "json", SimpleNamespace(dumps=lambda asked, **_: orjson.dumps(asked).decode()))
 
 
-def _leave_out_signatures(patch: pytest.MonkeyPatch) -> None:
+def _skip_signing(patch: pytest.MonkeyPatch) -> None:
     add_auth = SigV4Auth.add_auth
 
     def add_nearly_auth(auth: Any, request: Any) -> None:
         if auth._service_name == "s3":  # where a signature's headers say how the body is written
             add_auth(auth, request)
         else:
-            headers = signature(auth.credentials.access_key, auth._region_name, auth._service_name)
+            headers = fake_signature(auth.credentials.access_key, auth._region_name, auth._service_name)
             for name, value in headers.items():
                 request.headers[name] = value
 
     patch.setattr(SigV4Auth, "add_auth", add_nearly_auth)
 
 
-def _connect(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+def _use_persistent_connections(engine: Engine, patch: pytest.MonkeyPatch) -> None:
     send, resolve = URLLib3Session.send, BaseClient._resolve_endpoint_ruleset  # type: ignore[attr-defined]
-    lines: deque[Line] = deque()
+    lines: deque[EngineConnection] = deque()
 
     def send_nearby(session: Any, request: Any) -> Any:
         if not request.url.startswith(f"{engine.endpoint}/"):
@@ -56,9 +56,9 @@ def _connect(engine: Engine, patch: pytest.MonkeyPatch) -> None:
         try:
             line = lines.pop()
         except IndexError:  # the others are all in use
-            line = Line(engine.port)
+            line = EngineConnection(engine.port)
         try:
-            status, body = line.ask(request.headers["X-Amz-Target"].decode(), request.body)
+            status, body = line.request(request.headers["X-Amz-Target"].decode(), request.body)
         except OSError as error:
             line.close()
             raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error

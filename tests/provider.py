@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Literal
 
-from functions.provider import Unavailable
-from functions.shop.settling import AtProvider, RefusedForGood
+from functions.provider import PaymentProviderUnavailable
+from functions.shop.settling import ProviderRefundState, RefundRejected
 
-Mood = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
-REFUSED = RefusedForGood("charge_already_refunded")
+RefundBehavior = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
+REFUSED = RefundRejected("charge_already_refunded")
 
 
 @dataclass
@@ -20,45 +20,45 @@ class FakeProvider:
     it is told. `asked`: every request, as ("refund", key) or ("list", payment id). `moods`: what the next refunds meet,
     or the code that they are refused for good with."""
 
-    has: dict[str, int] = field(default_factory=dict)
+    paid_amounts: dict[str, int] = field(default_factory=dict)
     clock: Any = lambda: datetime.now(UTC)
-    moods: deque[Mood | RefusedForGood] = field(default_factory=deque)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    given: list[tuple[str, int, AtProvider]] = field(default_factory=list)
-    _keys: dict[str, tuple[datetime, AtProvider]] = field(default_factory=dict)
+    behaviors: deque[RefundBehavior | RefundRejected] = field(default_factory=deque)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    refunds: list[tuple[str, int, ProviderRefundState]] = field(default_factory=list)
+    _keys: dict[str, tuple[datetime, ProviderRefundState]] = field(default_factory=dict)
     _numbers: Any = field(default_factory=lambda: count(1))
 
-    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> AtProvider:
+    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         assert amount > 0
-        self.asked.append(("refund", key))
+        self.requests.append(("refund", key))
         then, known = self._keys.get(key, (None, None))
         if known is not None and then is not None and self.clock() - then < timedelta(hours=24):
             return known
-        mood = self.moods.popleft() if self.moods else "succeeded"
-        if isinstance(mood, RefusedForGood):
+        mood = self.behaviors.popleft() if self.behaviors else "succeeded"
+        if isinstance(mood, RefundRejected):
             raise mood
         if mood == "unavailable":
-            raise Unavailable(503)
-        if amount > self.has.get(payment_id, 10**12) - self.of(payment_id):
-            raise RefusedForGood("amount_too_large")
+            raise PaymentProviderUnavailable(503)
+        if amount > self.paid_amounts.get(payment_id, 10**12) - self.refunded_amount(payment_id):
+            raise RefundRejected("amount_too_large")
         status: Any = "succeeded" if mood == "answer lost" else mood
         reason = "expired_or_canceled_card" if status == "failed" else None
-        made = AtProvider(f"re_{next(self._numbers)}", status, reason, dict(metadata))
-        self.given.append((payment_id, amount, made))
+        made = ProviderRefundState(f"re_{next(self._numbers)}", status, reason, dict(metadata))
+        self.refunds.append((payment_id, amount, made))
         self._keys[key] = (self.clock(), made)
         if mood == "answer lost":
-            raise Unavailable(0)
+            raise PaymentProviderUnavailable(0)
         return made
 
-    def refunds_of(self, payment_id: str) -> Sequence[AtProvider]:
-        self.asked.append(("list", payment_id))
-        return [made for of, _, made in self.given if of == payment_id]
+    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
+        self.requests.append(("list", payment_id))
+        return [made for of, _, made in self.refunds if of == payment_id]
 
-    def of(self, payment_id: str) -> int:
+    def refunded_amount(self, payment_id: str) -> int:
         """What it has given back of a payment, or is about to."""
-        return sum(amount for of, amount, made in self.given if of == payment_id and made.status != "failed")
+        return sum(amount for of, amount, made in self.refunds if of == payment_id and made.status != "failed")
 
 
-def meeting(*moods: Mood | RefusedForGood) -> FakeProvider:
+def provider_behaving(*moods: RefundBehavior | RefundRejected) -> FakeProvider:
     """One whose first requests meet this."""
-    return FakeProvider(moods=deque(moods))
+    return FakeProvider(behaviors=deque(moods))

@@ -25,7 +25,7 @@ from moto.sqs.models import SQSBackend, sqs_backends
 
 from functions import archive, bulk, copies, environment, fulfilment, lapse, names, refunds, relay, wiring
 from functions.model.entities import Address
-from functions.model.events import SOURCE
+from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import REACTIONS
 from functions.notices import handler as notices
 from functions.notifications import handler as notifications
@@ -33,14 +33,14 @@ from functions.shop import customers, orders, payments, placing, products, shipm
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
 from local.engine import REGION, Engine
-from local.mappings.records import is_unchanged, lambda_record
+from local.mappings.records import is_unchanged, to_lambda_record
 from tests.provider import FakeProvider
 
 PEPPER = b"pepper of the tests"
 STAFF = Caller("staff-1", frozenset({"staff"}))
 WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 ANN = Caller("ann")
-HOME = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
+HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 WORKERS: dict[str, ModuleType] = {
     "fulfilment": fulfilment,
     "notifications": notifications,
@@ -80,7 +80,7 @@ MOTO: Any = {
 
 
 @dataclass
-class Shopfloor:
+class ShopHarness:
     """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is.
     `provider`: who gives money back, unless a test sets up another."""
 
@@ -88,21 +88,21 @@ class Shopfloor:
     shop: Shop
     queues: dict[str, str]
     provider: FakeProvider = field(default_factory=FakeProvider)
-    seen: list[dict[str, Any]] = field(default_factory=list)
-    ahead: timedelta = timedelta()
+    all_records: list[dict[str, Any]] = field(default_factory=list)
+    clock_offset: timedelta = timedelta()
     _stream: str = ""
     _iterator: str | None = None
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
+        return datetime.now(UTC) + self.clock_offset
 
-    def wait(self, days: float) -> None:
+    def advance_days(self, days: float) -> None:
         """So many days pass; what has ended by then is deleted, as DynamoDB does it."""
-        self.ahead += timedelta(days=days)
+        self.clock_offset += timedelta(days=days)
         expire_until(self.engine, self.shop.table.name, self.now())
 
     # the stream -------------------------------------------------------------------------------------------------------
-    def records(self) -> list[dict[str, Any]]:
+    def new_records(self) -> list[dict[str, Any]]:
         """What has happened in the table since the last call, in order."""
         client = _streams(self.engine)
         if self._iterator is None:
@@ -117,12 +117,12 @@ class Shopfloor:
             self._iterator = page["NextShardIterator"]
             if not page["Records"]:
                 break
-            found += [lambda_record(record, region=REGION, stream_arn=self._stream) for record in page["Records"]]
-        self.seen += found
+            found += [to_lambda_record(record, region=REGION, stream_arn=self._stream) for record in page["Records"]]
+        self.all_records += found
         return [record for record in found if not is_unchanged(record)]
 
     # the queues -------------------------------------------------------------------------------------------------------
-    def waiting(self, queue: str) -> list[dict[str, Any]]:
+    def take_messages(self, queue: str) -> list[dict[str, Any]]:
         """The messages of a queue, taken off it."""
         if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
             return []  # sooner than by asking
@@ -134,15 +134,15 @@ class Shopfloor:
             taken += [{"messageId": one["MessageId"], "body": one["Body"]} for one in found]
         return taken
 
-    def settle(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
+    def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
         """Deliver every record and message until nothing is left, each batch so many times; any that a handler does not
         take fails the test."""
         while True:
-            records = self.records()
+            records = self.new_records()
             for name in readers * times:
                 if records:
                     assert READERS[name].handler({"Records": records}, None) == {"batchItemFailures": []}
-            messages = {name: self.waiting(name) for name in WORKERS}
+            messages = {name: self.take_messages(name) for name in WORKERS}
             for name, batch in [*messages.items()] * times:
                 if batch:
                     assert WORKERS[name].handler({"Records": batch}, None) == {"batchItemFailures": []}
@@ -150,7 +150,7 @@ class Shopfloor:
                 return
 
     # the world outside ------------------------------------------------------------------------------------------------
-    def mails(self) -> list[Any]:
+    def sent_mails(self) -> list[Any]:
         """Every mail that was sent."""
         return list(ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages)
 
@@ -176,30 +176,30 @@ class Shopfloor:
     # what people do ---------------------------------------------------------------------------------------------------
     def open_shop(self, available: int = 10, price: int = 1250) -> None:
         """Ann is a customer; a mug and a pot are for sale."""
-        customers.register(self.shop, ANN, "ann@example.com", "Ann Ash")
+        customers.register_customer(self.shop, ANN, "ann@example.com", "Ann Ash")
         for product_id in ("mug", "pot"):
             products.create_product(self.shop, STAFF, product_id, f"Blue {product_id}", price, "EUR", 1)
             products.receive_stock(self.shop, STAFF, f"first {product_id}", product_id, available)
 
-    def place(self, key: str = "key-1", **quantities: int) -> str:
+    def place_order(self, key: str = "key-1", **quantities: int) -> str:
         """Ann orders; the order's id."""
-        wanted = {id: placing.Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
-        placed = placing.place_order(self.shop, ANN, key, wanted, HOME, {"lines": quantities})
+        wanted = {id: placing.RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
+        placed = placing.place_order(self.shop, ANN, key, wanted, HOME_ADDRESS, {"lines": quantities})
         return placed.order.order_id
 
-    def pay(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
+    def pay_order(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
         """The provider says that exactly this order's total came; the payment's status."""
-        order = orders.order_by_id(self.shop, STAFF, order_id)
-        told = payments.Told(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
+        order = orders.get_order(self.shop, STAFF, order_id)
+        told = payments.ProviderPaymentEvent(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
         return str(payments.record_payment(self.shop, told, {"id": event_id}).result["status"])
 
-    def ship(self, order_id: str) -> None:
+    def dispatch_order(self, order_id: str) -> None:
         """The carrier has the order's parcel, number 42."""
-        shipments.dispatch(self.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
+        shipments.dispatch_shipment(self.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
 
-    def deliver(self, order_id: str) -> None:
+    def deliver_order(self, order_id: str) -> None:
         """The customer has the parcel."""
-        shipments.deliver(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
+        shipments.deliver_shipment(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
 
 @cache
@@ -209,7 +209,7 @@ def _streams(engine: Engine) -> Any:
 
 
 @contextmanager
-def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
+def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     """Buckets, bus, rules and queues, as the stack makes them from the same declarations. The queues' URLs.
 
     They are there for all tests of a file: to make them takes longer than most tests."""
@@ -226,20 +226,22 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setattr(backend_index, "backend_url_patterns", ours)
         patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)  # none is days old
         wiring.client.cache_clear()
-        yield _outfit()
+        yield _create_resources()
     wiring.client.cache_clear()
 
 
 @contextmanager
-def running(engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch) -> Iterator[Shopfloor]:
+def run_shop(
+    engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
+) -> Iterator[ShopHarness]:
     """A shop on this table, with nothing in its buckets and queues."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     patch.setenv("QUEUE_URL", queues["notices"])
-    _empty()
-    environment.current.cache_clear()
-    floor = Shopfloor(engine, wiring.shop(table_name, pepper=lambda: PEPPER), queues)
-    wired = wiring.shop
+    _clear_aws()
+    environment.load_environment.cache_clear()
+    floor = ShopHarness(engine, wiring.create_shop(table_name, pepper=lambda: PEPPER), queues)
+    wired = wiring.create_shop
 
     def shop(table_name: str, **settings: Any) -> Shop:
         made = wired(table_name, **settings)
@@ -247,13 +249,13 @@ def running(engine: Engine, queues: dict[str, str], table_name: str, patch: pyte
         return made
 
     floor.shop.table.clock = floor.now
-    patch.setattr(wiring, "shop", shop)
-    patch.setattr(wiring, "provider", lambda url, secret_name: floor.provider)
+    patch.setattr(wiring, "create_shop", shop)
+    patch.setattr(wiring, "get_payment_provider", lambda url, secret_name: floor.provider)
     yield floor
-    environment.current.cache_clear()
+    environment.load_environment.cache_clear()
 
 
-def _empty() -> None:
+def _clear_aws() -> None:
     """Nothing is left of the test before: no object, no message, no mail, no secret."""
     for bucket in s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.values():
         bucket.keys.clear()
@@ -266,7 +268,7 @@ def _empty() -> None:
     wiring.client("sesv2").create_email_identity(EmailIdentity=VARIABLES["SENDER"])
 
 
-def _outfit() -> dict[str, str]:
+def _create_resources() -> dict[str, str]:
     s3, sqs, bus = map(wiring.client, ("s3", "sqs", "events"))
     for name in ("failures", "archive"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -276,7 +278,7 @@ def _outfit() -> dict[str, str]:
     for reaction in REACTIONS:
         url = sqs.create_queue(QueueName=reaction.name)["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        pattern = json.dumps({"source": [SOURCE], "detail-type": list(reaction.on)})
+        pattern = json.dumps({"source": [EVENT_SOURCE], "detail-type": list(reaction.event_names)})
         bus.put_rule(Name=reaction.name, EventBusName=VARIABLES["BUS_NAME"], EventPattern=pattern)
         targets = [{"Id": reaction.name, "Arn": arn}]
         bus.put_targets(Rule=reaction.name, EventBusName=VARIABLES["BUS_NAME"], Targets=targets)

@@ -17,25 +17,25 @@ LINES = 5
 @pytest.fixture(scope="module")
 def queues(engine: Engine) -> Iterator[dict[str, str]]:
     """What both find around them."""
-    with pair.opened(engine) as (_, urls):
+    with pair.open_surroundings(engine) as (_, urls):
         yield urls
 
 
 @pytest.fixture(scope="module")
-def both(engine: Engine, queues: dict[str, str]) -> life.Both:
+def both(engine: Engine, queues: dict[str, str]) -> life.LifePair:
     """One order's life in each: comparing what came of it is part of living it."""
     return life.lives(engine, queues, LINES)
 
 
-def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life.Both) -> None:
+def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life.LifePair) -> None:
     state = both.usual.state
     assert state == both.ours.state
-    assert state.left == ["invoice", "stub"]
+    assert state.remaining == ["invoice", "stub"]
     assert state.timeline == state.archived_activity == [
         "OrderPlaced", "OrderPaid", "OrderFulfilling", "OrderShipped", "OrderDelivered",
     ]  # fmt: skip
     assert state.queues == [["PENDING"], ["FULFILLING"], ["SHIPPED"], []]
-    assert state.found == {
+    assert state.indexed == {
         ("sale", "product"): LINES,
         ("sale", "customer"): LINES,
         ("best seller", "season"): LINES,
@@ -47,10 +47,10 @@ def test_an_order_ends_in_the_same_state_in_the_usual_shop_as_in_ours(both: life
     }
     assert state.mails == len(state.notifications) == 4
     assert sum(state.sales.values()) == state.metric["pieces"] == LINES * life.QUANTITY
-    assert state.best_sellers == state.taken == {id: 2 * sold for id, sold in state.sales.items()}
+    assert state.best_sellers == state.stock_taken == {id: 2 * sold for id, sold in state.sales.items()}
 
 
-def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.Both) -> None:
+def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) -> None:
     ours, usual = both.ours, both.usual
     assert (ours.units("written"), ours.units("read")) == (155, 46), "docs/cost.md's has shorter names"
     assert (usual.units("written"), usual.units("read")) == (145, 12)
@@ -58,8 +58,8 @@ def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.Both) -> Non
     assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
 
 
-def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: life.Both) -> None:
-    parts = life.least_of_these_keys(LINES, both.ours.order)
+def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: life.LifePair) -> None:
+    parts = life.minimum_units(LINES, both.ours.order)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
     assert (both.ours.units("written") - written, both.ours.units("read") - read) == (27, 36.5)
@@ -69,7 +69,7 @@ def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: lif
     assert 0.5 * both.usual.units() < sum(parts.values()) - sum(life.further_designs(LINES).values())
 
 
-def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.Both) -> None:
+def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.LifePair) -> None:
     ours, usual = (each.used["placed", "api"] for each in (both.ours, both.usual))
     assert (ours["written"], usual["written"]) == (3 + 2 * LINES, 2 * (3 + 2 * LINES))
     assert (ours["requests"], usual["requests"]) == (2, 4)
@@ -81,7 +81,7 @@ def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_t
     """Making them shows that they stay as they are when the change comes again, at once or late."""
     cost = {
         (figure.what.removeprefix("the copies of an order that is ").partition(" ")[0], figure.unit): figure
-        for figure in life.of_deduplication(engine, queues)
+        for figure in life.deduplication_figures(engine, queues)
     }
     told = {name: [each and each.median for each in (it.ours, it.usual)] for name, it in cost.items()}
     assert told == {
@@ -105,20 +105,20 @@ def stored(value: Any) -> Any:
 
 def test_both_ways_decode_an_order_to_the_same() -> None:
     placed, paid = decode.images()
-    for image, usual in zip((placed, paid), decode.usually(placed, paid), strict=True):
+    for image, usual in zip((placed, paid), decode.deserialize(placed, paid), strict=True):
         assert len(usual["lines"]) == LINES
-        assert stored(asdict(ORDER.read(image))) == {name: it for name, it in usual.items() if name not in KEYS}
-    before, now = decode.glanced(placed, paid)
+        assert stored(asdict(ORDER.decode(image))) == {name: it for name, it in usual.items() if name not in KEYS}
+    before, now = decode.read_lazily(placed, paid)
     for glanced, image in ((before, placed), (now, paid)):
-        assert dict(glanced.lines) == ORDER.read(image).lines
-        assert glanced.updated_at == ORDER.read(image).updated_at
+        assert dict(glanced.lines) == ORDER.decode(image).lines
+        assert glanced.updated_at == ORDER.decode(image).updated_at
 
 
 def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
     placed, paid = decode.images()
     modified = decode.record("MODIFY", placed, paid)
-    assert decode.usually_in(modified) == decode.usually(placed, paid)
-    assert decode.lines_in(modified) == 2 * LINES
+    assert decode.deserialize_record(modified) == decode.deserialize(placed, paid)
+    assert decode.count_lines_of_record(modified) == 2 * LINES
 
 
 # what is told ---------------------------------------------------------------------------------------------------------
@@ -126,21 +126,21 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
     ("figure", "reached", "told"),
     [
         (Figure("it", "ms", exact(3), exact(4)), None, ("75%", "")),
-        (Figure("it", "ms", exact(3), exact(4), most=0.75), True, ("75%", "≤ 75%")),
-        (Figure("it", "ms", exact(3.1), exact(4), most=0.75), False, ("78%", "≤ 75% missed")),
-        (Figure("it", "ms", exact(0), exact(4), most=0), True, ("0.0%", "≤ 0%")),
-        (Figure("it", "MB", exact(15), exact(10), at_most=15), True, ("150%", "≤ 15 MB")),
-        (Figure("it", "s", exact(10.1), at_most=10), False, ("", "≤ 10 s missed")),
-        (Figure("it", "ms", usual=exact(4), most=0.75, at_most=10), None, ("", "≤ 75% ≤ 10 ms")),
+        (Figure("it", "ms", exact(3), exact(4), max_ratio=0.75), True, ("75%", "≤ 75%")),
+        (Figure("it", "ms", exact(3.1), exact(4), max_ratio=0.75), False, ("78%", "≤ 75% missed")),
+        (Figure("it", "ms", exact(0), exact(4), max_ratio=0), True, ("0.0%", "≤ 0%")),
+        (Figure("it", "MB", exact(15), exact(10), max_value=15), True, ("150%", "≤ 15 MB")),
+        (Figure("it", "s", exact(10.1), max_value=10), False, ("", "≤ 10 s missed")),
+        (Figure("it", "ms", usual=exact(4), max_ratio=0.75, max_value=10), None, ("", "≤ 75% ≤ 10 ms")),
     ],
 )
 def test_what_is_aimed_at_and_missed_is_told(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
-    assert figure.reached is reached
+    assert figure.is_reached is reached
     section = report.Section("it", "What it is.", [figure])
-    assert [cell.strip() for cell in report.page([section]).splitlines()[-1].split("|")][5:7] == list(told)
-    assert ("missed" in report.plain(section, 1)) is (reached is False)
+    assert [cell.strip() for cell in report.render_page([section]).splitlines()[-1].split("|")][5:7] == list(told)
+    assert ("missed" in report.render_text(section, 1)) is (reached is False)
 
 
 def test_a_spread_is_told_as_the_median_and_the_quartiles_around_it() -> None:
     measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
-    assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.plain(report.Section("it", "", [measured]), 1)
+    assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.render_text(report.Section("it", "", [measured]), 1)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.archive import restored
+from functions.archive import parse_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.shop import (
     accounts,
@@ -22,160 +22,162 @@ from functions.shop import (
     shipments,
     tenders,
 )
-from functions.shop.invoices import invoice_of_order
-from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
+from functions.shop.invoices import get_invoice_of_order
+from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
-def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(floor: Shopfloor) -> None:
+def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(floor: ShopHarness) -> None:
     floor.open_shop(available=10)
-    order_id = floor.place(mug=2, pot=1)
-    floor.settle()
-    (summary,) = orders.orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.process_all()
+    (summary,) = orders.list_orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
     assert (summary.status, summary.total, summary.items) == ("PENDING", 3 * 1250, 3)
 
-    assert floor.pay(order_id) == "CAPTURED"
-    floor.settle()
-    invoice = invoice_of_order(floor.shop, ANN, order_id)
+    assert floor.pay_order(order_id) == "CAPTURED"
+    floor.process_all()
+    invoice = get_invoice_of_order(floor.shop, ANN, order_id)
     assert [(paid.payment_id, paid.amount) for paid in invoice.payments] == [("pi_1", 3 * 1250)]
-    (parcel,) = shipments.shipments_of_order(floor.shop, ANN, order_id)
-    asked = [json.loads(message["body"])["detail"]["data"] for message in floor.waiting("warehouse")]
+    (parcel,) = shipments.list_shipments_of_order(floor.shop, ANN, order_id)
+    asked = [json.loads(message["body"])["detail"]["data"] for message in floor.take_messages("warehouse")]
     assert [(one["shipment_id"], one["quantities"]) for one in asked] == [(parcel.shipment_id, {"mug": 2, "pot": 1})]
 
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, parcel.shipment_id, "dhl", "42")
-    floor.settle()
-    shipments.deliver(floor.shop, WAREHOUSE, order_id, parcel.shipment_id)
-    floor.settle()
-    subjects = [mail.subject for mail in floor.mails()]
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, parcel.shipment_id, "dhl", "42")
+    floor.process_all()
+    shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, parcel.shipment_id)
+    floor.process_all()
+    subjects = [mail.subject for mail in floor.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
     before = floor.partition(f"ORDER#{order_id}")
     assert {image["type"]["S"] for image in before} == {
         "Order", "Expiry", "Invoice", "OrderLine", "Payment", "Shipment", "TimelineEvent",
     }  # fmt: skip
 
-    floor.wait(days=396)
-    floor.settle()
-    stub = orders.order_by_id(floor.shop, ANN, order_id)
+    floor.advance_days(days=396)
+    floor.process_all()
+    stub = orders.get_order(floor.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
     body = floor.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
     kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its end is what started the archive
-    assert restored(body) == kept
+    assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
-    (summary,) = orders.orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
+    (summary,) = orders.list_orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
     assert (summary.archived, summary.status) == (True, "DELIVERED")
-    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [8]
+    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [8]
 
 
-def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(floor: Shopfloor) -> None:
+def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(floor: ShopHarness) -> None:
     floor.open_shop(available=10)
     discounts.create_discount(floor.shop, STAFF, "spring", 20, limit=1)
     dear = replace(floor.shop, shipping={"EUR": 490}, tax_rate=2000)
-    wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}
-    placed = placing.place_order(dear, ANN, "key-1", wanted, HOME, {}, "spring").order
+    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
+    placed = placing.place_order(dear, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order
     order_id, total = placed.order_id, 3 * 1250 - 750 + 490
     assert placed.total == total
 
     card = accounts.issue_gift_card(floor.shop, STAFF, "card", 1000, "EUR").result["code"]
-    tenders.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card(floor.shop, card))
-    floor.settle()
-    told = payments.Told("evt_1", "pi_1", order_id, "succeeded", total, "EUR")  # all of it, though less was due
+    tenders.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card_source(floor.shop, card))
+    floor.process_all()
+    told = payments.ProviderPaymentEvent(
+        "evt_1", "pi_1", order_id, "succeeded", total, "EUR"
+    )  # all of it, though less was due
     payments.record_payment(floor.shop, told, {"id": "evt_1"})
-    floor.settle()
-    invoice = invoice_of_order(floor.shop, ANN, order_id)
+    floor.process_all()
+    invoice = get_invoice_of_order(floor.shop, ANN, order_id)
     assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CREDIT", 1000), ("CARD", total - 1000)]
-    assert floor.provider.of("pi_1") == 1000, "what was too much went back at once"
+    assert floor.provider.refunded_amount("pi_1") == 1000, "what was too much went back at once"
 
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
     for number in (1, 2):
-        shipments.deliver(floor.shop, WAREHOUSE, order_id, f"{order_id}-{number}")
-    floor.settle()
-    back = {"mug": returns.Back(1, restock=True)}
+        shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-{number}")
+    floor.process_all()
+    back = {"mug": returns.ReturnedGoods(1, restock=True)}
     returned = returns.return_goods(floor.shop, STAFF, "back", order_id, back, refund_shipping=True).result
     assert returned["amount"] == 1000 + 490, "a mug less a fifth, and shipping"
-    floor.settle()
-    assert floor.provider.of("pi_1") == 1000 + returned["amount"]
-    order = orders.order_by_id(floor.shop, ANN, order_id)
+    floor.process_all()
+    assert floor.provider.refunded_amount("pi_1") == 1000 + returned["amount"]
+    order = orders.get_order(floor.shop, ANN, order_id)
     assert isinstance(order, Order)
     assert (order.status, order.paid, order.refunded) == ("PARTIALLY_RETURNED", total, returned["amount"])
-    assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in floor.mails()] == [
+    assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in floor.sent_mails()] == [
         "We have your", "Your", "Money back", "A part of your", "Your", "Your", "A part of your", "Money back",
     ]  # fmt: skip
-    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [9]
+    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [9]
 
     before = floor.partition(f"ORDER#{order_id}")
-    floor.wait(days=396)
-    floor.settle()
-    stub = orders.order_by_id(floor.shop, ANN, order_id)
+    floor.advance_days(days=396)
+    floor.process_all()
+    stub = orders.get_order(floor.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
     kept = [image for image in before if image["type"]["S"] != "Expiry"]
-    assert restored(floor.objects("archive")[stub.object_key]) == kept
+    assert parse_archive(floor.objects("archive")[stub.object_key]) == kept
     counted = Counter(image["type"]["S"] for image in kept)
     assert (counted["Payment"], counted["Refund"], counted["Return"], counted["Shipment"]) == (2, 2, 1, 2)
-    assert invoice_of_order(floor.shop, ANN, order_id) == invoice
+    assert get_invoice_of_order(floor.shop, ANN, order_id) == invoice
 
 
-def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: Shopfloor) -> None:
+def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: ShopHarness) -> None:
     floor.open_shop(available=5)
-    order_id = floor.place(mug=5)
-    floor.pay(order_id)
-    floor.settle()
+    order_id = floor.place_order(mug=5)
+    floor.pay_order(order_id)
+    floor.process_all()
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle()
-    told = [json.loads(message["body"])["detail"]["type"] for message in floor.waiting("warehouse")]
+    floor.process_all()
+    told = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
     assert sorted(told) == ["OrderCancelRequested", "ShipmentRequested"]
     ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.settle()
-    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [5]
-    assert floor.provider.of("pi_1") == 5 * 1250
-    subjects = [mail.subject for mail in floor.mails()]
+    floor.process_all()
+    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [5]
+    assert floor.provider.refunded_amount("pi_1") == 5 * 1250
+    subjects = [mail.subject for mail in floor.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
 
 
-def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(floor: Shopfloor) -> None:
+def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(floor: ShopHarness) -> None:
     floor.open_shop(available=5)
-    order_id = floor.place(mug=3, pot=1)
-    floor.pay(order_id)
-    floor.settle()
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
-    floor.settle()
+    order_id = floor.place_order(mug=3, pot=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
+    floor.process_all()
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle()
-    asked = [json.loads(message["body"])["detail"]["type"] for message in floor.waiting("warehouse")]
+    floor.process_all()
+    asked = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
     assert asked == ["ShipmentRequested", "ShipmentRequested", "OrderCancelRequested"]
     ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.settle()
-    (told,) = [json.loads(message["body"])["detail"] for message in floor.waiting("warehouse")]
+    floor.process_all()
+    (told,) = [json.loads(message["body"])["detail"] for message in floor.take_messages("warehouse")]
     assert (told["type"], told["data"]["shipment_id"]) == ("ShipmentCancelled", f"{order_id}-2")
-    shipments.deliver(floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
-    floor.settle()
-    assert [products.stock_of_product(floor.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
-    assert floor.provider.of("pi_1") == 2 * 1250
-    assert invoice_of_order(floor.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
-    assert sorted(mail.subject.partition(" order")[0] for mail in floor.mails()) == [
+    shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+    floor.process_all()
+    assert [products.get_stock_of_product(floor.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
+    assert floor.provider.refunded_amount("pi_1") == 2 * 1250
+    assert get_invoice_of_order(floor.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
+    assert sorted(mail.subject.partition(" order")[0] for mail in floor.sent_mails()) == [
         "A part of your", "Money back for your", "The rest of your", "We have your", "You want to cancel your", "Your",
         "Your",
     ]  # fmt: skip
     events = [image["event"]["S"] for image in floor.partition(f"ORDER#{order_id}") if "event" in image]
     assert events[-4:] == ["OrderPartlyShipped", "OrderCancelRequested", "OrderCutShort", "OrderDelivered"]
-    floor.wait(days=396)
-    floor.settle()
-    assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
+    floor.advance_days(days=396)
+    floor.process_all()
+    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), ArchivedOrder)
 
 
 @pytest.mark.parametrize("how", ["cancel", "lapse"])
-def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: Shopfloor, how: str) -> None:
+def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: ShopHarness, how: str) -> None:
     floor.open_shop(available=5)
-    order_id = floor.place(mug=5)
-    floor.settle()
+    order_id = floor.place_order(mug=5)
+    floor.process_all()
     if how == "cancel":
         ending.cancel_order(floor.shop, ANN, order_id)
     else:
         late = datetime.now(UTC) + timedelta(minutes=31)
         assert floor.lapse(late.isoformat())["lapsed"] == 1
-    floor.settle()
-    assert [part.available for part in products.stock_of_product(floor.shop, "mug")] == [5]
-    floor.wait(days=366)
-    floor.settle()
-    assert isinstance(orders.order_by_id(floor.shop, STAFF, order_id), ArchivedOrder)
-    assert len(floor.mails()) == 2
+    floor.process_all()
+    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [5]
+    floor.advance_days(days=366)
+    floor.process_all()
+    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), ArchivedOrder)
+    assert len(floor.sent_mails()) == 2

@@ -13,16 +13,16 @@ from functions.dynamodb.images import Unreadable, entity
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import change, put
+from functions.dynamodb.writes import put_if_absent, update
 from functions.model import events as model_events
 from functions.model import table as t
 from functions.model.changes import NotReadable
-from functions.model.events import BY_NAME, Event, received
-from functions.model.patterns import A23b
+from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
+from functions.model.patterns import UNITS_OF_PRODUCT_AND_SEASON
 from functions.shop.shop import Shop
 from local.engine import Engine
-from ops.migrate import Ordered, rekeyed
-from ops.migrate import run as migrate
+from ops.migrate import PlannedMigration, rekey_items
+from ops.migrate import run_migration as migrate
 from tests.model.samples import AT, SAMPLES
 
 Files = dict[str, str]
@@ -59,14 +59,14 @@ def newer() -> Row[Any]:
 def made_by(row: Row[Any], dynamodb: Any, name: str) -> tuple[Table, Callable[[], Any]]:
     """The table as this code has it, and how it reads the gadget."""
     table = Table(dynamodb, name, {row.type: row})
-    asked = Get[Any](id="X1", question="a gadget", rows=(row,))
+    asked = Get[Any](id="X1", description="a gadget", rows=(row,))
     return table, lambda: table.get(asked, gadget_id="g1")
 
 
 def test_items_of_older_code_are_read_by_newer_with_the_default(dynamodb: Any, new_table: Callable[[], str]) -> None:
     name, was, now = new_table(), older(), newer()
     before, _ = made_by(was, dynamodb, name)
-    before.write(put(was, was.entity(gadget_id="g1", name="Whisk", created_at=AT)))
+    before.write(put_if_absent(was, was.entity(gadget_id="g1", name="Whisk", created_at=AT)))
     _, read = made_by(now, dynamodb, name)
     assert (read().name, read().colour) == ("Whisk", "grey")
 
@@ -76,35 +76,35 @@ def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
 ) -> None:
     name, was, now = new_table(), older(), newer()
     after, read = made_by(now, dynamodb, name)
-    after.write(put(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
+    after.write(put_if_absent(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
     before, read_before = made_by(was, dynamodb, name)
     found = read_before()
-    before.write(change(was, found, replace(found, name="Balloon whisk", version=2)))
+    before.write(update(was, found, replace(found, name="Balloon whisk", version=2)))
     assert (read().name, read().colour, read().version) == ("Balloon whisk", "red", 2)
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
 def test_what_may_be_missing_may_be_missing(row: Row[Any]) -> None:
     """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
-    image = row.write(SAMPLES[row])
-    for name, kind in promises.described(row.entity, row.schema)["attributes"].items():
+    image = row.encode(SAMPLES[row])
+    for name, kind in promises.describe_entity(row.entity, row.schema)["attributes"].items():
         without = {key: value for key, value in image.items() if key != name}
         if kind.endswith("?"):
-            row.read(without)
+            row.decode(without)
         else:
             with pytest.raises(Unreadable):
-                row.read(without)
+                row.decode(without)
 
 
 # what was promised ----------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def files() -> Files:
     """What lies in docs by now."""
-    return {name: text for name, text in generate.pages().items() if name.endswith(".json")}
+    return {name: text for name, text in generate.render_pages().items() if name.endswith(".json")}
 
 
 def broken(before: Files, after: Files) -> list[str]:
-    return list(promises.broken(before, after))
+    return list(promises.find_breaking_changes(before, after))
 
 
 def edited(files: Files, name: str, edit: Callable[[Any], Any]) -> Files:
@@ -238,14 +238,16 @@ def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_defa
         placed_at: Instant
         paid: int = 0  # new, of the order
 
-    paid = BY_NAME["OrderPaid"]
+    paid = EVENTS_BY_NAME["OrderPaid"]
     sent = {"id": "c1", "type": "OrderPaid", "schema": 1, "time": AT, "version": 2}
     told = {name: getattr(SAMPLES[t.ORDER], name) for name in paid.fields}
-    monkeypatch.setitem(model_events.BY_NAME, "OrderPaid", Event("OrderPaid", t.ORDER, More, "it is paid in full"))
-    assert received({**sent, "data": told}).data.paid == 0
-    assert received({**sent, "data": {**told, "paid": 5}}).data.paid == 5
+    monkeypatch.setitem(
+        model_events.EVENTS_BY_NAME, "OrderPaid", EventContract("OrderPaid", t.ORDER, More, "it is paid in full")
+    )
+    assert parse_event_detail({**sent, "data": told}).data.paid == 0
+    assert parse_event_detail({**sent, "data": {**told, "paid": 5}}).data.paid == 5
     with pytest.raises(NotReadable):
-        received({**sent, "data": {name: value for name, value in told.items() if name != "total"}})
+        parse_event_detail({**sent, "data": {name: value for name, value in told.items() if name != "total"}})
 
 
 # an index -------------------------------------------------------------------------------------------------------------
@@ -257,8 +259,8 @@ def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: E
     attributes = request["AttributeDefinitions"]
     known = [one for one in attributes if not one["AttributeName"].startswith("GSI3")]
     client.create_table(**{**request, "AttributeDefinitions": known})
-    table = Table(client, name, t.BY_TYPE)
-    image = t.BEST_SELLER.write(SAMPLES[t.BEST_SELLER])
+    table = Table(client, name, t.ROWS_BY_TYPE)
+    image = t.BEST_SELLER.encode(SAMPLES[t.BEST_SELLER])
     client.put_item(TableName=name, Item={key: value for key, value in image.items() if not key.startswith("GSI3")})
 
     client.update_table(TableName=name, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=[{"Create": made}])
@@ -271,11 +273,13 @@ def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: E
     }
     assert client.query(**asked)["Items"] == [], "an index has only what has its keys"
     new = replace(SAMPLES[t.BEST_SELLER], product_id="written-meanwhile")
-    table.write(put(t.BEST_SELLER, new))
-    fill = Ordered(version="1001", migration=rekeyed(t.BEST_SELLER, "best sellers are found by season"), task="up")
+    table.write(put_if_absent(t.BEST_SELLER, new))
+    fill = PlannedMigration(
+        version="1001", migration=rekey_items(t.BEST_SELLER, "best sellers are found by season"), task="up"
+    )
     assert migrate(Shop(table=table, new_id=str), fill, by="ann").changed == 1
     assert {item["product_id"]["S"] for item in client.query(**asked)["Items"]} == {
         new.product_id,
         image["product_id"]["S"],
     }
-    assert table.query(A23b, product_id=new.product_id).items == (new,)
+    assert table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=new.product_id).items == (new,)

@@ -18,7 +18,7 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel, Field
 
-from bench.usual.items import OWNED, RETENTION, ends, key, now, queue
+from bench.usual.items import OWNED, RETENTION, key, now, queue, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import persistence
 from bench.usual.table import client, dynamodb, put, table, update
@@ -31,12 +31,12 @@ placing = IdempotencyConfig(event_key_jmespath="[customer_id, key]", payload_val
 paying = IdempotencyConfig(event_key_jmespath="id")
 
 
-class Line(BaseModel):
+class OrderLineModel(BaseModel):
     product_id: str = Field(min_length=1, max_length=64)
     quantity: int = Field(ge=1, le=10_000)
 
 
-class Address(BaseModel):
+class AddressModel(BaseModel):
     name: str = Field(min_length=1, max_length=200)
     street: str = Field(min_length=1, max_length=200)
     postcode: str = Field(min_length=1, max_length=20)
@@ -44,20 +44,20 @@ class Address(BaseModel):
     country: str = Field(pattern="^[A-Z]{2}$")
 
 
-class NewOrder(BaseModel):
-    lines: list[Line] = Field(min_length=1, max_length=90)
-    address: Address
+class NewOrderModel(BaseModel):
+    lines: list[OrderLineModel] = Field(min_length=1, max_length=90)
+    address: AddressModel
 
 
-class Intent(BaseModel):
+class PaymentIntentModel(BaseModel):
     id: str
     amount: int
     currency: str
     metadata: dict[str, str]
 
 
-class Data(BaseModel):
-    object: Intent
+class EventDataModel(BaseModel):
+    object: PaymentIntentModel
 
 
 class PaymentEvent(BaseModel):
@@ -65,17 +65,17 @@ class PaymentEvent(BaseModel):
 
     id: str
     type: str
-    data: Data
+    data: EventDataModel
 
 
-class Parcel(BaseModel):
+class DispatchModel(BaseModel):
     carrier: str = Field(min_length=1, max_length=50)
     tracking_number: str = Field(min_length=1, max_length=50)
 
 
 @app.post("/orders")
 def post_order(
-    order: NewOrder, idempotency_key: Annotated[str, Header(min_length=1, max_length=200)]
+    order: NewOrderModel, idempotency_key: Annotated[str, Header(min_length=1, max_length=200)]
 ) -> Response[dict[str, Any]]:
     customer_id = app.current_event.request_context.authorizer.jwt_claim["sub"]
     body = order.model_dump()
@@ -121,7 +121,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
             "customer_id": customer_id,
             "product_id": id,
             "placed_at": at,
-            "ttl": ends(OWNED),
+            "ttl": ttl_after(OWNED),
             "quantity": quantity,
             **priced[id],
         }
@@ -173,7 +173,7 @@ def take_payment(event: dict[str, Any]) -> dict[str, Any]:
         "amount": paid["amount"],
         "currency": paid["currency"].upper(),
         "created_at": at,
-        "ttl": ends(OWNED),
+        "ttl": ttl_after(OWNED),
     }
     expected = "#status = :before AND #total = :amount AND currency = :currency"
     more = {"paid_at": at, "amount": paid["amount"], "currency": payment["currency"]}
@@ -184,7 +184,9 @@ def take_payment(event: dict[str, Any]) -> dict[str, Any]:
 
 @app.post("/orders/<order_id>/shipments/<shipment_id>/dispatch")
 def post_dispatch(
-    order_id: Annotated[str, Path(max_length=64)], shipment_id: Annotated[str, Path(max_length=80)], parcel: Parcel
+    order_id: Annotated[str, Path(max_length=64)],
+    shipment_id: Annotated[str, Path(max_length=80)],
+    parcel: DispatchModel,
 ) -> dict[str, Any]:
     at = now()
     sent = update(
@@ -251,7 +253,7 @@ def _moved(
 
 def _closed(order_id: str, before: str, after: str, at: str) -> dict[str, Any]:
     expression = "SET #status = :after, updated_at = :at, #ttl = :ends REMOVE GSI2PK, GSI2SK"
-    values = {"before": before, "after": after, "at": at, "ends": ends(RETENTION)}
+    values = {"before": before, "after": after, "at": at, "ends": ttl_after(RETENTION)}
     return update(key(f"o#{order_id}"), expression, "#status = :before", **values)
 
 

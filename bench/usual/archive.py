@@ -16,7 +16,7 @@ from boto3.dynamodb.conditions import Key
 from boto3.dynamodb.types import TypeSerializer
 from botocore.exceptions import ClientError
 
-from bench.usual.items import key, now, plain
+from bench.usual.items import deserialize, key, now
 from bench.usual.log import logger, metrics
 from bench.usual.table import table
 
@@ -27,11 +27,11 @@ queued = BatchProcessor(event_type=EventType.SQS)
 _serializer = TypeSerializer()
 
 
-def keep(record: SQSRecord) -> None:
+def archive_record(record: SQSRecord) -> None:
     """An entry of activity, and an order with what it owns, each an object of its own name."""
     told = json.loads(record.body)["detail"]
     image = told["image"]
-    item = plain(image)
+    item = deserialize(image)
     if told["type"] == "OrderExpired":
         keep_order(image, item)
     else:
@@ -65,4 +65,4 @@ def _object(name: str, images: list[Any]) -> None:
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of a queue's messages."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
-    return process_partial_response(event=event, record_handler=keep, processor=queued, context=context)
+    return process_partial_response(event=event, record_handler=archive_record, processor=queued, context=context)

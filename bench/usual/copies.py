@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import OWNED, ends, key, named, plain, queue
+from bench.usual.items import OWNED, deserialize, event_name_of, key, queue, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import persistence
 from bench.usual.table import client, table, update
@@ -26,8 +26,8 @@ once_a_record = IdempotencyConfig(event_key_jmespath="eventID")
 @idempotent_function(data_keyword_argument="record", config=once_a_record, persistence_store=persistence())
 def copy(record: DynamoDBRecord) -> None:
     """The copies of an order that changed. What adds up is added in one transaction, so that it is added once."""
-    order = plain(record.raw_event["dynamodb"]["NewImage"])
-    order_id, at, event = order["order_id"], order["updated_at"], named(order)
+    order = deserialize(record.raw_event["dynamodb"]["NewImage"])
+    order_id, at, event = order["order_id"], order["updated_at"], event_name_of(order)
     told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
     day = at[:10]
     logs = [
@@ -36,7 +36,7 @@ def copy(record: DynamoDBRecord) -> None:
             "entity": "timeline",
             **told,
             "status": order["status"],
-            "ttl": ends(OWNED),
+            "ttl": ttl_after(OWNED),
         },
         {
             **key(f"c#{order['customer_id']}", f"a#{at}#{order_id}#{event}"),
@@ -44,7 +44,7 @@ def copy(record: DynamoDBRecord) -> None:
             "GSI2PK": queue(f"a#{day}", order_id),
             "GSI2SK": f"{at}#{order_id}",
             **told,
-            "ttl": ends(ACTIVITY),
+            "ttl": ttl_after(ACTIVITY),
         },
     ]
     lines = lines_of(order_id) if order["status"] == "PAID" else []
@@ -93,7 +93,7 @@ def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str,
         "SET entity = :entity, #ttl = :ends ADD orders :one, pieces :pieces, revenue :revenue",
         None,
         entity="metric",
-        ends=ends(METRIC),
+        ends=ttl_after(METRIC),
         one=1,
         pieces=order["items"],
         revenue=order["total"],

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import OWNED, ends, key, now, queue
+from bench.usual.items import OWNED, key, now, queue, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import persistence
 from bench.usual.table import client, put, table, update
@@ -62,7 +62,7 @@ def invoice(record: SQSRecord) -> None:
         "quantities": {line["product_id"]: line["quantity"] for line in lines},
         "created_at": at,
         "updated_at": at,
-        "ttl": ends(OWNED),
+        "ttl": ttl_after(OWNED),
     }
     writes = [
         update(

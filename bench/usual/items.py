@@ -21,7 +21,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def ends(after: timedelta) -> int:
+def ttl_after(after: timedelta) -> int:
     return int((datetime.now(UTC) + after).timestamp())
 
 
@@ -35,11 +35,11 @@ def queue(status: str, order_id: str) -> str:
     return f"s#{status}#{zlib.crc32(order_id.encode()) % SHARDS}"
 
 
-def named(order: dict[str, Any]) -> str:
+def event_name_of(order: dict[str, Any]) -> str:
     """What happened to an order that is as this now."""
     return NAMES.get(order["status"], f"Order{order['status'].capitalize()}")
 
 
-def plain(image: dict[str, Any]) -> dict[str, Any]:
+def deserialize(image: dict[str, Any]) -> dict[str, Any]:
     """An image's attributes as Python's types."""
     return {name: _deserializer.deserialize(value) for name, value in image.items()}

@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig, idemp
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from boto3.dynamodb.conditions import Key
 
-from bench.usual.items import ends, key, now
+from bench.usual.items import key, now, ttl_after
 from bench.usual.log import logger, metrics
 from bench.usual.once import persistence
 from bench.usual.table import dynamodb, table
@@ -65,7 +65,7 @@ def mail(record: SQSRecord) -> None:
             "status": "SENT",
             "message_id": sent["MessageId"],
             "at": at,
-            "ttl": ends(NOTIFICATION),
+            "ttl": ttl_after(NOTIFICATION),
         }
     )
 

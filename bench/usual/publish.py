@@ -10,12 +10,12 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import DynamoDBRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from bench.usual.items import named, plain
+from bench.usual.items import deserialize, event_name_of
 from bench.usual.log import logger, metrics
 
 SOURCE = "orderstream"
 BUS_NAME = os.environ["BUS_NAME"]
-PLACES = {"payment": "PaymentCaptured", "invoice": "InvoiceIssued", "shipment": "Shipment"}
+EVENT_NAMES = {"payment": "PaymentCaptured", "invoice": "InvoiceIssued", "shipment": "Shipment"}
 EXPIRED = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 FILTERS = [
     {
@@ -34,12 +34,12 @@ events: Any = boto3.client("events")
 stream = BatchProcessor(event_type=EventType.DynamoDBStreams)
 
 
-def tell(record: DynamoDBRecord) -> None:
+def publish_record(record: DynamoDBRecord) -> None:
     """One event for one record: a batch of entries could fail in part, and a record handler has one record."""
     change = record.raw_event["dynamodb"]
     gone = record.raw_event["eventName"] == "REMOVE"
     image = change["OldImage" if gone else "NewImage"]
-    item = plain(image)
+    item = deserialize(image)
     detail = {
         "id": record.raw_event["eventID"],
         "type": event_of(item, gone),
@@ -59,8 +59,8 @@ def event_of(item: dict[str, Any], gone: bool) -> str:
     if gone:
         return "OrderExpired" if entity == "order" else "ActivityExpired"
     if entity in ("order", "stub"):
-        return named({"status": "ARCHIVED"} if entity == "stub" else item)
-    return PLACES[entity] + (item["status"].capitalize() if entity == "shipment" else "")
+        return event_name_of({"status": "ARCHIVED"} if entity == "stub" else item)
+    return EVENT_NAMES[entity] + (item["status"].capitalize() if entity == "shipment" else "")
 
 
 @logger.inject_lambda_context
@@ -68,4 +68,4 @@ def event_of(item: dict[str, Any], gone: bool) -> str:
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     """Lambda entry point: a batch of stream records."""
     metrics.add_metric(name="Records", unit=MetricUnit.Count, value=len(event["Records"]))
-    return process_partial_response(event=event, record_handler=tell, processor=stream, context=context)
+    return process_partial_response(event=event, record_handler=publish_record, processor=stream, context=context)

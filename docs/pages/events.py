@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from docs import markdown
-from docs.pages.states import births
-from docs.pages.table import in_words
+from docs.pages.states import initial_states
+from docs.pages.table import describe_type
 from functions.dynamodb.keys import Instant
-from functions.model.changes import KINDS
-from functions.model.events import BY_NAME, EVENTS, SOURCE, Event
+from functions.model.changes import CHANGE_TYPES
+from functions.model.events import EVENT_SOURCE, EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.reactions import REACTIONS
 
 EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
@@ -44,25 +44,25 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
     "version": 2,
     "why": "RETURNED",
 }
-ON_ITS_WAY = {"DISPATCHED", "DELIVERED"}
+CARRIER_STATES = {"DISPATCHED", "DELIVERED"}
 """The states of a shipment that has a carrier."""
 
 
-def page() -> str:
-    return markdown.page("Events", "functions/model/events.py and reactions.py", _parts())
+def render_page() -> str:
+    return markdown.render_page("Events", "functions/model/events.py and reactions.py", _sections())
 
 
-def schemas() -> dict[str, str]:
+def render_schemas() -> dict[str, str]:
     """A JSON Schema for each event, by its name."""
-    return {event.name: markdown.as_json(schema(event)) + "\n" for event in EVENTS}
+    return {event.name: markdown.as_json(event_schema(event)) + "\n" for event in EVENTS}
 
 
-def _parts() -> Iterator[str]:
+def _sections() -> Iterator[str]:
     yield """
 What happened in the shop, on an EventBridge bus of its own. To hear of something, make a rule there, with a queue and a
 dead-letter queue of yours behind it:
 """
-    yield markdown.fenced({"source": [SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
+    yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
 - **At least once**: an event may come again. It is the same one if its `id` is the same.
 - **In no order**: compare the `version`s of one item. A lower one than you have seen is old news.
@@ -71,35 +71,40 @@ dead-letter queue of yours behind it:
 - **Fields may be added**, and values to a field that has a list of them; none is taken away or given another meaning
   under the same `schema` number ([how it is kept](upgrades.md#an-event)). Pass over what you do not know.
 """
-    yield markdown.table(
+    yield markdown.render_table(
         ("event", "means", "who reacts"),
-        [(f"[**{event.name}**](events/{event.name}.json)", event.means, _reacting(event)) for event in EVENTS],
+        [
+            (f"[**{event.name}**](events/{event.name}.json)", event.description, _reaction_names(event))
+            for event in EVENTS
+        ],
     )
     yield "## The envelope"
     yield "An event's `detail`. The links above lead to a JSON Schema of the whole of it."
-    yield markdown.table(
+    yield markdown.render_table(
         ("field", "type", "what it is"),
         [
             (f"`{name}`", part.get("type", "constant"), part["description"])
-            for name, part in schema(BY_NAME["ActivityExpired"])["properties"].items()
+            for name, part in event_schema(EVENTS_BY_NAME["ActivityExpired"])["properties"].items()
         ],
     )
     for data in dict.fromkeys(event.data for event in EVENTS):
         told = [event for event in EVENTS if event.data is data]
         yield f"## {', '.join(event.name for event in told)}"
         hints = typing.get_type_hints(data)
-        yield markdown.table(("`data`", "type"), [(f"`{name}`", in_words(hint)) for name, hint in hints.items()])
-        yield markdown.fenced(example(told[0]))
+        yield markdown.render_table(
+            ("`data`", "type"), [(f"`{name}`", describe_type(hint)) for name, hint in hints.items()]
+        )
+        yield markdown.json_block(example_event(told[0]))
     yield "## Reactions"
     yield "Each is a queue with a dead-letter queue behind it, and what makes its effect happen once."
-    yield markdown.table(
+    yield markdown.render_table(
         ("reaction", "to", "effect", "once by", "worked by"),
         [
             (
                 f"**{reaction.name}**",
-                ", ".join(reaction.on),
+                ", ".join(reaction.event_names),
                 reaction.effect,
-                reaction.once_by,
+                reaction.idempotent_by,
                 f"`functions/{reaction.function}`" if reaction.function else "the shop's own system",
             )
             for reaction in REACTIONS
@@ -107,11 +112,11 @@ dead-letter queue of yours behind it:
     )
 
 
-def _reacting(event: Event) -> str:
-    return ", ".join(reaction.name for reaction in REACTIONS if event.name in reaction.on)
+def _reaction_names(event: EventContract) -> str:
+    return ", ".join(reaction.name for reaction in REACTIONS if event.name in reaction.event_names)
 
 
-def schema(event: Event) -> dict[str, Any]:
+def event_schema(event: EventContract) -> dict[str, Any]:
     """The JSON Schema of an event's detail (draft 2020-12)."""
     parts: dict[str, Any] = {
         "id": {"type": "string", "description": "of what happened: the same however often it is delivered"},
@@ -121,12 +126,12 @@ def schema(event: Event) -> dict[str, Any]:
         "version": {"type": "integer", "description": "of the item, raised by every change of it"},
         "data": {"description": "what the event tells", **_data_schema(event.data)},
     }
-    if event.image:
+    if event.includes_image:
         parts["image"] = {"type": "object", "description": "the item that ended, whole, as typed DynamoDB JSON"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": event.name,
-        "description": event.means,
+        "description": event.description,
         "type": "object",
         "properties": parts,
         "required": list(parts),
@@ -143,13 +148,13 @@ def _data_schema(data: type[Any]) -> dict[str, Any]:
     return {"type": "object", "properties": made["properties"], "required": made["required"]}
 
 
-def example(event: Event) -> dict[str, Any]:
+def example_event(event: EventContract) -> dict[str, Any]:
     """A detail as it could be."""
-    kind = next(kind for kind in KINDS if kind.name == event.name and kind.row is event.of)
-    reached = kind.move.reached(kind.move.before[0]) if kind.move else kind.to
-    status = next(iter([*filter(None, [reached]), *(state for state, _ in births(event.of))]), "DELIVERED")
+    kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
+    reached = kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status
+    status = next(iter([*filter(None, [reached]), *(state for state, _ in initial_states(event.row))]), "DELIVERED")
     known = {**EXAMPLE, "status": status}
-    if status not in ON_ITS_WAY:
+    if status not in CARRIER_STATES:
         known |= {"carrier": None, "tracking_number": None}
     else:
         known |= {"backordered": None}
@@ -158,9 +163,9 @@ def example(event: Event) -> dict[str, Any]:
         "type": event.name,
         "schema": event.schema,
         "time": EXAMPLE["at"],
-        "version": 1 if kind.on == "INSERT" else 2,
+        "version": 1 if kind.event_name == "INSERT" else 2,
         "data": {name: known[name] for name in typing.get_type_hints(event.data)},
     }
-    if event.image:
-        body["image"] = event.of.write(event.of.entity(**{name: known[name] for name in event.of.fields}))
+    if event.includes_image:
+        body["image"] = event.row.encode(event.row.entity(**{name: known[name] for name in event.row.fields}))
     return body

@@ -21,16 +21,16 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from docs import markdown
-from docs.pages.table import KINDS_OF_ROW, in_words
-from functions.dynamodb.images import is_map, optional, plain
+from docs.pages.table import ROW_KINDS, describe_type
+from functions.dynamodb.images import is_map, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import Row
 from functions.model import table as t
 from functions.model.derived import LOGS, SNAPSHOTS
 
 IDENTIFYING, REFERRING = "--", ".."
 COPIES: tuple[tuple[Row[Any], Row[Any]], ...] = (
-    *((snapshot.of, snapshot.into) for snapshot in SNAPSHOTS),
-    *((log.of, log.into) for log in LOGS),
+    *((snapshot.source_row, snapshot.target_row) for snapshot in SNAPSHOTS),
+    *((log.source_row, log.target_row) for log in LOGS),
 )
 PART = "**part**: lies inside an item, and is never alone."
 
@@ -40,58 +40,58 @@ class Relation:
     """`one` of the first to `many` of the second, each as Mermaid spells how many. Solid where the second's key holds
     the first's."""
 
-    of: str
-    to: str
-    many: str
+    source: str
+    target: str
+    target_count: str
     label: str
     line: str = REFERRING
-    one: str = "||"
+    source_count: str = "||"
 
     def __str__(self) -> str:
-        return f'{self.of} {self.one}{self.line}{self.many} {self.to} : "{self.label}"'
+        return f'{self.source} {self.source_count}{self.line}{self.target_count} {self.target} : "{self.label}"'
 
 
 # the rules ------------------------------------------------------------------------------------------------------------
-def owners() -> dict[str, Row[Any]]:
+def partition_owners() -> dict[str, Row[Any]]:
     """Whose a partition is, by the partition's template."""
     found: dict[str, Row[Any]] = {}
     for row in t.ROWS:
         partition, sort = row.templates("main")
-        if row.kind == "primary" and len(partition.names) == 1 and not sort.names:
+        if row.kind == "primary" and len(partition.field_names) == 1 and not sort.field_names:
             found.setdefault(partition.text, row)
     return found
 
 
-def ids() -> dict[str, Row[Any]]:
+def id_owners() -> dict[str, Row[Any]]:
     """Whose id a field of this name is."""
-    found = {row.templates("main")[0].names[0]: row for row in owners().values()}
+    found = {row.templates("main")[0].field_names[0]: row for row in partition_owners().values()}
     for row in t.ROWS:
-        last = row.templates("main")[1].names[-1:]
+        last = row.templates("main")[1].field_names[-1:]
         if row.kind == "primary" and last and last[0].endswith("_id"):
             found.setdefault(last[0], row)
     return found
 
 
-def parts(cls: type[Any]) -> Iterator[tuple[str, type[Any], str]]:
+def embedded_parts(cls: type[Any]) -> Iterator[tuple[str, type[Any], str]]:
     """The classes whose instances lie inside an item: by which field, and how many as Mermaid spells it."""
     for name, hint in typing.get_type_hints(cls).items():
         for inner in (hint, *typing.get_args(hint)):
             if isinstance(inner, type) and is_dataclass(inner):
-                yield name, inner, "||" if inner is hint else "o|" if optional(hint) else "o{"
+                yield name, inner, "||" if inner is hint else "o|" if unwrap_optional(hint) else "o{"
 
 
-def relations() -> list[Relation]:
+def find_relations() -> list[Relation]:
     """All relations between the entities, and with the parts inside them."""
-    return list(dict.fromkeys(relation for row in t.ROWS for relation in _of(row)))
+    return list(dict.fromkeys(relation for row in t.ROWS for relation in _row_relations(row)))
 
 
-def _of(row: Row[Any]) -> Iterator[Relation]:
+def _row_relations(row: Row[Any]) -> Iterator[Relation]:
     partition, sort = row.templates("main")
-    owner = owners().get(partition.text)
+    owner = partition_owners().get(partition.text)
     related = {row.type}
     if owner is not None and owner is not row and row.replaces is None:
         related.add(owner.type)
-        yield Relation(owner.type, row.type, "o{" if sort.names else "o|", "has", IDENTIFYING)
+        yield Relation(owner.type, row.type, "o{" if sort.field_names else "o|", "has", IDENTIFYING)
     if row.replaces is not None:
         related.add(row.replaces.type)
         yield Relation(row.replaces.type, row.type, "o|", "gives place to", IDENTIFYING)
@@ -99,7 +99,7 @@ def _of(row: Row[Any]) -> Iterator[Relation]:
         if into is row:
             related.add(source.type)
             yield Relation(source.type, row.type, "o{", "is copied to")
-    for name, part, many in parts(row.entity):
+    for name, part, many in embedded_parts(row.entity):
         yield Relation(row.type, part.__name__, many, name, IDENTIFYING)
         yield from _references(part, {row.type})
     yield from _references(row.entity, related)
@@ -108,29 +108,29 @@ def _of(row: Row[Any]) -> Iterator[Relation]:
 def _references(cls: type[Any], related: set[str]) -> Iterator[Relation]:
     """To whom the fields refer, but for those who are related already."""
     for name, hint in typing.get_type_hints(cls).items():
-        target = _referred(name, hint)
+        target = _referenced_row(name, hint)
         if target is not None and target.type not in related:
-            yield Relation(target.type, cls.__name__, "o{", name, one="|o" if optional(hint) else "||")
+            yield Relation(target.type, cls.__name__, "o{", name, source_count="|o" if unwrap_optional(hint) else "||")
 
 
-def _referred(name: str, hint: Any) -> Row[Any] | None:
+def _referenced_row(name: str, hint: Any) -> Row[Any] | None:
     """Whom a field of this name refers to."""
-    if name in ids():
-        return ids()[name]
-    return t.BY_TYPE.get(name.title()) if plain(optional(hint) or hint) is str else None
+    if name in id_owners():
+        return id_owners()[name]
+    return t.ROWS_BY_TYPE.get(name.title()) if unwrap_newtype(unwrap_optional(hint) or hint) is str else None
 
 
 # the diagrams ---------------------------------------------------------------------------------------------------------
-def diagram() -> str:
+def render_diagram() -> str:
     """All entities with their fields, and all relations: a Mermaid erDiagram."""
-    return "\n".join(_drawn([row.entity for row in t.ROWS], relations()))
+    return "\n".join(_diagram_lines([row.entity for row in t.ROWS], find_relations()))
 
 
-def page() -> str:
-    return markdown.page("The model", "functions/model/table.py and entities.py", _parts())
+def render_page() -> str:
+    return markdown.render_page("The model", "functions/model/table.py and entities.py", _sections())
 
 
-def _parts() -> Iterator[str]:
+def _sections() -> Iterator[str]:
     yield """
 Every kind of item, its fields and how they belong together. All of it in one diagram:
 `python -m ops model --diagram`; for NoSQL Workbench: `python -m ops model --workbench FILE`
@@ -139,56 +139,58 @@ Every kind of item, its fields and how they belong together. All of it in one di
     yield "## How to read it"
     yield "Behind each name stands its kind:"
     kinds = dict.fromkeys(row.kind for row in t.ROWS)
-    yield markdown.bullets([*(f"**{kind}**: {KINDS_OF_ROW[kind]}." for kind in kinds), PART])
+    yield markdown.bullet_list([*(f"**{kind}**: {ROW_KINDS[kind]}." for kind in kinds), PART])
     yield (__doc__ or "").partition("\n\n")[2]
     yield "`PK`: a field of the item's key. `FK`: another's id. `?`: may be missing."
     yield "## Who belongs to whom"
-    yield _fenced(_drawn([], [r for r in relations() if r.line == IDENTIFYING and r.to in t.BY_TYPE]))
+    yield _mermaid_block(
+        _diagram_lines([], [r for r in find_relations() if r.line == IDENTIFYING and r.target in t.ROWS_BY_TYPE])
+    )
     for partition in dict.fromkeys(row.templates("main")[0].text for row in t.ROWS):
         here = [row.entity for row in t.ROWS if row.templates("main")[0].text == partition]
         names = {cls.__name__ for cls in here}
         yield f"## `{partition}`"
-        yield _fenced(_drawn(here, [r for r in relations() if names & {r.of, r.to}]))
+        yield _mermaid_block(_diagram_lines(here, [r for r in find_relations() if names & {r.source, r.target}]))
 
 
-def _fenced(lines: Iterable[str]) -> str:
+def _mermaid_block(lines: Iterable[str]) -> str:
     return "\n".join(["```mermaid", *lines, "```"])
 
 
-def _drawn(entities: Sequence[type[Any]], related: Sequence[Relation]) -> Iterator[str]:
+def _diagram_lines(entities: Sequence[type[Any]], related: Sequence[Relation]) -> Iterator[str]:
     """A diagram of these entities with their fields, of the parts in them, and of these relations."""
     yield "erDiagram"
-    inside = {part.__name__: part for cls in entities for _, part, _ in parts(cls)}
-    inside |= {part.__name__: part for cls in list(inside.values()) for _, part, _ in parts(cls)}
+    inside = {part.__name__: part for cls in entities for _, part, _ in embedded_parts(cls)}
+    inside |= {part.__name__: part for cls in list(inside.values()) for _, part, _ in embedded_parts(cls)}
     drawn = {**{cls.__name__: cls for cls in entities}, **inside}
-    for name in dict.fromkeys([*drawn, *(end for r in related for end in (r.of, r.to))]):
-        kind = t.BY_TYPE[name].kind if name in t.BY_TYPE else "part"
+    for name in dict.fromkeys([*drawn, *(end for r in related for end in (r.source, r.target))]):
+        kind = t.ROWS_BY_TYPE[name].kind if name in t.ROWS_BY_TYPE else "part"
         yield f'    {name}["{name} ({kind})"]' + (" {" if name in drawn else "")
         if name in drawn:
-            yield from (f"        {line}" for line in _fields(drawn[name], t.BY_TYPE.get(name)))
+            yield from (f"        {line}" for line in _field_lines(drawn[name], t.ROWS_BY_TYPE.get(name)))
             yield "    }"
     yield from (f"    {relation}" for relation in related)
 
 
-def _fields(cls: type[Any], row: Row[Any] | None) -> Iterator[str]:
+def _field_lines(cls: type[Any], row: Row[Any] | None) -> Iterator[str]:
     hints: Mapping[str, Any] = typing.get_type_hints(cls)
-    key = {name for half in row.templates("main") for name in half.names} if row else set()
+    key = {name for half in row.templates("main") for name in half.field_names} if row else set()
     for field in fields(cls):
-        hint = optional(hints[field.name]) or hints[field.name]
-        target = _referred(field.name, hint)
+        hint = unwrap_optional(hints[field.name]) or hints[field.name]
+        target = _referenced_row(field.name, hint)
         refers = target is not None and target is not row
         marks = ", ".join(mark for mark, has in (("PK", field.name in key), ("FK", refers)) if has)
-        missing = ' "?"' if optional(hints[field.name]) else ""
-        yield f"{_type(hint)} {field.name}" + (f" {marks}" if marks else "") + missing
+        missing = ' "?"' if unwrap_optional(hints[field.name]) else ""
+        yield f"{_mermaid_type(hint)} {field.name}" + (f" {marks}" if marks else "") + missing
 
 
-def _type(hint: Any) -> str:
+def _mermaid_type(hint: Any) -> str:
     """A type as Mermaid takes it: one word, brackets allowed."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
-        return f"list({_type(arguments[0])})"
+        return f"list({_mermaid_type(arguments[0])})"
     if is_map(hint):
-        return f"map({_type(arguments[1])})"
+        return f"map({_mermaid_type(arguments[1])})"
     if typing.get_origin(hint) is typing.Literal:
         return "text"
-    return in_words(hint).replace(" ", "_")
+    return describe_type(hint).replace(" ", "_")

@@ -6,43 +6,43 @@ from dataclasses import Field, fields
 from typing import Any
 
 from docs import markdown
-from functions.model.entities import SHARDS
+from functions.model.entities import SHARD_COUNT
 from stacks.stage import LOG_RETENTION_DAYS, STAGES, Stage
 
 
-def page() -> str:
-    return markdown.page("Settings of a deployment", "stacks/stage.py", _parts())
+def render_page() -> str:
+    return markdown.render_page("Settings of a deployment", "stacks/stage.py", _sections())
 
 
-def meanings() -> Mapping[str, str]:
+def setting_descriptions() -> Mapping[str, str]:
     """What each setting means, as the class says it: `name`, `name`: what it is."""
     text = re.sub(r"\s+", " ", Stage.__doc__ or "")
     found = re.findall(r"((?:`\w+`(?:, )?)+): (.*?)(?=(?:(?:`\w+`(?:, )?)+: )|$)", text)
     return {name: told.strip() for names, told in found for name in re.findall(r"\w+", names)}
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as one gives it on the command line."""
     if isinstance(value, tuple):
         return f"`{','.join(value)}`" if value else "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "none"
 
 
-def _parts() -> Iterator[str]:
+def _sections() -> Iterator[str]:
     yield """
 `-c stage=dev` (the default) or `-c stage=prod` chooses a stage, and `-c NAME=VALUE` sets any single setting of it; a
 list is separated by commas. With make: `make deploy STAGE=prod ARGS="-c sender=shop@your.domain -c
 retention_days=730"`; for good, put them into the context of `cdk.json`. What makes no sense is refused at synth, with
 a sentence that names it.
 """
-    told = meanings()
-    yield markdown.table(
+    told = setting_descriptions()
+    yield markdown.render_table(
         ("setting", *STAGES, "allowed", "what it is"),
         [
             (
                 f"`{one.name}`",
-                *(shown(getattr(stage, one.name)) for stage in STAGES.values()),
-                _allowed(one),
+                *(format_value(getattr(stage, one.name)) for stage in STAGES.values()),
+                _allowed_values(one),
                 told[one.name],
             )
             for one in fields(Stage)
@@ -52,7 +52,7 @@ a sentence that names it.
     yield "`protect` follows from the stage alone: what protects data cannot be set away."
     yield "## What is no setting, and why"
     yield f"""
-- **Shards** of queues, feeds and totals ({SHARDS}, `SHARDS` in functions/model/entities.py). An item's shard is
+- **Shards** of queues, feeds and totals ({SHARD_COUNT}, `SHARDS` in functions/model/entities.py). An item's shard is
   reckoned from its id and is part of its key; readers ask all of them. So the number may be raised, by a deploy, but
   never lowered: what lies in a shard that nobody asks any more is never paid, packed, lapsed or erased. It must be
   the same in all functions at all times, so it is a constant of the code that they share.
@@ -116,7 +116,7 @@ which differs from one restored copy to the next.
 """
 
 
-def _allowed(one: "Field[Any]") -> str:
+def _allowed_values(one: "Field[Any]") -> str:
     if one.name == "log_retention_days":
         return ", ".join(map(str, LOG_RETENTION_DAYS))
     if "lowest" in one.metadata:

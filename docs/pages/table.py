@@ -7,12 +7,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from docs import markdown
-from functions.dynamodb.images import optional
-from functions.dynamodb.keys import INDEXES, Index, Instant, Row
+from functions.dynamodb.images import unwrap_optional
+from functions.dynamodb.keys import INDEXES, IndexName, Instant, Row
 from functions.model import lives
 from functions.model import table as t
 
-KINDS_OF_ROW = {
+ROW_KINDS = {
     "primary": "written by commands; what everything else is derived from",
     "marker": "remembers that something was done; nothing is derived from it",
     "snapshot": "a copy of one primary elsewhere, guarded by that primary's version",
@@ -21,11 +21,11 @@ KINDS_OF_ROW = {
 }
 
 
-def page() -> str:
-    return markdown.page("The key table", "functions/model/table.py", _parts())
+def render_page() -> str:
+    return markdown.render_page("The key table", "functions/model/table.py", _sections())
 
 
-def _parts() -> Iterator[str]:
+def _sections() -> Iterator[str]:
     yield """
 One table holds everything. An item of a type lies at its `PK` and `SK`; where an index has keys of its own for that
 type, it is found there too. `{name}` is a field of the item, or something made of its fields; where that is none, the
@@ -33,50 +33,59 @@ item is not in that index. A number is padded so that it sorts, a time is UTC te
 behind it, and no value may hold a `#`: all this is checked when the table's module is imported.
 """
     rows = [
-        (f"**{row.type}**", *_halves(row, "main"), *(_both(row, index) for index in INDEXES[1:]), row.kind, row.by)
+        (
+            f"**{row.type}**",
+            *_key_templates(row, "main"),
+            *(_index_key(row, index) for index in INDEXES[1:]),
+            row.kind,
+            row.written_by,
+        )
         for row in t.ROWS
     ]
-    yield markdown.table(("type", "PK", "SK", "GSI1", "GSI2", "GSI3", "kind", "written by"), rows)
-    yield markdown.bullets(f"**{kind}**: {KINDS_OF_ROW[kind]}." for kind in dict.fromkeys(row.kind for row in t.ROWS))
+    yield markdown.render_table(("type", "PK", "SK", "GSI1", "GSI2", "GSI3", "kind", "written by"), rows)
+    yield markdown.bullet_list(f"**{kind}**: {ROW_KINDS[kind]}." for kind in dict.fromkeys(row.kind for row in t.ROWS))
     yield "## What lies together"
     yield "A partition's items in the order of their sort keys: one query reads any stretch of it."
     for index in INDEXES:
-        yield f"### {_name(index)}"
+        yield f"### {_index_title(index)}"
         if index != "main":
-            yield _projection(_name(index))
-        yield markdown.table(("partition", "sort keys, in order"), _partitions(index))
+            yield _projection(_index_title(index))
+        yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
     yield "## What ends by itself"
     yield "DynamoDB deletes an item some time after its `ttl`; from that moment on no read returns it."
-    yield markdown.table(("type", "when"), [(row.type, _end(row)) for row in t.ROWS if row.expires])
+    yield markdown.render_table(("type", "when"), [(row.type, _expiry_rule(row)) for row in t.ROWS if row.has_ttl])
     yield "## What each holds"
     yield "Every item also has its `type` and `schema`, and its keys. `?` may be missing."
-    parts = {part.__name__: part for row in t.ROWS for part in inside(row.entity)}
-    yield markdown.table(
+    parts = {part.__name__: part for row in t.ROWS for part in embedded_classes(row.entity)}
+    yield markdown.render_table(
         ("type", "what it is", "attributes"),
-        [(name, _doc(cls), _attributes(cls)) for name, cls in {**{r.type: r.entity for r in t.ROWS}, **parts}.items()],
+        [
+            (name, _doc(cls), _attribute_list(cls))
+            for name, cls in {**{r.type: r.entity for r in t.ROWS}, **parts}.items()
+        ],
     )
 
 
-def _halves(row: Row[Any], index: Index) -> tuple[str, str]:
+def _key_templates(row: Row[Any], index: IndexName) -> tuple[str, str]:
     partition, sort = row.templates(index)
     return f"`{partition.text}`", f"`{sort.text}`"
 
 
-def _both(row: Row[Any], index: Index) -> str:
-    return " / ".join(_halves(row, index)) if index in row.indexes else ""
+def _index_key(row: Row[Any], index: IndexName) -> str:
+    return " / ".join(_key_templates(row, index)) if index in row.indexes else ""
 
 
-def _name(index: Index) -> str:
+def _index_title(index: IndexName) -> str:
     return "The table" if index == "main" else index.upper()
 
 
 def _projection(index: str) -> str:
-    names = t.PROJECTED[index]
+    names = t.INDEX_PROJECTIONS[index]
     held = "all attributes" if names is None else ", ".join(f"`{name}`" for name in names)
     return f"Holds {held}. A projection cannot be changed later."
 
 
-def _partitions(index: Index) -> Iterator[tuple[str, str]]:
+def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
     used = [row for row in t.ROWS if index in row.indexes]
     for partition in dict.fromkeys(row.templates(index)[0].text for row in used):
         here = [row for row in used if row.templates(index)[0].text == partition]
@@ -84,12 +93,12 @@ def _partitions(index: Index) -> Iterator[tuple[str, str]]:
         yield f"`{partition}`", "<br>".join(f"`{sort}` {name}" for sort, name in sorts)
 
 
-def _end(row: Row[Any]) -> str:
+def _expiry_rule(row: Row[Any]) -> str:
     days = getattr(lives, f"{row.type.upper()}_DAYS", None)
     return f"after {days} days" if days else "at the time the item itself carries"
 
 
-def inside(cls: type[Any]) -> Iterator[type[Any]]:
+def embedded_classes(cls: type[Any]) -> Iterator[type[Any]]:
     """The classes whose instances lie inside an item."""
     for hint in typing.get_type_hints(cls).values():
         for inner in (hint, *typing.get_args(hint)):
@@ -101,20 +110,20 @@ def _doc(cls: type[Any]) -> str:
     return re.sub(r"\s+", " ", cls.__doc__ or "").strip()
 
 
-def _attributes(cls: type[Any]) -> str:
+def _attribute_list(cls: type[Any]) -> str:
     hints = typing.get_type_hints(cls)
-    return ", ".join(f"`{field.name}` {in_words(hints[field.name])}" for field in fields(cls))
+    return ", ".join(f"`{field.name}` {describe_type(hints[field.name])}" for field in fields(cls))
 
 
-def in_words(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """A type in words."""
     arguments = typing.get_args(hint)
-    if inner := optional(hint):
-        return f"{in_words(inner)}?"
+    if inner := unwrap_optional(hint):
+        return f"{describe_type(inner)}?"
     if typing.get_origin(hint) is Literal:
         return " / ".join(arguments if len(arguments) < 4 else (*arguments[:2], "…"))
     if typing.get_origin(hint) is tuple:
-        return f"list of {in_words(arguments[0])}"
+        return f"list of {describe_type(arguments[0])}"
     if arguments:
-        return f"map of {in_words(arguments[1])}"
+        return f"map of {describe_type(arguments[1])}"
     return {str: "text", int: "number", bool: "yes or no", Instant: "time"}.get(hint) or str(hint.__name__)

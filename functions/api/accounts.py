@@ -5,28 +5,28 @@ from typing import Annotated, Any, Self
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Body, Id, IdempotencyKey, Listed, answered
-from functions.api.paging import Asked, Cursor, Limit, page
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, IdempotencyKey, PageOf, RequestModel, ResponseModel, command_response
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import AlreadyExists, InsufficientFunds, NotAllowed, NotFound, SelfTransfer, WrongCurrency
-from functions.model.money import MOST_MINOR_UNITS, Currency
-from functions.model.patterns import A22c, A22d
+from functions.model.money import MAX_MINOR_UNITS, Currency
+from functions.model.patterns import ACCOUNTS_OF_CUSTOMER, ENTRIES_OF_ACCOUNT
 from functions.shop import accounts
 
 router = Router()
 
-Amount = Annotated[int, Field(ge=1, le=MOST_MINOR_UNITS, description="In minor units (cents).")]
+Amount = Annotated[int, Field(ge=1, le=MAX_MINOR_UNITS, description="In minor units (cents).")]
 CardCode = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9A-Za-z -]{20,40}$"),
     Field(description="As it is on the card; capitals and hyphens do not matter."),
 ]
-CODE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
+GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
 
 
-class NewCredit(Body):
+class NewCredit(RequestModel):
     """How much is issued."""
 
     amount: Amount
@@ -34,34 +34,34 @@ class NewCredit(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 5000, "currency": "EUR"}]})
 
 
-class GiftCardCode(Body):
+class GiftCardCode(RequestModel):
     """Which gift card. Its code goes in the body: addresses are written down in too many places."""
 
     code: CardCode
-    model_config = ConfigDict(json_schema_extra={"examples": [CODE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [GIFT_CARD_EXAMPLE]})
 
 
-class Paying(Body):
+class PaymentSourceBody(RequestModel):
     """What is paid from: `account_id`, one of the payer's own, or `gift_card`, the code of one."""
 
     account_id: Id | None = None
     gift_card: CardCode | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_exactly_one_source(self) -> Self:
         if (self.account_id is None) == (self.gift_card is None):
             raise ValueError("give account_id or gift_card, one of them")
         return self
 
     @property
-    def source(self) -> accounts.Source:
+    def source(self) -> accounts.CreditSource:
         """As the shop knows it."""
         if self.gift_card is not None:
-            return accounts.gift_card(shop(), self.gift_card)
-        return accounts.Source(self.account_id or "")
+            return accounts.gift_card_source(shop(), self.gift_card)
+        return accounts.CreditSource(self.account_id or "")
 
 
-class NewTransfer(Paying):
+class NewTransfer(PaymentSourceBody):
     """How much goes where."""
 
     to: Id
@@ -71,7 +71,7 @@ class NewTransfer(Paying):
         json_schema_extra={
             "examples": [
                 {
-                    "gift_card": CODE["code"],
+                    "gift_card": GIFT_CARD_EXAMPLE["code"],
                     "to": "c5mmwjzqz3vq3h7kx2rjv6h3ya",
                     "amount": 2000,
                     "currency": "EUR",
@@ -81,7 +81,7 @@ class NewTransfer(Paying):
     )
 
 
-class GiftCardIssued(Answer):
+class GiftCardIssued(ResponseModel):
     """A new gift card. Its `code` is shown here, and again to who issued it with the same Idempotency-Key; no more."""
 
     account_id: str
@@ -90,7 +90,7 @@ class GiftCardIssued(Answer):
     currency: str
 
 
-class CreditIssued(Answer):
+class CreditIssued(ResponseModel):
     """What was given to a customer, and the account it is on."""
 
     account_id: str
@@ -99,7 +99,7 @@ class CreditIssued(Answer):
     currency: str
 
 
-class Transferred(Answer):
+class Transferred(ResponseModel):
     """What went where; `balance` is what was left by then."""
 
     account_id: str
@@ -109,7 +109,7 @@ class Transferred(Answer):
     balance: int
 
 
-class AccountAnswer(Answer):
+class AccountAnswer(ResponseModel):
     """An account and what is on it, in minor units. A gift card is nobody's by name."""
 
     account_id: str
@@ -122,7 +122,7 @@ class AccountAnswer(Answer):
     version: int
 
 
-class EntryAnswer(Answer):
+class EntryAnswer(ResponseModel):
     """A movement: into the account, or out of it where `amount` is negative, and the `balance` after it.
 
     `other`: the account it came from or went to. `order_id`: the order it paid, or was given back for.
@@ -137,22 +137,22 @@ class EntryAnswer(Answer):
     order_id: str | None
 
 
-@router.post("/gift-cards", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+@router.post("/gift-cards", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
     """Issue a gift card, once for each Idempotency-Key. For staff.
 
     Its code is stored nowhere: hand it on at once.
     """
-    return answered(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
+    return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
 
 
-@router.post("/gift-cards/balance", openapi_extensions=refuses(NotFound))
+@router.post("/gift-cards/balance", openapi_extensions=problem_responses(NotFound))
 def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  whoever signed in may ask
     """What is on a gift card, for whoever has its code."""
-    return AccountAnswer.of(accounts.gift_card_by_code(shop(), card.code))
+    return AccountAnswer.of(accounts.get_gift_card(shop(), card.code))
 
 
-@router.post("/customers/<customer_id>/credit", status_code=201, openapi_extensions=refuses(NotAllowed))
+@router.post("/customers/<customer_id>/credit", status_code=201, openapi_extensions=problem_responses(NotAllowed))
 def issue_store_credit(
     caller: SignedIn, customer_id: Id, key: IdempotencyKey, new: NewCredit
 ) -> Response[CreditIssued]:
@@ -160,20 +160,20 @@ def issue_store_credit(
 
     It goes onto the customer's account in this currency, which the first credit makes.
     """
-    customer_id = customer_named(caller, customer_id)
+    customer_id = resolve_customer_id(caller, customer_id)
     done = accounts.issue_store_credit(shop(), caller, key, customer_id, new.amount, new.currency)
-    return answered(done, CreditIssued)
+    return command_response(done, CreditIssued)
 
 
 @router.get("/customers/<customer_id>/accounts")
 def accounts_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[AccountAnswer]:
+) -> PageOf[AccountAnswer]:
     """A customer's store credit, one account for each currency; a new one appears a moment later."""
-    customer_id = customer_named(caller, customer_id)
-    return page(
-        Asked(caller, A22d, (customer_id,), cursor),
-        lambda after: accounts.accounts_of_customer(shop(), caller, customer_id, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    return paginate(
+        ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: accounts.list_accounts_of_customer(shop(), caller, customer_id, limit, after),
         AccountAnswer.of,
     )
 
@@ -181,28 +181,30 @@ def accounts_of_customer(
 @router.get("/accounts/<account_id>")
 def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
     """An account of one's own; any, for staff."""
-    return AccountAnswer.of(accounts.account_by_id(shop(), caller, account_id))
+    return AccountAnswer.of(accounts.get_account(shop(), caller, account_id))
 
 
 @router.get("/accounts/<account_id>/entries")
 def entries_of_account(
     caller: SignedIn, account_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[EntryAnswer]:
+) -> PageOf[EntryAnswer]:
     """What moved on an account, newest first."""
-    return page(
-        Asked(caller, A22c, (account_id,), cursor),
-        lambda after: accounts.entries_of_account(shop(), caller, account_id, limit, after),
+    return paginate(
+        ListRequest(caller, ENTRIES_OF_ACCOUNT, (account_id,), cursor),
+        lambda after: accounts.list_entries_of_account(shop(), caller, account_id, limit, after),
         EntryAnswer.of,
     )
 
 
 @router.post(
-    "/transfers", status_code=201, openapi_extensions=refuses(NotFound, SelfTransfer, WrongCurrency, InsufficientFunds)
+    "/transfers",
+    status_code=201,
+    openapi_extensions=problem_responses(NotFound, SelfTransfer, WrongCurrency, InsufficientFunds),
 )
 def transfer(caller: SignedIn, key: IdempotencyKey, new: NewTransfer) -> Response[Transferred]:
     """Move credit to any account, once for each Idempotency-Key.
 
     From an account of one's own, by its id, or from a gift card, by its code.
     """
-    done = accounts.transfer(shop(), caller, key, new.source, new.to, new.amount, new.currency)
-    return answered(done, Transferred)
+    done = accounts.transfer_credit(shop(), caller, key, new.source, new.to, new.amount, new.currency)
+    return command_response(done, Transferred)

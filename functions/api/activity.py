@@ -1,18 +1,18 @@
 """What happened lately: to a customer, and to all of them in a day."""
 
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Id, Listed
-from functions.api.paging import Asked, Cursor, Day, Limit, Since, Until, between, page
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.paging import Cursor, Day, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import A5, A5b
+from functions.model.patterns import ACTIVITY_BY_DAY, CUSTOMER_ACTIVITY
 from functions.shop import activity
 
 router = Router()
 
 
-class ActivityAnswer(Answer):
+class ActivityAnswer(ResponseModel):
     """Something that happened to an order of a customer's, kept for 90 days."""
 
     at: str
@@ -29,22 +29,22 @@ def activity_of_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[ActivityAnswer]:
+) -> PageOf[ActivityAnswer]:
     """What happened to a customer lately, newest first; what is new shows a moment later."""
-    customer_id = customer_named(caller, customer_id)
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A5, (customer_id, low, high), cursor),
-        lambda after: activity.activity_of_customer(shop(), caller, customer_id, low, high, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, CUSTOMER_ACTIVITY, (customer_id, low, high), cursor),
+        lambda after: activity.list_activity_of_customer(shop(), caller, customer_id, low, high, limit, after),
         ActivityAnswer.of,
     )
 
 
-@router.get("/activity", openapi_extensions=refuses(NotAllowed))
-def activity_of_day(caller: SignedIn, day: Day, limit: Limit = 20, cursor: Cursor = None) -> Listed[ActivityAnswer]:
+@router.get("/activity", openapi_extensions=problem_responses(NotAllowed))
+def activity_of_day(caller: SignedIn, day: Day, limit: Limit = 20, cursor: Cursor = None) -> PageOf[ActivityAnswer]:
     """What happened to all customers on a day, newest first. For staff."""
-    return page(
-        Asked(caller, A5b, (day,), cursor),
-        lambda after: activity.activity_of_day(shop(), caller, day, limit, after),
+    return paginate(
+        ListRequest(caller, ACTIVITY_BY_DAY, (day,), cursor),
+        lambda after: activity.list_activity_of_day(shop(), caller, day, limit, after),
         ActivityAnswer.of,
     )

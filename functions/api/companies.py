@@ -7,29 +7,29 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Body, Id, Name
-from functions.api.paging import Asked, Cursor, Digits
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, Name, RequestModel, ResponseModel
+from functions.api.paging import Cursor, ListRequest, WholeNumber
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
-from functions.model.patterns import A6
+from functions.model.patterns import COMPANY_WITH_MEMBERS
 from functions.shop import companies
 
 router = Router()
 PageLimit = Annotated[
-    int, Field(ge=1, le=100), Digits, Query(description="How many at most, the company itself included.")
+    int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most, the company itself included.")
 ]
 
 
-class CompanyName(Body):
+class CompanyName(RequestModel):
     """What a company is called."""
 
     name: Name
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Acme & Daughters"}]})
 
 
-class NewCompany(Body):
+class NewCompany(RequestModel):
     """A company, under an id that staff gives it."""
 
     company_id: Id
@@ -37,7 +37,7 @@ class NewCompany(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"company_id": "acme", "name": "Acme & Daughters"}]})
 
 
-class CompanyAnswer(Answer):
+class CompanyAnswer(ResponseModel):
     """A company."""
 
     company_id: str
@@ -46,7 +46,7 @@ class CompanyAnswer(Answer):
     updated_at: str
 
 
-class Member(Answer):
+class Member(ResponseModel):
     """A customer who buys for a company. `email`: shown to staff alone."""
 
     customer_id: str
@@ -54,14 +54,14 @@ class Member(Answer):
     email: str | None
 
 
-class Membership(Answer):
+class Membership(ResponseModel):
     """Which company a customer is in, if any."""
 
     customer_id: str
     company_id: str | None
 
 
-class CompanyPage(Answer):
+class CompanyPage(ResponseModel):
     """A company with its members, by their ids. Where there is more than one page, the company is on the first."""
 
     company: CompanyAnswer | None
@@ -69,7 +69,7 @@ class CompanyPage(Answer):
     cursor: str | None
 
 
-@router.post("/companies", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+@router.post("/companies", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]:
     """Make a company, without members yet. For staff."""
     company = companies.create_company(shop(), caller, new.company_id, new.name)
@@ -77,7 +77,7 @@ def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]
     return Response(201, "application/json", CompanyAnswer.of(company), headers=where)
 
 
-@router.patch("/companies/<company_id>", openapi_extensions=refuses(NotAllowed))
+@router.patch("/companies/<company_id>", openapi_extensions=problem_responses(NotAllowed))
 def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> CompanyAnswer:
     """Change a company's name. For staff."""
     return CompanyAnswer.of(companies.rename_company(shop(), caller, company_id, change.name))
@@ -89,25 +89,27 @@ def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cur
 
     Who joined or left shows a moment later.
     """
-    asked = Asked(caller, A6, (company_id,), cursor)
-    found = companies.company_with_members(shop(), caller, company_id, limit, asked.after)
+    asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
+    found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)
     return CompanyPage(
         company=None if found.company is None else CompanyAnswer.of(found.company),
         members=[
             Member(customer_id=one.customer_id, name=one.name, email=one.email if caller.is_staff else None)
             for one in found.members
         ],
-        cursor=asked.sealed(found.after),
+        cursor=asked.seal_cursor(found.after),
     )
 
 
-@router.put("/companies/<company_id>/members/<customer_id>", openapi_extensions=refuses(NotAllowed, InAnotherCompany))
+@router.put(
+    "/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed, InAnotherCompany)
+)
 def join(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
     """Make a customer a member of a company; they can be in one at most. Repeatable. For staff."""
-    return Membership.of(companies.join(shop(), caller, company_id, customer_named(caller, customer_id)))
+    return Membership.of(companies.add_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))
 
 
-@router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=refuses(NotAllowed))
+@router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed))
 def leave(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
     """Take a customer out of a company. Who is not in it stays where they are. Repeatable. For staff."""
-    return Membership.of(companies.leave(shop(), caller, company_id, customer_named(caller, customer_id)))
+    return Membership.of(companies.remove_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))

@@ -9,33 +9,36 @@ from botocore.exceptions import ClientError
 from pydantic import ConfigDict, Field, model_validator
 
 from functions import wiring
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Body, Email, Id, Name
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Email, Id, Name, RequestModel, ResponseModel
 from functions.api.order_answers import OrderInList
-from functions.api.paging import Asked, Digits
-from functions.api.problems import EmailNotVerified, Unauthenticated, refuses
+from functions.api.paging import ListRequest, WholeNumber
+from functions.api.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.routes import Router
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.model.entities import Settings
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
-from functions.model.patterns import A14
+from functions.model.patterns import ORDERS_OF_CUSTOMER
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller
 
 router = Router()
 PageLimit = Annotated[
-    int, Field(ge=10, le=100), Digits, Query(description="How many items at most, the profile and settings included.")
+    int,
+    Field(ge=10, le=100),
+    WholeNumber,
+    Query(description="How many items at most, the profile and settings included."),
 ]
 
 
-class Profile(Body):
+class Profile(RequestModel):
     """What a customer says of themselves; the e-mail address is the identity provider's to say."""
 
     name: Name
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
 
 
-class Choices(Body):
+class Choices(RequestModel):
     """What to be told of, through which channel. What is left out stays as it is."""
 
     email: bool | None = None
@@ -43,13 +46,13 @@ class Choices(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"email": False}]})
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _check_not_empty(self) -> Self:
         if self.email is None and self.sms is None:
             raise ValueError("chooses nothing: give email, sms or both")
         return self
 
 
-class CustomerAnswer(Answer):
+class CustomerAnswer(ResponseModel):
     """A customer. `company_id`: the company they are in, if any."""
 
     customer_id: str
@@ -60,7 +63,7 @@ class CustomerAnswer(Answer):
     updated_at: str
 
 
-class ErasureAnswer(Answer):
+class ErasureAnswer(ResponseModel):
     """A customer who is being forgotten. `status`: ERASING until nothing of theirs is left, then ERASED."""
 
     customer_id: str
@@ -68,14 +71,14 @@ class ErasureAnswer(Answer):
     erased_at: str
 
 
-class NotificationSettings(Answer):
+class NotificationSettings(ResponseModel):
     """Through which channels a customer hears of what happens to an order."""
 
     email: bool
     sms: bool
 
 
-class SettingsAnswer(Answer):
+class SettingsAnswer(ResponseModel):
     """All settings of a customer, as they hold: chosen, or by default."""
 
     notifications: NotificationSettings
@@ -83,11 +86,14 @@ class SettingsAnswer(Answer):
     @classmethod
     def of(cls, item: Sequence[Settings]) -> Self:
         """The answer for what was chosen so far."""
-        wanted = {channel: customers.wants(tuple(item), channel) for channel in customers.NOTIFY_BY_DEFAULT}
+        wanted = {
+            channel: customers.wants_notifications(tuple(item), channel)
+            for channel in customers.DEFAULT_NOTIFICATION_CHOICES
+        }
         return cls(notifications=NotificationSettings(**wanted))
 
 
-class CustomerPage(Answer):
+class CustomerPage(ResponseModel):
     """A customer with settings and newest orders. `cursor` goes on in the list of the customer's orders."""
 
     customer: CustomerAnswer
@@ -97,20 +103,22 @@ class CustomerPage(Answer):
 
 
 @router.post(
-    "/customers", status_code=201, openapi_extensions=refuses(AlreadyExists, EmailTaken, EmailNotVerified, WrongState)
+    "/customers",
+    status_code=201,
+    openapi_extensions=problem_responses(AlreadyExists, EmailTaken, EmailNotVerified, WrongState),
 )
 def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
     """Become a customer.
 
     The e-mail address is the one that the identity provider has verified for the bearer of the token.
     """
-    email = _verified_email(caller, request.headers.get("authorization") or "")
-    customer = customers.register(shop(), caller, email, profile.name)
+    email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
+    customer = customers.register_customer(shop(), caller, email, profile.name)
     where = {"Location": f"/customers/{customer.customer_id}"}
     return Response(201, "application/json", CustomerAnswer.of(customer), headers=where)
 
 
-def _verified_email(caller: Caller, authorization: str) -> str:
+def _fetch_verified_email(caller: Caller, authorization: str) -> str:
     """The e-mail address of whose token this is, as Cognito knows it now: an access token does not carry it.
 
     Raises EmailNotVerified, Unauthenticated (signed out or deleted since), Busy. Needs the scope
@@ -124,7 +132,7 @@ def _verified_email(caller: Caller, authorization: str) -> str:
             case "NotAuthorizedException" | "UserNotFoundException":
                 raise Unauthenticated("the token is not valid any more") from None
             case "TooManyRequestsException":
-                raise Busy from None
+                raise TableBusy from None
         raise
     known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
     if known.get("sub") != caller.id:
@@ -134,25 +142,29 @@ def _verified_email(caller: Caller, authorization: str) -> str:
     return str(known["email"])
 
 
-@router.get("/customers", openapi_extensions=refuses(NotAllowed, NotFound))
+@router.get("/customers", openapi_extensions=problem_responses(NotAllowed, NotFound))
 def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
     """Find a customer by e-mail address, however it is capitalised. For staff."""
-    return CustomerAnswer.of(customers.customer_by_email(shop(), caller, email))
+    return CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
 
 
 @router.get("/customers/<customer_id>")
 def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
     """A customer. `me` is whoever asks, here and in every path below."""
-    return CustomerAnswer.of(customers.customer(shop(), caller, customer_named(caller, customer_id)))
+    return CustomerAnswer.of(customers.get_customer(shop(), caller, resolve_customer_id(caller, customer_id)))
 
 
 @router.patch("/customers/<customer_id>")
 def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
     """Change a customer's name."""
-    return CustomerAnswer.of(customers.rename(shop(), caller, customer_named(caller, customer_id), profile.name))
+    return CustomerAnswer.of(
+        customers.rename_customer(shop(), caller, resolve_customer_id(caller, customer_id), profile.name)
+    )
 
 
-@router.put("/customers/<customer_id>/email", openapi_extensions=refuses(NotAllowed, EmailTaken, EmailNotVerified))
+@router.put(
+    "/customers/<customer_id>/email", openapi_extensions=problem_responses(NotAllowed, EmailTaken, EmailNotVerified)
+)
 def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
     """Take the e-mail address that the identity provider has verified for the bearer of the token by now.
 
@@ -161,7 +173,7 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
     """
     authorization = request.headers.get("authorization") or ""
     changed = customers.change_email(
-        shop(), caller, customer_named(caller, customer_id), lambda: _verified_email(caller, authorization)
+        shop(), caller, resolve_customer_id(caller, customer_id), lambda: _fetch_verified_email(caller, authorization)
     )
     return CustomerAnswer.of(changed)
 
@@ -172,32 +184,36 @@ def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
 
     Invoices stay as the law wants them. Repeatable; `status` says whether all is done.
     """
-    erased = erasure.forget(shop(), caller, customer_named(caller, customer_id))
+    erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))
 
 
 @router.get("/customers/<customer_id>/page")
 def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
     """A customer with settings and newest orders, in one request."""
-    customer_id = customer_named(caller, customer_id)
-    page = customers.page_of_customer(shop(), caller, customer_id, limit)
+    customer_id = resolve_customer_id(caller, customer_id)
+    page = customers.get_customer_overview(shop(), caller, customer_id, limit)
     return CustomerPage(
         customer=CustomerAnswer.of(page.customer),
         settings=SettingsAnswer.of(page.settings),
         orders=[OrderInList.of(order) for order in page.orders],
-        cursor=Asked(caller, A14, (customer_id,)).sealed(page.after),
+        cursor=ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,)).seal_cursor(page.after),
     )
 
 
 @router.get("/customers/<customer_id>/settings")
 def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
     """What a customer chose, with the defaults where nothing was chosen."""
-    return SettingsAnswer.of(customers.settings_of_customer(shop(), caller, customer_named(caller, customer_id)))
+    return SettingsAnswer.of(
+        customers.list_settings_of_customer(shop(), caller, resolve_customer_id(caller, customer_id))
+    )
 
 
-@router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=refuses(NotRegistered))
+@router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
     """Choose through which channels to hear of what happens to an order; the profile is not touched."""
     chosen = choices.model_dump(exclude_none=True)
-    settings = customers.choose(shop(), caller, customer_named(caller, customer_id), "notifications", chosen)
+    settings = customers.update_settings(
+        shop(), caller, resolve_customer_id(caller, customer_id), "notifications", chosen
+    )
     return NotificationSettings.model_validate(settings.choices)

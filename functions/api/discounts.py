@@ -6,20 +6,20 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Body, Code, Price
-from functions.api.paging import Moment
-from functions.api.problems import refuses
+from functions.api.fields import DiscountCode, Price, RequestModel, ResponseModel
+from functions.api.paging import Timestamp
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.dynamodb.keys import Instant
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
 from functions.shop import discounts
-from functions.shop.discounts import MOST_PARTS, Standing
+from functions.shop.discounts import MAX_PARTS, DiscountUsage
 
 router = Router()
 
 
-class NewDiscount(Body):
+class NewDiscount(RequestModel):
     """A code that takes some percent off an order's goods, valid from the one moment to before the other.
 
     `valid_from`: now, if it is left out; `valid_until`: without end. `minimum`: the least the goods must cost, in
@@ -27,14 +27,14 @@ class NewDiscount(Body):
     items that number is spread; more than one if very many will redeem it at once.
     """
 
-    code: Code
+    code: DiscountCode
     percent: Annotated[int, Field(ge=1, le=100)]
-    valid_from: Moment | None = None
-    valid_until: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_until: Timestamp | None = None
     minimum: Price | None = None
     currency: Currency | None = None
     limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
+    parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] = 1
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -53,7 +53,7 @@ class NewDiscount(Body):
     )
 
 
-class DiscountAnswer(Answer):
+class DiscountAnswer(ResponseModel):
     """A discount code. `left`: how often it can still be redeemed, null where there is no limit."""
 
     code: str
@@ -69,13 +69,13 @@ class DiscountAnswer(Answer):
     version: int
 
     @classmethod
-    def of(cls, standing: Standing) -> Self:
+    def of(cls, standing: DiscountUsage) -> Self:
         """The answer for a code as it stands."""
         shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
         return cls(**shown, left=standing.left)
 
 
-@router.post("/discounts", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+@router.post("/discounts", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnswer]:
     """Make a discount code. For staff."""
     made = discounts.create_discount(
@@ -94,13 +94,13 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
     return Response(201, "application/json", DiscountAnswer.of(made), headers=where)
 
 
-@router.get("/discounts/<code>", openapi_extensions=refuses(NotAllowed))
-def discount(caller: SignedIn, code: Code) -> DiscountAnswer:
+@router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))
+def discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
     """A discount code, and how often it can still be redeemed. For staff."""
-    return DiscountAnswer.of(discounts.discount_by_code(shop(), caller, code))
+    return DiscountAnswer.of(discounts.get_discount_usage(shop(), caller, code))
 
 
-@router.post("/discounts/<code>/end", openapi_extensions=refuses(NotAllowed))
-def end_discount(caller: SignedIn, code: Code) -> DiscountAnswer:
+@router.post("/discounts/<code>/end", openapi_extensions=problem_responses(NotAllowed))
+def end_discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
     """End a discount code; orders that have it keep it. Repeatable. For staff."""
     return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))

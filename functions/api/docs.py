@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from functions.api.openapi import document
-from functions.api.problems import PROBLEMS
-from functions.api.routes import Routes
+from functions.api.problems import PROBLEM_TYPES
+from functions.api.routes import ApiResolver
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; --ink: #14639e }
@@ -28,7 +28,7 @@ pre { background: var(--soft); border-radius: 6px; overflow-x: auto; padding: .6
 table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .8rem .25rem 0; text-align: left; vertical-align: top }
 """
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -36,54 +36,61 @@ POLICY = (
 
 
 @cache
-def page(app: Routes) -> str:
+def render_page(app: ApiResolver) -> str:
     """The page, made when first asked for."""
     described = document(app)
     title, about = described["info"]["title"], described["info"]["description"]
     schemas = described["components"]["schemas"]
-    body = [f"<h1>{escape(title)}</h1>{_prose(about)}<p>For tools: <a href='openapi.json'>openapi.json</a></p>"]
+    body = [
+        f"<h1>{escape(title)}</h1>{_render_paragraphs(about)}<p>For tools: <a href='openapi.json'>openapi.json</a></p>"
+    ]
     for tag in described["tags"]:
-        body.append(f"<h2>{escape(tag['name'].capitalize())}</h2>{_prose(tag['description'])}")
+        body.append(f"<h2>{escape(tag['name'].capitalize())}</h2>{_render_paragraphs(tag['description'])}")
         for path, item in described["paths"].items():
             mine = (one for one in item.items() if tag["name"] in one[1]["tags"])
-            body += [_operation(method.upper(), path, operation, schemas) for method, operation in mine]
+            body += [_render_operation(method.upper(), path, operation, schemas) for method, operation in mine]
     body.append("<h2>What is sent and answered</h2>")
-    body += [_schema(name, schema) for name, schema in schemas.items()]
-    slugs = {kind.slug: kind for kind in PROBLEMS.values()}.values()
+    body += [_render_schema(name, schema) for name, schema in schemas.items()]
+    slugs = {kind.slug: kind for kind in PROBLEM_TYPES.values()}.values()
     rows = [(str(kind.status), f"<code id='{kind.slug}'>{kind.slug}</code>", escape(kind.title)) for kind in slugs]
-    body.append("<h2>Problems</h2>" + _table(("Status", "Problem", "It says"), rows))
+    body.append("<h2>Problems</h2>" + _render_table(("Status", "Problem", "It says"), rows))
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
     return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
 
 
-def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+def _render_operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     taken: Mapping[str, Mapping[str, Any]] = operation.get("requestBody", {}).get("content", {})
     media_type, content = next(iter(taken.items()), ("", {}))
     body: Mapping[str, Any] = content.get("schema", {})
     parameters = [
-        (f"<code>{escape(one['name'])}</code>", one["in"], _type(one["schema"]), _words(one.get("description", "")))
+        (
+            f"<code>{escape(one['name'])}</code>",
+            one["in"],
+            _render_type(one["schema"]),
+            _render_inline(one.get("description", "")),
+        )
         for one in operation.get("parameters", ())
     ]
     answers = [
-        (f"<code>{status}</code>", _content(answer), _words(answer["description"]))
+        (f"<code>{status}</code>", _render_content(answer), _render_inline(answer["description"]))
         for status, answer in operation["responses"].items()
     ]
-    sent = _sending(media_type, body, schemas) if body else ()
+    sent = _curl_body_arguments(media_type, body, schemas) if body else ()
     public = operation.get("security") == []
     parts = [
-        _prose(operation.get("description", "")),
+        _render_paragraphs(operation.get("description", "")),
         "<p>Needs no token.</p>" if public else "",
-        _table(("Parameter", "In", "Type", ""), parameters) if parameters else "",
-        f"<p>Body: {_type(body)}</p>" if body else "",
+        _render_table(("Parameter", "In", "Type", ""), parameters) if parameters else "",
+        f"<p>Body: {_render_type(body)}</p>" if body else "",
         f"<p>Such as this file:</p><pre>{escape(content['example'])}</pre>" if "example" in content else "",
-        f"<pre>{escape(_curl(method, path, operation, public, sent))}</pre>",
-        _table(("Status", "Answer", ""), answers),
+        f"<pre>{escape(_curl_command(method, path, operation, public, sent))}</pre>",
+        _render_table(("Status", "Answer", ""), answers),
     ]
-    heading = f"<code>{method} {escape(path)}</code> {_words(operation['summary'])}"
+    heading = f"<code>{method} {escape(path)}</code> {_render_inline(operation['summary'])}"
     return f"<details id='{operation['operationId']}'><summary>{heading}</summary><div>{''.join(parts)}</div></details>"
 
 
-def _sending(media_type: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterable[str]:
+def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterable[str]:
     yield f'-H "Content-Type: {media_type}"'
     if "$ref" in body:
         yield f"-d '{json.dumps(schemas[body['$ref'].rpartition('/')[2]]['examples'][0])}'"
@@ -91,7 +98,7 @@ def _sending(media_type: str, body: Mapping[str, Any], schemas: Mapping[str, Any
         yield "--data-binary @FILE"
 
 
-def _curl(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
+def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
     """A command that asks this, with what is the asker's own in capitals."""
     required = [one for one in operation.get("parameters", ()) if one["required"]]
     query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
@@ -101,55 +108,61 @@ def _curl(method: str, path: str, operation: Mapping[str, Any], public: bool, se
     return " \\\n  ".join([*lines, *sent])
 
 
-def _schema(name: str, schema: Mapping[str, Any]) -> str:
+def _render_schema(name: str, schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     rows = [
         (
             f"<code>{escape(field)}</code>",
-            _type(inner) + ("" if field in required else " (optional)"),
-            _words(inner.get("description", "")),
+            _render_type(inner) + ("" if field in required else " (optional)"),
+            _render_inline(inner.get("description", "")),
         )
         for field, inner in schema.get("properties", {}).items()
     ]
     examples = "".join(f"<pre>{escape(json.dumps(one, indent=2))}</pre>" for one in schema.get("examples", ()))
-    inside = _prose(schema.get("description", "")) + _table(("Field", "Type", ""), rows) + examples
+    inside = _render_paragraphs(schema.get("description", "")) + _render_table(("Field", "Type", ""), rows) + examples
     name = escape(name)
     return f"<details id='schema-{name}'><summary><code>{name}</code></summary><div>{inside}</div></details>"
 
 
-def _content(answer: Mapping[str, Any]) -> str:
-    return ", ".join(_type(content.get("schema", {})) for content in answer.get("content", {}).values())
+def _render_content(answer: Mapping[str, Any]) -> str:
+    return ", ".join(_render_type(content.get("schema", {})) for content in answer.get("content", {}).values())
 
 
-LIMITS = {"minimum": "≥ {}", "maximum": "≤ {}", "minLength": "≥ {} long", "maxLength": "≤ {} long", "pattern": "{}"}
+CONSTRAINT_LABELS = {
+    "minimum": "≥ {}",
+    "maximum": "≤ {}",
+    "minLength": "≥ {} long",
+    "maxLength": "≤ {} long",
+    "pattern": "{}",
+}
 
 
-def _type(schema: Mapping[str, Any]) -> str:
+def _render_type(schema: Mapping[str, Any]) -> str:
     """A schema in a few words, with links to those that have a name."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        return " or ".join(_render_type(one) for one in schema["anyOf"])
     if "enum" in schema:
         return ", ".join(f"<code>{escape(str(one))}</code>" for one in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    limits = [escape(words.format(schema[limit])) for limit, words in LIMITS.items() if limit in schema]
+        return f"list of {_render_type(schema.get('items', {}))}"
+    limits = [escape(words.format(schema[limit])) for limit, words in CONSTRAINT_LABELS.items() if limit in schema]
     return escape(str(schema.get("type", "any"))) + (f" ({', '.join(limits)})" if limits else "")
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _render_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Cells are HTML already."""
     head = "".join(f"<th>{one}</th>" for one in heads)
     lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{lines}</table>"
 
 
-def _prose(text: str) -> str:
-    return "".join(f"<p>{_words(paragraph)}</p>" for paragraph in text.split("\n\n") if paragraph.strip())
+def _render_paragraphs(text: str) -> str:
+    return "".join(f"<p>{_render_inline(paragraph)}</p>" for paragraph in text.split("\n\n") if paragraph.strip())
 
 
-def _words(text: str) -> str:
+def _render_inline(text: str) -> str:
     """Plain text as HTML; what stands in `backticks` as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

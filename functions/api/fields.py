@@ -10,11 +10,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from functions.shop import keyed
 
 T = TypeVar("T")
-NO_CONTROL = r"^[^\x00-\x1f\x7f-\x9f]*$"
-ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 # ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
-COUNTRIES = frozenset(
+COUNTRY_CODES = frozenset(
     """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
     CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB
     GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG
@@ -25,33 +25,35 @@ COUNTRIES = frozenset(
 )
 
 
-def _is_country(code: str) -> str:
-    if code not in COUNTRIES:
+def _check_country_code(code: str) -> str:
+    if code not in COUNTRY_CODES:
         raise ValueError("is no ISO 3166-1 alpha-2 code of a country, such as AT")
     return code
 
 
-def text(most: int, least: int = 1) -> StringConstraints:
+def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
     """Text of one line, trimmed."""
-    return StringConstraints(strip_whitespace=True, min_length=least, max_length=most, pattern=NO_CONTROL)
+    return StringConstraints(
+        strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
+    )
 
 
-Id = Annotated[str, StringConstraints(pattern=ID)]
-Name = Annotated[str, text(200)]
-Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Name = Annotated[str, one_line_text(200)]
+DiscountCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
 # A path stands in a sort key, which may have 1,024 bytes.
-Category = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
-Catalog = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
+CategoryPath = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
+CatalogId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[
     str,
-    AfterValidator(_is_country),
+    AfterValidator(_check_country_code),
     Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
 ]
 Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
 # What stands in a key: one line of text without the key's separator.
-Keyable = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
+KeySafeText = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
 IdempotencyKey = Annotated[
     str,
     Header(
@@ -63,13 +65,13 @@ IdempotencyKey = Annotated[
 ]
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """What a client sends: nothing it does not name, nothing of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """What a client is shown: of an item the fields that are declared, and no others."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
@@ -80,13 +82,13 @@ class Answer(BaseModel):
         return cls.model_validate(item)
 
 
-def answered(done: keyed.Answer, kind: type[Answer]) -> Response[Any]:
+def command_response(outcome: keyed.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
     """The answer to a keyed command: 201; 200 where it had been done before, with what it came to then."""
-    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
-    return Response(status, "application/json", kind.model_validate(done.result), headers=headers)
+    status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
+    return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 
 
-class Listed(Answer, Generic[T]):
+class PageOf(ResponseModel, Generic[T]):
     """A page of a list. `cursor` starts the next one, null where there is no more. A page may be short all the same."""
 
     items: Sequence[T]

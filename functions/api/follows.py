@@ -1,57 +1,57 @@
 """Follows: customers who want to hear of a product."""
 
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Id, Listed
-from functions.api.paging import Asked, Cursor, Limit, page
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed, NotRegistered
-from functions.model.patterns import A10, A10b
+from functions.model.patterns import FOLLOWERS_OF_PRODUCT, FOLLOWS_OF_CUSTOMER
 from functions.shop import follows
 
 router = Router()
 
 
-class Followed(Answer):
+class Followed(ResponseModel):
     """A product that a customer follows, and since when."""
 
     product_id: str
     created_at: str
 
 
-class Unfollowed(Answer):
+class Unfollowed(ResponseModel):
     """A product that the caller does not follow."""
 
     product_id: str
 
 
-class Follower(Answer):
+class Follower(ResponseModel):
     """A customer who follows a product: who that is, is asked for elsewhere."""
 
     customer_id: str
 
 
-@router.put("/products/<product_id>/followers/me", openapi_extensions=refuses(NotRegistered))
+@router.put("/products/<product_id>/followers/me", openapi_extensions=problem_responses(NotRegistered))
 def follow(caller: SignedIn, product_id: Id) -> Followed:
     """Follow a product. Repeatable."""
-    return Followed.of(follows.follow(shop(), caller, product_id))
+    return Followed.of(follows.follow_product(shop(), caller, product_id))
 
 
 @router.delete("/products/<product_id>/followers/me")
 def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
     """Do not follow a product any more. Repeatable."""
-    follows.unfollow(shop(), caller, product_id)
+    follows.unfollow_product(shop(), caller, product_id)
     return Unfollowed(product_id=product_id)
 
 
-@router.get("/products/<product_id>/followers", openapi_extensions=refuses(NotAllowed))
+@router.get("/products/<product_id>/followers", openapi_extensions=problem_responses(NotAllowed))
 def followers_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[Follower]:
+) -> PageOf[Follower]:
     """Who follows a product, by id. For staff."""
-    return page(
-        Asked(caller, A10b, (product_id,), cursor),
-        lambda after: follows.followers_of_product(shop(), caller, product_id, limit, after),
+    return paginate(
+        ListRequest(caller, FOLLOWERS_OF_PRODUCT, (product_id,), cursor),
+        lambda after: follows.list_followers_of_product(shop(), caller, product_id, limit, after),
         Follower.of,
     )
 
@@ -59,11 +59,11 @@ def followers_of_product(
 @router.get("/customers/<customer_id>/follows")
 def follows_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[Followed]:
+) -> PageOf[Followed]:
     """The products that a customer follows, by id."""
-    customer_id = customer_named(caller, customer_id)
-    return page(
-        Asked(caller, A10, (customer_id,), cursor),
-        lambda after: follows.follows_of_customer(shop(), caller, customer_id, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    return paginate(
+        ListRequest(caller, FOLLOWS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: follows.list_follows_of_customer(shop(), caller, customer_id, limit, after),
         Followed.of,
     )

@@ -11,21 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from functions.api.problems import Malformed, TooLarge, WrongMediaType, field_of
+from functions.api.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType, field_path
 
-MOST_BYTES = 64 * 1024
-MOST_DEPTH = 32
-LONGEST_NUMBER = 30
-WITH_BODY = {"POST", "PUT", "PATCH"}
-NOT_DECODED = "\N{REPLACEMENT CHARACTER}"
+MAX_BODY_BYTES = 64 * 1024
+MAX_DEPTH = 32
+MAX_NUMBER_DIGITS = 30
+METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
+REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 """Stands in a text where somebody before us, such as the gateway, met bytes that were not UTF-8."""
 
 # Strings are passed over whole, to the end of the text where one is never closed: so this is linear, whatever comes.
-TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
+JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 
 # What of an event the code behind this reads: where it stands, of which type it is, whether it may be missing or null.
-EVENT: tuple[tuple[tuple[str, ...], type, bool], ...] = (
+EVENT_SCHEMA: tuple[tuple[tuple[str, ...], type, bool], ...] = (
     (("rawPath",), str, False),
     (("rawQueryString",), str, True),
     (("requestContext",), dict, False),
@@ -43,77 +43,79 @@ EVENT: tuple[tuple[tuple[str, ...], type, bool], ...] = (
     (("body",), str, True),
     (("isBase64Encoded",), bool, True),
 )
-OF_TEXTS = ("headers", "queryStringParameters")
+TEXT_MAPS = ("headers", "queryStringParameters")
 
 
-def request_in(event: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """The event, if it is a request of an HTTP API (payload format 2.0). Raises Malformed: API Gateway sends no other,
     but whoever may invoke the function can, by mistake or not."""
-    for way, kind, may_be_missing in EVENT:
+    for way, kind, may_be_missing in EVENT_SCHEMA:
         found: Any = event
         for step in way:
             found = found.get(step) if isinstance(found, Mapping) else None
         if not isinstance(found, kind) and not (may_be_missing and found is None):
-            raise Malformed((".".join(way), "is not as in a request of an HTTP API"))
-    for name in OF_TEXTS:
+            raise MalformedRequest((".".join(way), "is not as in a request of an HTTP API"))
+    for name in TEXT_MAPS:
         if not all(isinstance(text, str) for text in (event.get(name) or {}).values()):
-            raise Malformed((name, "is not as in a request of an HTTP API"))
+            raise MalformedRequest((name, "is not as in a request of an HTTP API"))
     return event
 
 
-def guarded(event: Mapping[str, Any]) -> dict[str, Any]:
+def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     """The event with its body as text that is safe to parse; without it, where its method has none (RFC 9110, 9.3).
     Raises Malformed, TooLarge, WrongMediaType."""
     body = event.get("body")
-    if not body or event["requestContext"]["http"]["method"] not in WITH_BODY:
+    if not body or event["requestContext"]["http"]["method"] not in METHODS_WITH_BODY:
         return {**event, "body": None, "isBase64Encoded": False}
     headers = event.get("headers") or {}
-    text = _text(body, bool(event.get("isBase64Encoded")))
+    text = _decode_body(body, bool(event.get("isBase64Encoded")))
     if _media_type(headers) != "application/json":
-        raise WrongMediaType("application/json")
-    parsed(text)
+        raise UnsupportedMediaType("application/json")
+    parse_json_object(text)
     # The router knows a media type in small letters only.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
 
 @dataclass(frozen=True)
-class File:
+class UploadedFile:
     """What was sent to a route that takes files."""
 
     media_type: str
     content: bytes
 
 
-def file_in(event: Mapping[str, Any], media_types: Sequence[str], most_bytes: int) -> tuple[File, dict[str, Any]]:
+def extract_file(
+    event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
+) -> tuple[UploadedFile, dict[str, Any]]:
     """The file that was sent, as it came, and the event without it. Raises Malformed, TooLarge, WrongMediaType."""
     body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
     media_type = _media_type(event.get("headers") or {})
     if media_type not in media_types:
-        raise WrongMediaType(*media_types)
-    if len(body) > most_bytes * (4 / 3 if is_base64 else 1) + 4:
-        raise TooLarge(most_bytes)
+        raise UnsupportedMediaType(*media_types)
+    if len(body) > max_bytes * (4 / 3 if is_base64 else 1) + 4:
+        raise BodyTooLarge(max_bytes)
     try:
         content = base64.b64decode(body, validate=True) if is_base64 else body.encode()
     except ValueError:
-        raise Malformed(("body", "is not UTF-8")) from None
-    if len(content) > most_bytes:
-        raise TooLarge(most_bytes)
-    return File(media_type, content), {**event, "body": None, "isBase64Encoded": False}
+        raise MalformedRequest(("body", "is not UTF-8")) from None
+    if len(content) > max_bytes:
+        raise BodyTooLarge(max_bytes)
+    return UploadedFile(media_type, content), {**event, "body": None, "isBase64Encoded": False}
 
 
-def _text(body: str, is_base64: bool) -> str:
-    if len(body) > MOST_BYTES * (4 / 3 if is_base64 else 1) + 4:
-        raise TooLarge(MOST_BYTES)
+def _decode_body(body: str, is_base64: bool) -> str:
+    if len(body) > MAX_BODY_BYTES * (4 / 3 if is_base64 else 1) + 4:
+        raise BodyTooLarge(MAX_BODY_BYTES)
     try:
         raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
         text = raw.decode()
     except ValueError:
-        raise Malformed(("body", "is not UTF-8")) from None
-    if len(raw) > MOST_BYTES:
-        raise TooLarge(MOST_BYTES)
-    if NOT_DECODED in text:
-        raise Malformed(("body", "is not UTF-8"))
+        raise MalformedRequest(("body", "is not UTF-8")) from None
+    if len(raw) > MAX_BODY_BYTES:
+        raise BodyTooLarge(MAX_BODY_BYTES)
+    if REPLACEMENT_CHARACTER in text:
+        raise MalformedRequest(("body", "is not UTF-8"))
     return text
 
 
@@ -122,52 +124,52 @@ def _media_type(headers: Mapping[str, str]) -> str:
     return declared[0].partition(";")[0].strip().lower() if len(declared) == 1 else ""
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse_json_object(text: str) -> dict[str, Any]:
     """The object in a JSON text. Raises Malformed with what is wrong and where."""
-    _measure(text)
+    _check_json_limits(text)
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_a_number)
+        document = json.loads(text, object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Malformed(("body", f"is not JSON: {error.msg} ({where})")) from None
+        raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
-        raise Malformed(("body", "must be a JSON object"))
+        raise MalformedRequest(("body", "must be a JSON object"))
     if "\\u" in text:  # only an escape can put one there
-        _refuse_bad_characters(document)
+        _reject_bad_characters(document)
     return document
 
 
-def _measure(text: str) -> None:
+def _check_json_limits(text: str) -> None:
     """Refuse what would cost the parser too much, without parsing."""
     depth = 0
-    for token in TOKENS.finditer(text):
+    for token in JSON_TOKENS.finditer(text):
         match token[0][0]:
             case "{" | "[":
                 depth += 1
-                if depth > MOST_DEPTH:
-                    raise Malformed(("body", f"is nested deeper than {MOST_DEPTH}"))
+                if depth > MAX_DEPTH:
+                    raise MalformedRequest(("body", f"is nested deeper than {MAX_DEPTH}"))
             case "}" | "]":
                 depth -= 1
             case '"':
                 continue
-            case _ if len(token[0]) > LONGEST_NUMBER:
-                raise Malformed(("body", f"holds a number of more than {LONGEST_NUMBER} digits"))
+            case _ if len(token[0]) > MAX_NUMBER_DIGITS:
+                raise MalformedRequest(("body", f"holds a number of more than {MAX_NUMBER_DIGITS} digits"))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise Malformed((name, "stands there twice"))
+            raise MalformedRequest((name, "stands there twice"))
         found[name] = value
     return found
 
 
-def _not_a_number(name: str) -> NoReturn:
-    raise Malformed(("body", f"is not JSON: {name} is no number"))
+def _reject_constant(name: str) -> NoReturn:
+    raise MalformedRequest(("body", f"is not JSON: {name} is no number"))
 
 
-def _refuse_bad_characters(document: dict[str, Any]) -> None:
+def _reject_bad_characters(document: dict[str, Any]) -> None:
     """Halves of characters (lone surrogates) and NUL: JSON may spell them, no name or id has them."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:
@@ -178,10 +180,10 @@ def _refuse_bad_characters(document: dict[str, Any]) -> None:
         elif isinstance(value, list):
             inside = enumerate(value)
         for name, one in inside:
-            if not all(_is_text(text) for text in (name, one)):
-                raise Malformed((field_of((*location, name)), "holds a character that no text has"))
+            if not all(_has_valid_characters(text) for text in (name, one)):
+                raise MalformedRequest((field_path((*location, name)), "holds a character that no text has"))
             waiting.append(((*location, name), one))
 
 
-def _is_text(value: Any) -> bool:
+def _has_valid_characters(value: Any) -> bool:
     return not isinstance(value, str) or not re.search("[\0\ud800-\udfff]", value)

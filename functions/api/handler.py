@@ -37,10 +37,10 @@ from functions.api import (
     shipments,
     tenders,
 )
-from functions.api.context import PUBLIC, caller_of, must_come_through_the_front, order_named
-from functions.api.routes import Routes
+from functions.api.context import PUBLIC_ROUTES, authenticate_caller, check_origin_secret, order_id_field
+from functions.api.routes import ApiResolver
 
-NOUNS = (
+ROUTE_MODULES = (
     customers,
     companies,
     products,
@@ -62,57 +62,62 @@ NOUNS = (
     notifications,
     imports,
 )
-PRIVATE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-DAY_OLD = "public, max-age=300"
+DEFAULT_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+DOCS_CACHE_CONTROL = "public, max-age=300"
 
-app = Routes()
-for noun in NOUNS:
+app = ApiResolver()
+for noun in ROUTE_MODULES:
     app.include_router(noun.router)
 
 
-@app.get("/openapi.json", include_in_schema=False, compress=True, cache_control=DAY_OLD)
+@app.get("/openapi.json", include_in_schema=False, compress=True, cache_control=DOCS_CACHE_CONTROL)
 def openapi_document() -> Response[str]:
-    return Response(200, "application/json", openapi.text(app))
+    return Response(200, "application/json", openapi.document_json(app))
 
 
-@app.get("/docs", include_in_schema=False, compress=True, cache_control=DAY_OLD)
+@app.get("/docs", include_in_schema=False, compress=True, cache_control=DOCS_CACHE_CONTROL)
 def docs_page() -> Response[str]:
-    return Response(200, "text/html; charset=utf-8", docs.page(app), headers={"Content-Security-Policy": docs.POLICY})
+    return Response(
+        200,
+        "text/html; charset=utf-8",
+        docs.render_page(app),
+        headers={"Content-Security-Policy": docs.CONTENT_SECURITY_POLICY},
+    )
 
 
-@wiring.observed("api")
+@wiring.instrument_handler("api")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
-    wiring.units.taken()  # a request that timed out may have left some
+    wiring.capacity_units.consumed_since_last_call()  # a request that timed out may have left some
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
-        response = _answered(event, context, line)
+        response = _handle_request(event, context, line)
     except Exception as error:  # noqa: BLE001  the one place where every error becomes an answer
-        kind, response = problems.as_problem(error, line["request_id"])
-        line["problem"] = kind.slug
-        if kind.status == 500:
-            line["fault"] = problems.traced(error)
-    response["headers"] = {**PRIVATE, **response["headers"]}
+        problem_type, response = problems.to_problem_response(error, line["request_id"])
+        line["problem"] = problem_type.slug
+        if problem_type.status == 500:
+            line["fault"] = problems.describe_fault(error)
+    response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}
     line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
-    line["units"] = wiring.units.taken()
+    line["units"] = wiring.capacity_units.consumed_since_last_call()
     (wiring.log.error if "fault" in line else wiring.log.info)("request", extra=line)
     return response
 
 
-def _answered(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
-    asked = APIGatewayProxyEventV2(dict(guard.request_in(event)))
-    must_come_through_the_front(event)
-    route = app.find(asked.http_method, asked.path)
+def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
+    request = APIGatewayProxyEventV2(dict(guard.check_event(event)))
+    check_origin_secret(event)
+    route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
-    caller = None if route.key in PUBLIC else caller_of(event)
+    caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
     if caller and caller.groups:  # what staff do is in the log by their id; what customers do, by their orders' alone
         line["staff_id"] = caller.id
-    line |= order_named(route.named(asked.path).get("order_id"))
+    line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
-    if route.key == imports.TAKES_FILES:
-        app.context["file"], event = guard.file_in(event, imports.MEDIA_TYPES, imports.MOST_BYTES)
-    return app.resolve(guard.guarded(event), context)
+    if route.key == imports.IMPORT_ROUTE:
+        app.context["file"], event = guard.extract_file(event, imports.MEDIA_TYPES, imports.MAX_FILE_BYTES)
+    return app.resolve(guard.sanitize_body(event), context)
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:

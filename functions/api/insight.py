@@ -5,14 +5,14 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import StringConstraints
 
-from functions.api.context import ANYBODY, SignedIn, shop
-from functions.api.fields import Answer, Id, Listed
-from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
-from functions.api.problems import refuses
+from functions.api.context import ANONYMOUS, SignedIn, shop
+from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.counters import season_of
 from functions.model.errors import NotAllowed
-from functions.model.patterns import A23, A24, A23b
+from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
 from functions.shop import insight
 
 router = Router()
@@ -22,13 +22,13 @@ Season = Annotated[
 ]
 
 
-class BestSellerAnswer(Answer):
+class BestSellerAnswer(ResponseModel):
     """A product that sells well."""
 
     product_id: str
 
 
-class UnitsAnswer(Answer):
+class UnitsAnswer(ResponseModel):
     """How many of a product were sold with the orders paid for in a month, less what came back in it."""
 
     product_id: str
@@ -36,7 +36,7 @@ class UnitsAnswer(Answer):
     units: int
 
 
-class PointAnswer(Answer):
+class PointAnswer(ResponseModel):
     """What was sold in one minute in one currency, less what came back in it. `revenue` is in minor units."""
 
     minute: str
@@ -47,50 +47,50 @@ class PointAnswer(Answer):
 
 
 @router.get("/best-sellers")
-def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
+def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> PageOf[BestSellerAnswer]:
     """The best sellers of a month, best first."""
-    month = season or season_of(shop().instant())
-    return page(
-        Asked(ANYBODY, A23, (month,), cursor),
-        lambda after: insight.best_sellers(shop(), month, limit, after),
+    month = season or season_of(shop().now_instant())
+    return paginate(
+        ListRequest(ANONYMOUS, BEST_SELLERS_BY_SEASON, (month,), cursor),
+        lambda after: insight.list_best_sellers(shop(), month, limit, after),
         BestSellerAnswer.of,
     )
 
 
-@router.get("/insight/best-sellers", openapi_extensions=refuses(NotAllowed))
+@router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
 def best_sellers_with_units(
     caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
-) -> Listed[UnitsAnswer]:
+) -> PageOf[UnitsAnswer]:
     """The best sellers of a month and how many of each were sold, best first. For staff."""
-    month = season or season_of(shop().instant())
-    return page(
-        Asked(caller, A23, (month,), cursor),
-        lambda after: insight.best_sellers_with_units(shop(), caller, month, limit, after),
+    month = season or season_of(shop().now_instant())
+    return paginate(
+        ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
+        lambda after: insight.list_best_sellers_with_units(shop(), caller, month, limit, after),
         UnitsAnswer.of,
     )
 
 
-@router.get("/insight/products/<product_id>", openapi_extensions=refuses(NotAllowed))
-def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
+@router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
+def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> PageOf[UnitsAnswer]:
     """How many of a product were sold, month by month, newest first. For staff."""
-    return page(
-        Asked(caller, A23b, (product_id,), cursor),
-        lambda after: insight.units_of_product(shop(), caller, product_id, limit, after),
+    return paginate(
+        ListRequest(caller, UNITS_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
+        lambda after: insight.list_units_of_product(shop(), caller, product_id, limit, after),
         UnitsAnswer.of,
     )
 
 
-@router.get("/insight/metrics", openapi_extensions=refuses(NotAllowed))
+@router.get("/insight/metrics", openapi_extensions=problem_responses(NotAllowed))
 def metrics(
     caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
-) -> Listed[PointAnswer]:
+) -> PageOf[PointAnswer]:
     """Orders, pieces and revenue minute by minute, oldest first, for 30 days. For staff.
 
     A minute in which nothing was sold has no point.
     """
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A24, (low, high), cursor),
-        lambda after: insight.metrics(shop(), caller, low, high, limit, after),
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, SALES_BY_MINUTE, (low, high), cursor),
+        lambda after: insight.list_metric_points(shop(), caller, low, high, limit, after),
         PointAnswer.of,
     )

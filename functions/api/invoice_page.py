@@ -6,50 +6,50 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from functions.model.amounts import in_percent
+from functions.model.amounts import format_percent
 from functions.model.entities import Invoice
-from functions.model.money import shown
+from functions.model.money import format_amount
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-METHODS = {"CARD": "Card", "CREDIT": "Credit"}
+METHOD_LABELS = {"CARD": "Card", "CREDIT": "Credit"}
 
 
-def page(invoice: Invoice, shop_name: str) -> str:
+def render_page(invoice: Invoice, shop_name: str) -> str:
     """The page."""
     return (
-        _environment()
+        _load_templates()
         .get_template("invoice.html")
         .render(
             invoice=invoice,
             shop_name=shop_name,
-            address=_address(invoice),
+            address=_address_lines(invoice),
             lines=[line for _, line in sorted(invoice.lines.items())],
-            methods=METHODS,
-            money=lambda amount: shown(amount, invoice.currency),
-            percent=in_percent,
+            methods=METHOD_LABELS,
+            money=lambda amount: format_amount(amount, invoice.currency),
+            percent=format_percent,
         )
     )
 
 
-def headers() -> dict[str, str]:
+def response_headers() -> dict[str, str]:
     """What a browser is told of the page: its own style and nothing else, and its address, which lets anybody see it,
     goes nowhere."""
-    style = _environment().get_template("invoice.css").render()
+    style = _load_templates().get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
 
 
-def _address(invoice: Invoice) -> list[str]:
+def _address_lines(invoice: Invoice) -> list[str]:
     """The lines of the address that there are; none where it was forgotten."""
     to = invoice.address
     return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
 @cache
-def _environment() -> "Environment":
+def _load_templates() -> "Environment":
     # Imported when a page is asked for: every other request would only wait for it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
 

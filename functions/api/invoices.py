@@ -9,14 +9,14 @@ from pydantic import StringConstraints
 
 from functions import environment
 from functions.api import invoice_page
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Id, Listed
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, PageOf, ResponseModel
 from functions.api.order_answers import InvoiceAnswer
-from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
-from functions.api.problems import refuses
+from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import A20
+from functions.model.patterns import INVOICES_OF_CUSTOMER
 from functions.shop import invoices
 
 router = Router()
@@ -27,7 +27,7 @@ Epoch = Annotated[
 Signature = Annotated[Annotated[str, StringConstraints(max_length=100)], Query(description="As the link has it.")]
 
 
-class PrintLink(Answer):
+class PrintLink(ResponseModel):
     """Where the invoice can be opened in a browser, without a token, for some minutes."""
 
     url: str
@@ -36,13 +36,13 @@ class PrintLink(Answer):
 @router.get("/invoices/<invoice_id>")
 def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
     """An invoice by its number."""
-    return InvoiceAnswer.of(invoices.invoice_by_id(shop(), caller, invoice_id))
+    return InvoiceAnswer.of(invoices.get_invoice(shop(), caller, invoice_id))
 
 
 @router.get("/orders/<order_id>/invoice")
 def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
     """The invoice of an order; there is one a moment after it was paid for."""
-    return InvoiceAnswer.of(invoices.invoice_of_order(shop(), caller, order_id))
+    return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
 
 
 @router.get("/customers/<customer_id>/invoices")
@@ -53,13 +53,13 @@ def invoices_of_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[InvoiceAnswer]:
+) -> PageOf[InvoiceAnswer]:
     """A customer's invoices, by when they were issued, newest first."""
-    customer_id = customer_named(caller, customer_id)
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A20, (customer_id, low, high), cursor),
-        lambda after: invoices.invoices_of_customer(shop(), caller, customer_id, low, high, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, INVOICES_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: invoices.list_invoices_of_customer(shop(), caller, customer_id, low, high, limit, after),
         InvoiceAnswer.of,
     )
 
@@ -67,7 +67,7 @@ def invoices_of_customer(
 @router.get("/invoices/<invoice_id>/print-link")
 def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     """A link to the invoice as a page to print, for who cannot send a token: a browser. It ends after ten minutes."""
-    link = invoices.print_link(shop(), caller, invoice_id)
+    link = invoices.create_print_link(shop(), caller, invoice_id)
     query = urlencode({"until": link.until, "signature": link.signature})
     return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
 
@@ -75,10 +75,10 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
 @router.get(
     "/invoices/<invoice_id>/print",
     responses={200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}},
-    openapi_extensions=refuses(NotAllowed),
+    openapi_extensions=problem_responses(NotAllowed),
 )
 def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
     """An invoice as a page to print, for who has a link to it that has not ended."""
-    invoice = invoices.invoice_by_link(shop(), invoice_id, invoices.Link(until, signature))
-    text = invoice_page.page(invoice, environment.current(environment.Api).shop_name)
-    return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.headers())
+    invoice = invoices.get_invoice_by_link(shop(), invoice_id, invoices.SignedLink(until, signature))
+    text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
+    return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

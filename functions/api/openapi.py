@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from functions.api.context import PUBLIC
-from functions.api.guard import WITH_BODY
-from functions.api.problems import CONTENT_TYPE, PROBLEMS, Kind
-from functions.api.routes import Known, Routes
+from functions.api.context import PUBLIC_ROUTES
+from functions.api.guard import METHODS_WITH_BODY
+from functions.api.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
+from functions.api.routes import ApiResolver, Route
 
 TITLE = "Orderstream"
 VERSION = "1"
-ABOUT = (
+DESCRIPTION = (
     "Orders, from placing to delivery. Money is an integer in minor units (cents) beside its currency; moments are "
     "UTC; lists have a `limit` and a `cursor`; every no is a problem document (RFC 9457)."
 )
-PROBLEM = {
+PROBLEM_SCHEMA = {
     "type": "object",
     "description": "Why not (RFC 9457). It has more fields by its type.",
     "required": ["type", "title", "status", "detail", "instance"],
@@ -38,92 +38,94 @@ PROBLEM = {
         },
     },
 }
-THEIR_PROBLEMS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
+UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 """Schemas that the router describes but this API never answers with."""
 
 
 @cache
-def text(app: Routes) -> str:
+def document_json(app: ApiResolver) -> str:
     """The OpenAPI document as JSON, made when first asked for."""
     return json.dumps(document(app), separators=(",", ":"))
 
 
-def document(app: Routes) -> dict[str, Any]:
+def document(app: ApiResolver) -> dict[str, Any]:
     """The OpenAPI document (3.1)."""
-    found: dict[str, Any] = json.loads(app.get_openapi_json_schema(title=TITLE, version=VERSION, description=ABOUT))
+    found: dict[str, Any] = json.loads(
+        app.get_openapi_json_schema(title=TITLE, version=VERSION, description=DESCRIPTION)
+    )
     schemas = found["components"]["schemas"]
     found["components"] = {
-        "schemas": {name: schema for name, schema in schemas.items() if name not in THEIR_PROBLEMS}
-        | {"Problem": PROBLEM},
+        "schemas": {name: schema for name, schema in schemas.items() if name not in UNUSED_SCHEMAS}
+        | {"Problem": PROBLEM_SCHEMA},
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
     }
     found["security"] = [{"token": []}]
     found["tags"] = []
-    for route in app.known:
+    for route in app.known_routes:
         if operation := found["paths"].get(route.path, {}).get(route.method.lower()):
-            found["paths"][route.path][route.method.lower()] = _described(operation, route)
-            noun = inspect.getmodule(route.answer)
-            tag = {"name": _tag(route), "description": (noun.__doc__ or "") if noun else ""}
+            found["paths"][route.path][route.method.lower()] = _describe_operation(operation, route)
+            module = inspect.getmodule(route.handler)
+            tag = {"name": _tag(route), "description": (module.__doc__ or "") if module else ""}
             if tag not in found["tags"]:
                 found["tags"].append(tag)
     return found
 
 
-def _tag(route: Known) -> str:
+def _tag(route: Route) -> str:
     """The noun a route is about is the module it stands in."""
-    return route.answer.__module__.rpartition(".")[2]
+    return route.handler.__module__.rpartition(".")[2]
 
 
-def _described(operation: dict[str, Any], route: Known) -> dict[str, Any]:
-    summary, _, more = (inspect.getdoc(route.answer) or "").partition("\n\n")
+def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, Any]:
+    summary, _, more = (inspect.getdoc(route.handler) or "").partition("\n\n")
     described = {
         **operation,
-        "operationId": route.answer.__name__,
+        "operationId": route.handler.__name__,
         "tags": [_tag(route)],
         "summary": " ".join(summary.split()),
     }
     if more:
         described["description"] = more
-    if route.key in PUBLIC:
+    if route.key in PUBLIC_ROUTES:
         described["security"] = []
     if body := described.pop("x-body", None):
         described["requestBody"] = body
-    described["responses"] = _responses(described, route)
+    described["responses"] = _describe_responses(described, route)
     described.pop("x-problems", None)
     return described
 
 
-def _responses(operation: dict[str, Any], route: Known) -> dict[str, Any]:
+def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, Any]:
     """The good answers, then the problems, one response for each status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
-    if _takes_key(operation) and "201" in answers:
+    if _takes_idempotency_key(operation) and "201" in answers:
         replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
         answers["200"] = {**answers["201"], **replayed}
     for answer in answers.values():
         answer["description"] = answer["description"].replace("Successful Response", "Done")
-    kinds = list(_problems(operation, route))
+    kinds = list(_possible_problems(operation, route))
     for status in sorted({kind.status for kind in kinds}):
-        told = list(dict.fromkeys(f"`{kind.slug}`: {kind.title}" for kind in kinds if kind.status == status))
+        titles = list(dict.fromkeys(f"`{kind.slug}`: {kind.title}" for kind in kinds if kind.status == status))
         schema = {"$ref": "#/components/schemas/Problem"}
-        answers[str(status)] = {"description": "; ".join(told), "content": {CONTENT_TYPE: {"schema": schema}}}
+        answers[str(status)] = {"description": "; ".join(titles), "content": {CONTENT_TYPE: {"schema": schema}}}
     return answers
 
 
-def _problems(operation: dict[str, Any], route: Known) -> Iterator[Kind]:
+def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
     """What this route may refuse with: by its shape, and by its own word."""
     shape = {
         "malformed": True,  # if only for a query, or a body, that it does not know
-        "unauthenticated": route.key not in PUBLIC,
+        "unauthenticated": route.key not in PUBLIC_ROUTES,
         "not-found": "{" in route.path,
-        "too-large": route.method in WITH_BODY,
-        "wrong-media-type": route.method in WITH_BODY,
-        "key-reused": _takes_key(operation),
+        "too-large": route.method in METHODS_WITH_BODY,
+        "wrong-media-type": route.method in METHODS_WITH_BODY,
+        "key-reused": _takes_idempotency_key(operation),
         "busy": True,
         "fault": True,
     }
     slugs = {slug for slug, may in shape.items() if may} | set(operation.get("x-problems", ()))
-    return (kind for kind in PROBLEMS.values() if kind.slug in slugs)
+    return (kind for kind in PROBLEM_TYPES.values() if kind.slug in slugs)
 
 
-def _takes_key(operation: dict[str, Any]) -> bool:
+def _takes_idempotency_key(operation: dict[str, Any]) -> bool:
     return any(parameter["name"].lower() == "idempotency-key" for parameter in operation.get("parameters", ()))

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from functions.api.fields import Answer
-from functions.dynamodb.keys import instant_of
+from functions.api.fields import ResponseModel
+from functions.dynamodb.keys import instant_from_epoch
 from functions.model import amounts
 from functions.model import entities as e
 
 
-class AddressAnswer(Answer):
+class AddressAnswer(ResponseModel):
     """Where a parcel goes."""
 
     name: str
@@ -19,7 +19,7 @@ class AddressAnswer(Answer):
     country: str
 
 
-class LineAnswer(Answer):
+class LineAnswer(ResponseModel):
     """A product of an order; its price is as it was ordered, each, in minor units."""
 
     product_id: str
@@ -41,7 +41,7 @@ class OrderLineAnswer(LineAnswer):
     dropped: int
 
 
-class DiscountedAnswer(Answer):
+class DiscountedAnswer(ResponseModel):
     """What a discount code took off an order's goods."""
 
     code: str
@@ -49,7 +49,7 @@ class DiscountedAnswer(Answer):
     amount: int
 
 
-class TaxAnswer(Answer):
+class TaxAnswer(ResponseModel):
     """The tax that is contained in a total, at a rate in hundredths of a percent."""
 
     rate: int
@@ -57,7 +57,7 @@ class TaxAnswer(Answer):
     tax: int
 
 
-def order_lines_shown(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
+def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
     """An order's lines in the order of their products."""
     return [
         OrderLineAnswer(
@@ -75,7 +75,7 @@ def order_lines_shown(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
     ]
 
 
-def lines_shown(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
+def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
     """The lines in the order of their products."""
     return [
         LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
@@ -83,7 +83,7 @@ def lines_shown(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
     ]
 
 
-class OrderAnswer(Answer):
+class OrderAnswer(ResponseModel):
     """An order; money is in minor units. `archived`: all but what stands first lies in the archive.
 
     `total`: its goods less the discount, and `shipping`; `tax` is contained in it. `due`: what is still to be paid.
@@ -130,11 +130,11 @@ class OrderAnswer(Answer):
             return stays
         whole: dict[str, Any] = {
             "customer_name": item.customer_name,
-            "lines": order_lines_shown(item.lines),
+            "lines": order_line_answers(item.lines),
             "address": item.address and AddressAnswer.of(item.address),
             "discount": item.discount and DiscountedAnswer.of(item.discount),
             "shipping": item.shipping,
-            "tax": TaxAnswer.of(amounts.tax_in(item.total, item.tax_rate)),
+            "tax": TaxAnswer.of(amounts.included_tax(item.total, item.tax_rate)),
             "paid": item.paid,
             "refunded": item.refunded,
             "owed": item.owed,
@@ -144,7 +144,7 @@ class OrderAnswer(Answer):
         return stays.model_copy(update=whole)
 
 
-class OrderInList(Answer):
+class OrderInList(ResponseModel):
     """An order as a list shows it. `items`: how many pieces; a work queue does not say, but whose it is:
     `customer_name`."""
 
@@ -160,7 +160,7 @@ class OrderInList(Answer):
     archived: bool = False
 
 
-class ShipmentAnswer(Answer):
+class ShipmentAnswer(ResponseModel):
     """A parcel: how many of each product. It has a carrier and a number once it is on its way.
 
     `backordered`: how many of them were not there when they were ordered, if any; null once it is sent.
@@ -177,7 +177,7 @@ class ShipmentAnswer(Answer):
     updated_at: str
 
 
-class ReturnAnswer(Answer):
+class ReturnAnswer(ResponseModel):
     """Goods that came back: how many of each product, and how many of them can be sold again.
 
     `amount` is given back for them, `owed` once the customer's bank does not dispute it any more; `shipping` is a part
@@ -195,7 +195,7 @@ class ReturnAnswer(Answer):
     created_at: str
 
 
-class RefundAnswer(Answer):
+class RefundAnswer(ResponseModel):
     """Money that is given back: of which payment and what for. `account_id`: the credit account that it goes to, if not
     to a card. `reason`: why it cannot be given back."""
 
@@ -213,7 +213,7 @@ class RefundAnswer(Answer):
     updated_at: str
 
 
-class PaymentAnswer(Answer):
+class PaymentAnswer(ResponseModel):
     """A payment by card, as the provider told of it, or with credit. `refunded`: what of it has been given back.
 
     `account_id`: where credit came from. `disputes`: whether each that the customer's bank opened is OPEN, WON or LOST;
@@ -232,7 +232,7 @@ class PaymentAnswer(Answer):
     updated_at: str
 
 
-class PaidAnswer(Answer):
+class PaidAnswer(ResponseModel):
     """A payment on an invoice: what of it counted for the order."""
 
     payment_id: str
@@ -240,7 +240,7 @@ class PaidAnswer(Answer):
     amount: int
 
 
-class InvoiceAnswer(Answer):
+class InvoiceAnswer(ResponseModel):
     """An invoice, as it was issued; its id is its number. `taxes`: contained in its total."""
 
     invoice_id: str
@@ -269,7 +269,7 @@ class InvoiceAnswer(Answer):
             issued_at=item.issued_at,
             currency=item.currency,
             total=item.total,
-            lines=lines_shown(item.lines),
+            lines=line_answers(item.lines),
             discount=DiscountedAnswer.of(item.discount) if item.discount else None,
             shipping=item.shipping,
             taxes=[TaxAnswer.of(tax) for tax in item.taxes],
@@ -277,7 +277,7 @@ class InvoiceAnswer(Answer):
         )
 
 
-class SaleLine(Answer):
+class SaleLine(ResponseModel):
     """A product of the order that was paid for."""
 
     product_id: str
@@ -286,7 +286,7 @@ class SaleLine(Answer):
     price: int
 
 
-class Happened(Answer):
+class Happened(ResponseModel):
     """One thing that happened to the order."""
 
     at: str
@@ -295,7 +295,7 @@ class Happened(Answer):
     version: int
 
 
-class WholeOrder(Answer):
+class WholeOrder(ResponseModel):
     """An order with all it owns, by kind. Where there is more than one page, each kind goes on over the pages.
 
     `sales`: its lines once it is paid for. `ends_at`: when a closed order goes into the archive.
@@ -316,10 +316,10 @@ class WholeOrder(Answer):
     def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
         """The items of one page, by their kind."""
 
-        def shown(kind: Any, answer: type[Answer]) -> list[Any]:
+        def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]
 
-        ends = [instant_of(item.ttl) for item in items if isinstance(item, e.Expiry)]
+        ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.Expiry)]
         return cls(
             order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
             sales=shown(e.OrderLine, SaleLine),

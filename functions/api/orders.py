@@ -9,17 +9,29 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions import wiring
-from functions.api.context import SignedIn, about, customer_named, shop
-from functions.api.fields import Answer, Body, Code, Country, Id, IdempotencyKey, Listed, Name, Price, Quantity, text
-from functions.api.order_answers import OrderAnswer, OrderInList, OrderLineAnswer, WholeOrder, order_lines_shown
-from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, log_order_id, resolve_customer_id, shop
+from functions.api.fields import (
+    Country,
+    DiscountCode,
+    Id,
+    IdempotencyKey,
+    Name,
+    PageOf,
+    Price,
+    Quantity,
+    RequestModel,
+    ResponseModel,
+    one_line_text,
+)
+from functions.api.order_answers import OrderAnswer, OrderInList, OrderLineAnswer, WholeOrder, order_line_answers
+from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model import entities as e
 from functions.model import metrics
 from functions.model.errors import (
     DiscountNotValid,
-    Invalid,
+    InvalidInput,
     MixedCurrencies,
     NotAllowed,
     NotRegistered,
@@ -28,28 +40,33 @@ from functions.model.errors import (
     UnknownProducts,
     WrongState,
 )
-from functions.model.patterns import A14, A16, A12b, A16b
+from functions.model.patterns import (
+    ORDER_ITEM_COLLECTION,
+    ORDERS_BY_STATUS_NEWEST_FIRST,
+    ORDERS_BY_STATUS_OLDEST_FIRST,
+    ORDERS_OF_CUSTOMER,
+)
 from functions.shop import ending, orders, placing
 
 router = Router()
-P = TypeVar("P", bound="Pieces")
-ELM_ROW: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+P = TypeVar("P", bound="ProductQuantity")
+EXAMPLE_ADDRESS: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 
 
-class Pieces(Body):
+class ProductQuantity(RequestModel):
     """A product and how many."""
 
     product_id: Id
     quantity: Quantity
 
 
-class WantedLine(Pieces):
+class WantedLine(ProductQuantity):
     """A product and how many. `price`: what the client showed; the order is refused if it is another by now."""
 
     price: Price | None = None
 
 
-def each_product_once(lines: Sequence[P]) -> Sequence[P]:
+def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
     """The lines, if no two are of the same product. Raises ValueError."""
     counted = Counter(line.product_id for line in lines)
     if twice := sorted(id for id, count in counted.items() if count > 1):
@@ -57,38 +74,38 @@ def each_product_once(lines: Sequence[P]) -> Sequence[P]:
     return lines
 
 
-class Destination(Body):
+class Destination(RequestModel):
     """Where the parcel goes. `country`: ISO 3166-1 alpha-2. `postcode`: empty where there are none."""
 
     name: Name
-    street: Annotated[str, text(200)]
-    postcode: Annotated[str, text(20, least=0)]
-    city: Annotated[str, text(100)]
+    street: Annotated[str, one_line_text(200)]
+    postcode: Annotated[str, one_line_text(20, min_length=0)]
+    city: Annotated[str, one_line_text(100)]
     country: Country
-    model_config = ConfigDict(json_schema_extra={"examples": [ELM_ROW]})
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
 
 
-class NewOrder(Body):
+class NewOrder(RequestModel):
     """What is ordered, and where to. `discount_code`: the order is refused if it cannot have it."""
 
     lines: Annotated[
-        list[WantedLine], Field(min_length=1, max_length=placing.MOST_PRODUCTS), AfterValidator(each_product_once)
+        list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
     ]
     address: Destination
-    discount_code: Code | None = None
+    discount_code: DiscountCode | None = None
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
                     "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
-                    "address": ELM_ROW,
+                    "address": EXAMPLE_ADDRESS,
                 }
             ]
         }
     )
 
 
-class PlacerAnswer(Answer):
+class PlacerAnswer(ResponseModel):
     """Who placed an order."""
 
     order_id: str
@@ -98,7 +115,7 @@ class PlacerAnswer(Answer):
 @router.post(
     "/orders",
     status_code=201,
-    openapi_extensions=refuses(
+    openapi_extensions=problem_responses(
         NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
     ),
 )
@@ -109,18 +126,18 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     backordered. Sent again with the same key and body, it answers 200 with the order as it is by then, and
     `Idempotent-Replayed: true`.
     """
-    lines = {line.product_id: placing.Wanted(line.quantity, line.price) for line in new.lines}
+    lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())
     placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
-    about(request, placed.order.order_id)
-    wiring.count(metrics.ORDERS_PLACED, not placed.replayed)
+    log_order_id(request, placed.order.order_id)
+    wiring.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
     headers = {"Location": f"/orders/{placed.order.order_id}"}
     if placed.replayed:
         headers["Idempotent-Replayed"] = "true"
     return Response(200 if placed.replayed else 201, "application/json", OrderAnswer.of(placed.order), headers=headers)
 
 
-@router.get("/orders", openapi_extensions=refuses(NotAllowed))
+@router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
 def list_orders(
     caller: SignedIn,
     status: e.OpenStatus | None = None,
@@ -131,20 +148,25 @@ def list_orders(
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[OrderInList]:
+) -> PageOf[OrderInList]:
     """My orders, newest first; with `status`, everybody's that are in this state, by when they were placed (for staff).
 
     A new order is in its state's list at once, and in its customer's list a moment later.
     """
     if status is None:
         if since or until or order:
-            raise Invalid("status", "is needed with from, to and order")
-        return orders_of(caller, caller.id, limit, cursor)
-    low, high = between(since, until)
+            raise InvalidInput("status", "is needed with from, to and order")
+        return page_of_orders(caller, caller.id, limit, cursor)
+    low, high = check_time_range(since, until)
     oldest_first = order == "oldest"
-    return page(
-        Asked(caller, A16b if oldest_first else A16, (status, low, high), cursor),
-        lambda after: orders.orders_by_status(
+    return paginate(
+        ListRequest(
+            caller,
+            ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST,
+            (status, low, high),
+            cursor,
+        ),
+        lambda after: orders.list_orders_by_status(
             shop(), caller, status, oldest_first=oldest_first, since=low, until=high, limit=limit, after=after
         ),
         OrderInList.of,
@@ -154,16 +176,16 @@ def list_orders(
 @router.get("/customers/<customer_id>/orders")
 def orders_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[OrderInList]:
+) -> PageOf[OrderInList]:
     """A customer's orders, newest first; a new one appears a moment after it was placed."""
-    return orders_of(caller, customer_named(caller, customer_id), limit, cursor)
+    return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
 
 
-def orders_of(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
+def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> PageOf[OrderInList]:
     """A page of a customer's orders."""
-    return page(
-        Asked(caller, A14, (customer_id,), cursor),
-        lambda after: orders.orders_of_customer(shop(), caller, customer_id, limit, after),
+    return paginate(
+        ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after),
         OrderInList.of,
     )
 
@@ -171,45 +193,45 @@ def orders_of(caller: SignedIn, customer_id: str, limit: int, cursor: str | None
 @router.get("/orders/<order_id>")
 def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
     """An order with its lines."""
-    return OrderAnswer.of(orders.order_by_id(shop(), caller, order_id))
+    return OrderAnswer.of(orders.get_order(shop(), caller, order_id))
 
 
 @router.get("/orders/<order_id>/whole")
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
     """An order with all it owns, in one request."""
-    asked = Asked(caller, A12b, (order_id,), cursor)
-    found = orders.whole_order(shop(), caller, order_id, limit, asked.after)
-    return WholeOrder.of_items(found.items, asked.sealed(found.after))
+    asked = ListRequest(caller, ORDER_ITEM_COLLECTION, (order_id,), cursor)
+    found = orders.get_order_item_collection(shop(), caller, order_id, limit, asked.after)
+    return WholeOrder.of_items(found.items, asked.seal_cursor(found.after))
 
 
-@router.get("/orders/<order_id>/lines", openapi_extensions=refuses(WrongState))
-def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
+@router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
+def lines_of_order(caller: SignedIn, order_id: Id) -> PageOf[OrderLineAnswer]:
     """The lines of an order, and what has become of each."""
-    return Listed(items=order_lines_shown(orders.lines_of_order(shop(), caller, order_id)))
+    return PageOf(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
 
 
-@router.get("/orders/<order_id>/customer", openapi_extensions=refuses(NotAllowed))
+@router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))
 def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
     """Who placed an order. For staff."""
-    caller.must_be("staff")
-    return PlacerAnswer.of(orders.placed_by(shop(), caller, order_id))
+    caller.require_group("staff")
+    return PlacerAnswer.of(orders.get_order_owner(shop(), caller, order_id))
 
 
-@router.patch("/orders/<order_id>/address", openapi_extensions=refuses(WrongState))
+@router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
 def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
     """Have an order sent to another address, as long as the warehouse has not got it. Repeatable."""
-    return OrderAnswer.of(orders.readdress(shop(), caller, order_id, e.Address(**address.model_dump())))
+    return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
 # cancelling -----------------------------------------------------------------------------------------------------------
-class CancelAnswer(Answer):
+class CancelAnswer(ResponseModel):
     """What has become of an order that was to be cancelled."""
 
     order_id: str
     status: str
 
 
-@router.post("/orders/<order_id>/cancel", openapi_extensions=refuses(WrongState))
+@router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
     """Cancel an order, or the rest of it. Its goods are free again, and what was paid for them is given back.
 
@@ -219,7 +241,7 @@ def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
     return OrderAnswer.of(ending.cancel_order(shop(), caller, order_id))
 
 
-@router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=refuses(NotAllowed, WrongState))
+@router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
     """The order that was to be cancelled is stopped, or what of it was not sent yet. For the warehouse and staff.
 
@@ -229,7 +251,7 @@ def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
     return CancelAnswer.of(ending.agree_cancel(shop(), caller, order_id))
 
 
-@router.post("/orders/<order_id>/cancel/refused", openapi_extensions=refuses(NotAllowed, WrongState))
+@router.post("/orders/<order_id>/cancel/refused", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_refused(caller: SignedIn, order_id: Id) -> CancelAnswer:
     """The order that was to be cancelled cannot be stopped any more. For the warehouse and staff. Repeatable."""
     return CancelAnswer.of(ending.refuse_cancel(shop(), caller, order_id))

@@ -16,14 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from functions import environment, wiring
 from functions.api import signature
-from functions.api.context import about, shop
-from functions.api.fields import ID, Answer
-from functions.api.problems import BadSignature, Malformed, field_of, refuses, why_of
+from functions.api.context import log_order_id, shop
+from functions.api.fields import ID_PATTERN, ResponseModel
+from functions.api.problems import BadSignature, MalformedRequest, field_path, problem_responses, validation_message
 from functions.api.routes import Router
-from functions.model.errors import KeyReused, TooEarly
-from functions.model.money import MOST_MINOR_UNITS
+from functions.model.errors import IdempotencyKeyReused, TooEarly
+from functions.model.money import MAX_MINOR_UNITS
 from functions.shop import disputes, payments, settling
-from functions.shop.keyed import Answer as Kept
+from functions.shop.keyed import IdempotentResult as Kept
 
 T = TypeVar("T", bound=BaseModel)
 router = Router()
@@ -31,25 +31,25 @@ router = Router()
 # An idempotency key that is made of it must have 255 characters at most: https://docs.stripe.com/api/idempotent_requests
 ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$")]
 REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
-Amount = Annotated[int, Field(ge=0, le=MOST_MINOR_UNITS)]
+Amount = Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)]
 Reason = Annotated[str, StringConstraints(max_length=200)]
 """In the provider's words for machines: insufficient_funds."""
 
 
 # what they send -------------------------------------------------------------------------------------------------------
-class Theirs(BaseModel):
+class ProviderModel(BaseModel):
     """A part of the provider's event: they may add fields whenever they like."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
-class PaymentError(Theirs):
+class PaymentError(ProviderModel):
     """Why a payment failed."""
 
     code: Reason | None = None
 
 
-class PaymentIntent(Theirs):
+class PaymentIntent(ProviderModel):
     """A payment. Our order stands in its metadata; `amount_received` is what came, once it did."""
 
     id: ProviderId
@@ -61,7 +61,7 @@ class PaymentIntent(Theirs):
     cancellation_reason: Reason | None = None
 
 
-class Dispute(Theirs):
+class DisputeObject(ProviderModel):
     """The customer's bank asks a payment back. `status`: won, lost, or warning_… as long as it only inquires.
 
     https://docs.stripe.com/api/disputes/object
@@ -74,7 +74,7 @@ class Dispute(Theirs):
     metadata: dict[str, str] = {}
 
 
-class ProviderRefund(Theirs):
+class RefundObject(ProviderModel):
     """Money that is given back. What we asked for has our refund in its metadata."""
 
     id: ProviderId
@@ -83,13 +83,13 @@ class ProviderRefund(Theirs):
     metadata: dict[str, str] | None = None
 
 
-class EventData(Theirs):
+class EventData(ProviderModel):
     """What the event is about; of which shape, its type says."""
 
     object: dict[str, Any]
 
 
-class ProviderEvent(Theirs):
+class ProviderEvent(ProviderModel):
     """An event of the provider."""
 
     id: ProviderId
@@ -115,7 +115,7 @@ class ProviderEvent(Theirs):
     )
 
 
-class Received(Answer):
+class Received(ResponseModel):
     """What came of an event: the payment's or the refund's state. All null where it is about neither of ours."""
 
     received: Literal[True] = True
@@ -127,7 +127,7 @@ class Received(Answer):
 
 # what it means --------------------------------------------------------------------------------------------------------
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
-REFUND_STATES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
+REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "pending": "pending",
     "requires_action": "pending",
     "succeeded": "succeeded",
@@ -135,80 +135,82 @@ REFUND_STATES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "canceled": "failed",
 }
 """Of a refund, as the provider spells them: https://docs.stripe.com/api/refunds/object"""
-INQUIRY = "warning_"
+INQUIRY_PREFIX = "warning_"
 """How the states of a dispute begin that is none yet, https://docs.stripe.com/api/disputes/object: "inquiries" of
 https://docs.stripe.com/disputes/how-disputes-work. The events: https://docs.stripe.com/api/events/types"""
 
 
-def _payment(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
-    def keep(event: ProviderEvent) -> Kept:
-        intent = _object(event, PaymentIntent)
+def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
+    def record(event: ProviderEvent) -> Kept:
+        intent = _parse_object(event, PaymentIntent)
         came = intent.amount_received if outcome == "succeeded" else None
         failed = intent.last_payment_error.code if intent.last_payment_error else intent.cancellation_reason
-        told = payments.Told(
+        update = payments.ProviderPaymentEvent(
             event_id=event.id,
             payment_id=intent.id,
-            order_id=_ours(intent.metadata, "order_id") or payments.NO_ORDER,
+            order_id=_own_id(intent.metadata, "order_id") or payments.NO_ORDER,
             outcome=outcome,
             amount=intent.amount if came is None else came,
             currency=intent.currency.upper(),
             reason=failed if outcome == "failed" else None,
         )
         # What was told, not the body: the provider counts its deliveries in the body, so that no two are alike.
-        kept = payments.record_payment(shop(), told, asdict(told))
+        kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
-            ids = {"payment_id": told.payment_id, "order_id": told.order_id, "event_id": told.event_id}
+            ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
             wiring.log.warning("unmatched payment", extra=ids)
         return kept
 
-    return keep
+    return record
 
 
-def _dispute(event: ProviderEvent) -> Kept | None:
-    dispute = _object(event, Dispute)
+def _record_dispute(event: ProviderEvent) -> Kept | None:
+    dispute = _parse_object(event, DisputeObject)
     ids = {"dispute_id": dispute.id, "payment_id": dispute.payment_intent, "event_id": event.id}
     wiring.log.warning("dispute", extra={**ids, "type": event.type, "status": dispute.status})
-    order_id = _ours(dispute.metadata, "order_id")
-    if order_id is None or dispute.payment_intent is None or dispute.status.startswith(INQUIRY):
+    order_id = _own_id(dispute.metadata, "order_id")
+    if order_id is None or dispute.payment_intent is None or dispute.status.startswith(INQUIRY_PREFIX):
         return None
     closed: Literal["won", "lost"] = "lost" if dispute.status == "lost" else "won"
     outcome = closed if event.type == "charge.dispute.closed" else "opened"
-    told = disputes.Disputed(event.id, dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason)
-    return disputes.record_dispute(shop(), told)
+    update = disputes.ProviderDisputeEvent(
+        event.id, dispute.id, dispute.payment_intent, order_id, outcome, dispute.reason
+    )
+    return disputes.record_dispute(shop(), update)
 
 
-def _refund(event: ProviderEvent) -> Kept | None:
-    refund = _object(event, ProviderRefund)
+def _record_refund(event: ProviderEvent) -> Kept | None:
+    refund = _parse_object(event, RefundObject)
     metadata = refund.metadata or {}
-    order_id, refund_id = _ours(metadata, "order_id"), _ours(metadata, "refund_id", REFUND_ID)
-    attempt, status = metadata.get("attempt", "1"), REFUND_STATES.get(refund.status or "")
+    order_id, refund_id = _own_id(metadata, "order_id"), _own_id(metadata, "refund_id", REFUND_ID)
+    attempt, status = metadata.get("attempt", "1"), REFUND_STATUSES.get(refund.status or "")
     if order_id is None or refund_id is None or status is None or not re.fullmatch("[0-9]{1,6}", attempt):
         wiring.log.warning("refund of others", extra={"provider_id": refund.id, "event_id": event.id})
         return None
     reason = (refund.failure_reason or refund.status) if status == "failed" else None
-    told = settling.RefundTold(event.id, order_id, refund_id, int(attempt), refund.id, status, reason)
-    kept = settling.record_refund(shop(), told)
+    update = settling.ProviderRefundEvent(event.id, order_id, refund_id, int(attempt), refund.id, status, reason)
+    kept = settling.record_refund(shop(), update)
     if kept.result["status"] in (None, "FAILED") and not kept.replayed:
         wiring.log.warning("refund failed", extra={"order_id": order_id, **kept.result})
     return kept
 
 
-EVENTS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
-    "payment_intent.amount_capturable_updated": _payment("authorised"),
-    "payment_intent.succeeded": _payment("succeeded"),
-    "payment_intent.payment_failed": _payment("failed"),
-    "payment_intent.canceled": _payment("failed"),
-    "charge.dispute.created": _dispute,
-    "charge.dispute.funds_withdrawn": _dispute,
-    "charge.dispute.closed": _dispute,
-    "refund.created": _refund,
-    "refund.updated": _refund,
-    "refund.failed": _refund,
+EVENT_HANDLERS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
+    "payment_intent.amount_capturable_updated": _payment_recorder("authorised"),
+    "payment_intent.succeeded": _payment_recorder("succeeded"),
+    "payment_intent.payment_failed": _payment_recorder("failed"),
+    "payment_intent.canceled": _payment_recorder("failed"),
+    "charge.dispute.created": _record_dispute,
+    "charge.dispute.funds_withdrawn": _record_dispute,
+    "charge.dispute.closed": _record_dispute,
+    "refund.created": _record_refund,
+    "refund.updated": _record_refund,
+    "refund.failed": _record_refund,
 }
 """The types of event that are about our money; all others are acknowledged, and nothing is done."""
 
 
-@router.post("/payments/events", openapi_extensions=refuses(BadSignature, TooEarly, KeyReused))
+@router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, TooEarly, IdempotencyKeyReused))
 def payment_event(
     request: Request,
     event: ProviderEvent,
@@ -216,26 +218,26 @@ def payment_event(
 ) -> Received:
     """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
     comes; one that comes too early is answered 409, and taken when the provider sends it again."""
-    period = int(shop().now().timestamp() // wiring.SECRETS_KEPT_SECONDS)
-    live = wiring.live_secrets(environment.current(environment.Api).webhook_secret, period)
-    signature.verify(signed, request.body or "", live, shop().now())
-    keep = EVENTS.get(event.type)
+    period = int(shop().now().timestamp() // wiring.SECRET_CACHE_SECONDS)
+    live = wiring.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)
+    signature.verify_signature(signed, request.body or "", live, shop().now())
+    record = EVENT_HANDLERS.get(event.type)
     metadata = event.data.object.get("metadata")
-    about(request, metadata.get("order_id") if isinstance(metadata, Mapping) else None)
-    kept = keep(event) if keep else None
+    log_order_id(request, metadata.get("order_id") if isinstance(metadata, Mapping) else None)
+    kept = record(event) if record else None
     return Received(**kept.result) if kept else Received()
 
 
-def _object(event: ProviderEvent, kind: type[T]) -> T:
+def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
     """What the event is about. Raises Malformed."""
     try:
         return kind.model_validate(event.data.object)
     except ValidationError as error:
-        wrong = [(field_of(("data", "object", *found["loc"])), why_of(found)) for found in error.errors()]
-        raise Malformed(*wrong) from None
+        wrong = [(field_path(("data", "object", *found["loc"])), validation_message(found)) for found in error.errors()]
+        raise MalformedRequest(*wrong) from None
 
 
-def _ours(metadata: Mapping[str, str], name: str, pattern: str = ID) -> str | None:
+def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ID_PATTERN) -> str | None:
     """An id in the metadata, if it can be one of ours."""
     found = metadata.get(name, "")
     return found if re.fullmatch(pattern, found) else None

@@ -17,19 +17,19 @@ from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.dynamodb.cursors import InvalidCursor
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey
-from functions.dynamodb.patience import HEALS, Busy
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.dynamodb.patience import RETRYABLE_ERROR_CODES, TableBusy
 from functions.model import errors
 
 CONTENT_TYPE = "application/problem+json"
-EXPLAINED_AT = "/docs#"
-MOST_ERRORS = 20
+DOCS_URL_PREFIX = "/docs#"
+MAX_ERRORS = 20
 """How many of a request's errors are told: who sends a thousand wrong fields gets no thousandfold answer."""
-LONGEST_FIELD = 100
+MAX_FIELD_LENGTH = 100
 
 
 # What the API itself says no with -------------------------------------------------------------------------------------
-class Malformed(Exception):
+class MalformedRequest(Exception):
     """What was sent is not as it should be: (field, why) of each error."""
 
     def __init__(self, *errors: tuple[str, str]) -> None:
@@ -37,13 +37,13 @@ class Malformed(Exception):
         self.errors = errors
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"a body may have {most_bytes} bytes")
         self.most_bytes = most_bytes
 
 
-class WrongMediaType(Exception):
+class UnsupportedMediaType(Exception):
     def __init__(self, *taken: str) -> None:
         super().__init__(f"a body must come with Content-Type: {' or '.join(taken)}")
 
@@ -61,12 +61,12 @@ class EmailNotVerified(Exception):
         super().__init__("verify your e-mail address with the identity provider first")
 
 
-class NoSuchRoute(Exception):
+class RouteNotFound(Exception):
     def __init__(self) -> None:
         super().__init__("nothing answers at this path")
 
 
-class WrongMethod(Exception):
+class MethodNotAllowed(Exception):
     """`allowed`: the methods that this path knows."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
@@ -76,146 +76,155 @@ class WrongMethod(Exception):
 
 # The table ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Kind:
+class ProblemType:
     """One kind of no. `says`: the attributes of the exception that go into the document."""
 
     status: int
     slug: str
     title: str
-    says: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
     errors: Callable[[Any], Sequence[tuple[str, str]]] | None = None
     headers: Callable[[Any], dict[str, str]] = lambda _: {}
     detail: Callable[[Any], str] = str
 
 
-def _malformed(errors: Callable[[Any], Sequence[tuple[str, str]]]) -> Kind:
-    return Kind(400, "malformed", "The request is not as it should be", errors=errors)
+def _malformed_type(errors: Callable[[Any], Sequence[tuple[str, str]]]) -> ProblemType:
+    return ProblemType(400, "malformed", "The request is not as it should be", errors=errors)
 
 
-def _validated(error: RequestValidationError) -> list[tuple[str, str]]:
-    return [(field_of(found["loc"][1:]) or str(found["loc"][0]), why_of(found)) for found in error.errors()]
+def _validation_errors(error: RequestValidationError) -> list[tuple[str, str]]:
+    return [
+        (field_path(found["loc"][1:]) or str(found["loc"][0]), validation_message(found)) for found in error.errors()
+    ]
 
 
-def field_of(location: Sequence[str | int]) -> str:
+def field_path(location: Sequence[str | int]) -> str:
     """Where in the document: lines.0.quantity."""
     return ".".join(map(str, location))
 
 
-def why_of(found: Mapping[str, Any]) -> str:
+def validation_message(found: Mapping[str, Any]) -> str:
     """What pydantic found, in words that do not repeat what was sent."""
     plain = {"missing": "is required", "extra_forbidden": "is not known here"}
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 
 
-def _bearer(_: Exception) -> dict[str, str]:
+def _bearer_header(_: Exception) -> dict[str, str]:
     return {"WWW-Authenticate": "Bearer"}
 
 
-def _allow(error: WrongMethod) -> dict[str, str]:
+def _allow_header(error: MethodNotAllowed) -> dict[str, str]:
     return {"Allow": ", ".join(error.allowed)}
 
 
-def _retry_after(error: Exception) -> dict[str, str]:
+def _retry_after_header(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
 
 
 # What is not our own exception is not quoted: it may hold what was sent, or stored.
-def _try_again(_: Exception) -> str:
+def _retry_detail(_: Exception) -> str:
     return "a request with an Idempotency-Key is safe to repeat"
 
 
-def _logged(_: Exception) -> str:
+def _logged_detail(_: Exception) -> str:
     return "it is logged under this request's id"
 
 
-_UNREACHABLE = Kind(503, "unreachable", "No answer: try again", headers=_retry_after, detail=_try_again)
+_UNREACHABLE = ProblemType(
+    503, "unreachable", "No answer: try again", headers=_retry_after_header, detail=_retry_detail
+)
 
 # fmt: off
-PROBLEMS: Mapping[type[Exception], Kind] = {
-    Malformed:               _malformed(lambda e: e.errors),
-    RequestValidationError:  _malformed(_validated),
-    errors.Invalid:          _malformed(lambda e: [(e.field, e.why)]),
-    BadKey:                  _malformed(lambda e: [(e.name, "is empty, or holds '#' or what cannot be printed")]),
-    InvalidCursor:           _malformed(lambda e: [("cursor", str(e))]),
-    BadSignature:            Kind(400, "bad-signature", "The webhook is not signed as it should be"),
-    Unauthenticated:         Kind(401, "unauthenticated", "An access token is needed", headers=_bearer),
-    errors.NotAllowed:       Kind(403, "not-allowed", "This is not for you"),
-    EmailNotVerified:        Kind(403, "email-not-verified", "The e-mail address is not verified"),
-    errors.NotFound:         Kind(404, "not-found", "There is none", ("what",)),
-    NoSuchRoute:             Kind(404, "no-such-route", "Nothing answers here"),
-    WrongMethod:             Kind(405, "wrong-method", "Not with this method", headers=_allow),
-    errors.Refused:          Kind(409, "refused", "Not as things stand"),
-    errors.NotRegistered:    Kind(409, "not-registered", "You are no customer yet"),
-    errors.AlreadyExists:    Kind(409, "already-exists", "It exists already", ("what",)),
-    errors.EmailTaken:       Kind(409, "email-taken", "Another customer has this e-mail address"),
-    errors.InAnotherCompany: Kind(409, "in-another-company", "They are in another company", ("company_id",)),
-    errors.UnknownProducts:  Kind(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
-    errors.UnknownCategory:  Kind(409, "unknown-category", "There is no such category to put it into", ("path",)),
-    errors.NotBought:        Kind(409, "not-bought", "Who has bought it, and has it, may say something of it"),
-    errors.MixedCurrencies:  Kind(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
-    errors.OutOfStock:       Kind(409, "out-of-stock", "There is not enough in stock", ("short",)),
-    errors.PriceChanged:     Kind(409, "price-changed", "The price changed since you saw it", ("changed",)),
-    errors.DiscountNotValid: Kind(409, "discount-not-valid", "Not with this discount code", ("code", "why")),
-    errors.InsufficientFunds: Kind(409, "insufficient-funds", "The account holds less", ("balance",)),
-    errors.SelfTransfer:     Kind(409, "self-transfer", "From an account to itself"),
-    errors.WrongCurrency:    Kind(409, "wrong-currency", "Not in this currency", ("wanted", "got")),
-    errors.TooManyPayments:  Kind(409, "too-many-payments", "Not in so many parts", ("most",)),
-    errors.TooMuch:          Kind(409, "too-much", "More than there is", ("field", "most")),
-    errors.ReturnWindowOver: Kind(409, "return-window-over", "The time to return it is over", ("ended_at",)),
-    errors.TooEarly:         Kind(409, "too-early", "Not before what it is about: tell it again", headers=_retry_after),
-    errors.WrongState:       Kind(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
-    TooLarge:                Kind(413, "too-large", "The body is too large", ("most_bytes",)),
-    WrongMediaType:          Kind(415, "wrong-media-type", "The body is not declared as what is taken here"),
-    errors.KeyReused:        Kind(422, "key-reused", "The Idempotency-Key stands for another request"),
-    Busy:                    Kind(503, "busy", "Too many at once: try again", headers=_retry_after),
+PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
+    MalformedRequest:               _malformed_type(lambda e: e.errors),
+    RequestValidationError:  _malformed_type(_validation_errors),
+    errors.InvalidInput:          _malformed_type(lambda e: [(e.field, e.why)]),
+    InvalidKeyValue:                  _malformed_type(lambda e: [(e.name, "is empty, or holds '#' or what cannot be printed")]),
+    InvalidCursor:           _malformed_type(lambda e: [("cursor", str(e))]),
+    BadSignature:            ProblemType(400, "bad-signature", "The webhook is not signed as it should be"),
+    Unauthenticated:         ProblemType(401, "unauthenticated", "An access token is needed", headers=_bearer_header),
+    errors.NotAllowed:       ProblemType(403, "not-allowed", "This is not for you"),
+    EmailNotVerified:        ProblemType(403, "email-not-verified", "The e-mail address is not verified"),
+    errors.NotFound:         ProblemType(404, "not-found", "There is none", ("what",)),
+    RouteNotFound:             ProblemType(404, "no-such-route", "Nothing answers here"),
+    MethodNotAllowed:             ProblemType(405, "wrong-method", "Not with this method", headers=_allow_header),
+    errors.CommandRejected:          ProblemType(409, "refused", "Not as things stand"),
+    errors.NotRegistered:    ProblemType(409, "not-registered", "You are no customer yet"),
+    errors.AlreadyExists:    ProblemType(409, "already-exists", "It exists already", ("what",)),
+    errors.EmailTaken:       ProblemType(409, "email-taken", "Another customer has this e-mail address"),
+    errors.InAnotherCompany: ProblemType(409, "in-another-company", "They are in another company", ("company_id",)),
+    errors.UnknownProducts:  ProblemType(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
+    errors.UnknownCategory:  ProblemType(409, "unknown-category", "There is no such category to put it into", ("path",)),
+    errors.NotBought:        ProblemType(409, "not-bought", "Who has bought it, and has it, may say something of it"),
+    errors.MixedCurrencies:  ProblemType(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
+    errors.OutOfStock:       ProblemType(409, "out-of-stock", "There is not enough in stock", ("short",)),
+    errors.PriceChanged:     ProblemType(409, "price-changed", "The price changed since you saw it", ("changed",)),
+    errors.DiscountNotValid: ProblemType(409, "discount-not-valid", "Not with this discount code", ("code", "why")),
+    errors.InsufficientFunds: ProblemType(409, "insufficient-funds", "The account holds less", ("balance",)),
+    errors.SelfTransfer:     ProblemType(409, "self-transfer", "From an account to itself"),
+    errors.WrongCurrency:    ProblemType(409, "wrong-currency", "Not in this currency", ("wanted", "got")),
+    errors.TooManyPayments:  ProblemType(409, "too-many-payments", "Not in so many parts", ("most",)),
+    errors.TooMuch:          ProblemType(409, "too-much", "More than there is", ("field", "most")),
+    errors.ReturnWindowOver: ProblemType(409, "return-window-over", "The time to return it is over", ("ended_at",)),
+    errors.TooEarly:         ProblemType(409, "too-early", "Not before what it is about: tell it again", headers=_retry_after_header),
+    errors.WrongState:       ProblemType(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
+    BodyTooLarge:                ProblemType(413, "too-large", "The body is too large", ("most_bytes",)),
+    UnsupportedMediaType:          ProblemType(415, "wrong-media-type", "The body is not declared as what is taken here"),
+    errors.IdempotencyKeyReused:        ProblemType(422, "key-reused", "The Idempotency-Key stands for another request"),
+    TableBusy:                    ProblemType(503, "busy", "Too many at once: try again", headers=_retry_after_header),
     HTTPClientError:         _UNREACHABLE,
     NotConnected:            _UNREACHABLE,
-    Unreadable:              Kind(500, "unreadable", "This version cannot read it", detail=_logged),
-    Exception:               Kind(500, "fault", "A fault of ours", detail=_logged),
+    Unreadable:              ProblemType(500, "unreadable", "This version cannot read it", detail=_logged_detail),
+    Exception:               ProblemType(500, "fault", "A fault of ours", detail=_logged_detail),
 }
 # fmt: on
 
 
-def kind_of(error: Exception) -> Kind:
+def problem_type_of(error: Exception) -> ProblemType:
     """The row of the table for an exception: its own, or the nearest of its bases; AWS's troubles are not our fault."""
-    if isinstance(error, ClientError) and _is_passing(error):
+    if isinstance(error, ClientError) and _is_transient(error):
         return _UNREACHABLE
-    return PROBLEMS[next(cls for cls in type(error).__mro__ if cls in PROBLEMS)]
+    return PROBLEM_TYPES[next(cls for cls in type(error).__mro__ if cls in PROBLEM_TYPES)]
 
 
-def _is_passing(error: ClientError) -> bool:
+def _is_transient(error: ClientError) -> bool:
     """Whether a service failed, or was asked too often, beyond what its client tries again by itself."""
     status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or error.response["Error"]["Code"] in HEALS
+    return status >= 500 or error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES
 
 
-def as_problem(error: Exception, instance: str) -> tuple[Kind, dict[str, Any]]:
+def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, dict[str, Any]]:
     """The kind of an exception, and the response that a Lambda behind an HTTP API gives for it."""
-    kind = kind_of(error)
-    said: dict[str, Any] = {name: getattr(error, name) for name in kind.says}
-    if kind.errors:
-        wrong = [(field[:LONGEST_FIELD], why) for field, why in kind.errors(error)[:MOST_ERRORS]]
+    problem_type = problem_type_of(error)
+    said: dict[str, Any] = {name: getattr(error, name) for name in problem_type.extensions}
+    if problem_type.errors:
+        wrong = [(field[:MAX_FIELD_LENGTH], why) for field, why in problem_type.errors(error)[:MAX_ERRORS]]
         said["detail"] = "; ".join(f"{field}: {why}" for field, why in wrong[:3])
         said["errors"] = [{"field": field, "why": why} for field, why in wrong]
     else:
-        said["detail"] = kind.detail(error)
-    document = {"type": EXPLAINED_AT + kind.slug, "title": kind.title, "status": kind.status, "instance": instance}
-    headers = {"Content-Type": CONTENT_TYPE, **kind.headers(error)}
+        said["detail"] = problem_type.detail(error)
+    document = {
+        "type": DOCS_URL_PREFIX + problem_type.slug,
+        "title": problem_type.title,
+        "status": problem_type.status,
+        "instance": instance,
+    }
+    headers = {"Content-Type": CONTENT_TYPE, **problem_type.headers(error)}
     body = json.dumps({**document, **said})
-    return kind, {"statusCode": kind.status, "headers": headers, "body": body, "isBase64Encoded": False}
+    return problem_type, {"statusCode": problem_type.status, "headers": headers, "body": body, "isBase64Encoded": False}
 
 
-def refuses(*kinds: type[Exception]) -> dict[str, Any]:
+def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
     """What a route may answer with beyond what all routes of its shape do; for its documentation alone."""
-    return {"x-problems": tuple(PROBLEMS[kind].slug for kind in kinds)}
+    return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
-WORDS_ARE_OURS = (ClientError, Unreadable, KeyError)
+ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
 """Errors whose text says what is missing or not granted; that of others may quote what was sent, or stored."""
 
 
-def traced(error: Exception) -> dict[str, Any]:
+def describe_fault(error: Exception) -> dict[str, Any]:
     """A fault for the log: its kind, where it was raised from, and its text where that names no person's data."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    says = str(error) if isinstance(error, WORDS_ARE_OURS) else ""
+    says = str(error) if isinstance(error, ERRORS_SAFE_TO_LOG) else ""
     return {"error": type(error).__name__, "says": says, "at": frames[-8:]}

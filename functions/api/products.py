@@ -6,22 +6,32 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field, model_validator
 
-from functions.api.context import ANYBODY, SignedIn, shop
-from functions.api.fields import Answer, Body, Catalog, Category, Id, IdempotencyKey, Listed, Name, Price
-from functions.api.paging import Asked, Cursor, Limit, page
-from functions.api.problems import refuses
+from functions.api.context import ANONYMOUS, SignedIn, shop
+from functions.api.fields import (
+    CatalogId,
+    CategoryPath,
+    Id,
+    IdempotencyKey,
+    Name,
+    PageOf,
+    Price,
+    RequestModel,
+    ResponseModel,
+)
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
-from functions.model.entities import MAIN, ROOT
+from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
 from functions.model.errors import AlreadyExists, NotAllowed
 from functions.model.money import Currency
-from functions.model.patterns import A7b
+from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
 
 router = Router()
-MOST_PARTS = 20
+MAX_STOCK_PARTS = 20
 
 
-class NewProduct(Body):
+class NewProduct(RequestModel):
     """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast.
 
     `backorder`: it may be ordered when there is none left; such a product's stock is one part. `category`: where it is
@@ -32,10 +42,10 @@ class NewProduct(Body):
     name: Name
     price: Price
     currency: Currency
-    parts: Annotated[int, Field(ge=1, le=MOST_PARTS)] = 1
+    parts: Annotated[int, Field(ge=1, le=MAX_STOCK_PARTS)] = 1
     backorder: bool = False
-    category: Category = ROOT
-    catalog: Catalog = MAIN
+    category: CategoryPath = ROOT_CATEGORY
+    catalog: CatalogId = DEFAULT_CATALOG
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -51,31 +61,31 @@ class NewProduct(Body):
     )
 
 
-class ProductChange(Body):
+class ProductChange(RequestModel):
     """What changes; what is left out stays. Orders keep the price they were placed at."""
 
     name: Name | None = None
     price: Price | None = None
     backorder: bool | None = None
-    category: Category | None = None
-    catalog: Catalog | None = None
+    category: CategoryPath | None = None
+    catalog: CatalogId | None = None
     model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _check_not_empty(self) -> Self:
         if all(value is None for _, value in self):
             raise ValueError("changes nothing: give name, price, backorder, category or catalog")
         return self
 
 
-class Receipt(Body):
+class Receipt(RequestModel):
     """Goods that came in."""
 
     quantity: Annotated[int, Field(ge=1, le=1_000_000)]
     model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 100}]})
 
 
-class ProductAnswer(Answer):
+class ProductAnswer(ResponseModel):
     """A product; its price is in minor units."""
 
     product_id: str
@@ -96,11 +106,11 @@ class ProductInList(ProductAnswer):
     available: int
 
     @classmethod
-    def offered(cls, offered: products.Offered) -> Self:
+    def from_offered(cls, offered: products.ProductWithStock) -> Self:
         return cls(**ProductAnswer.of(offered.product).model_dump(), available=offered.available)
 
 
-class StockAnswer(Answer):
+class StockAnswer(ResponseModel):
     """How many are there to be ordered now. `backorder`: more can be ordered all the same."""
 
     product_id: str
@@ -108,14 +118,14 @@ class StockAnswer(Answer):
     backorder: bool
 
 
-class ReceiptAnswer(Answer):
+class ReceiptAnswer(ResponseModel):
     """How many came in."""
 
     product_id: str
     quantity: int
 
 
-@router.post("/products", status_code=201, openapi_extensions=refuses(NotAllowed, AlreadyExists))
+@router.post("/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
     """Offer a new product; there is none in stock yet. For staff."""
     product = products.create_product(
@@ -134,7 +144,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
 
 
-@router.patch("/products/<product_id>", openapi_extensions=refuses(NotAllowed))
+@router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
     """Change a product's name, price or place in a catalogue, or whether it may be ordered when there is none left.
 
@@ -147,37 +157,37 @@ def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> P
 
 @router.get("/products")
 def products_in_category(
-    category: Annotated[Category, Query(description="Which; the root if not said.")] = ROOT,
-    catalog: Annotated[Catalog, Query(description="Of which catalogue.")] = MAIN,
+    category: Annotated[CategoryPath, Query(description="Which; the root if not said.")] = ROOT_CATEGORY,
+    catalog: Annotated[CatalogId, Query(description="Of which catalogue.")] = DEFAULT_CATALOG,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[ProductInList]:
+) -> PageOf[ProductInList]:
     """The products of a category, by their ids, each with how many are there to be ordered now.
 
     Those of the categories below it are in lists of their own. What was changed or sold shows a moment later.
     """
-    return page(
-        Asked(ANYBODY, A7b, (catalog, category), cursor),
-        lambda after: products.products_in_category(shop(), category, limit, after, catalog),
-        ProductInList.offered,
+    return paginate(
+        ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),
+        lambda after: products.list_products_in_category(shop(), category, limit, after, catalog),
+        ProductInList.from_offered,
     )
 
 
 @router.get("/products/<product_id>")
 def product(product_id: Id) -> ProductAnswer:
     """A product."""
-    return ProductAnswer.of(products.product(shop(), product_id))
+    return ProductAnswer.of(products.get_product(shop(), product_id))
 
 
 @router.get("/products/<product_id>/stock")
 def stock_of_product(product_id: Id) -> StockAnswer:
     """How many of a product are there to be ordered now."""
-    product = products.product(shop(), product_id)
-    available = sum(part.available for part in products.stock_of_product(shop(), product_id))
+    product = products.get_product(shop(), product_id)
+    available = sum(part.available for part in products.get_stock_of_product(shop(), product_id))
     return StockAnswer(product_id=product_id, available=max(0, available), backorder=product.backorder)
 
 
-@router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=refuses(NotAllowed))
+@router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=problem_responses(NotAllowed))
 def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt: Receipt) -> Response[ReceiptAnswer]:
     """Put goods that came in into stock, once for each Idempotency-Key. For staff."""
     done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)

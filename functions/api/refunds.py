@@ -8,38 +8,40 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from functions.api.accounts import Amount
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Body, Id, IdempotencyKey, Listed, answered
+from functions.api.fields import Id, IdempotencyKey, PageOf, RequestModel, ResponseModel, command_response
 from functions.api.order_answers import RefundAnswer
-from functions.api.paging import Asked, Cursor, Limit, page
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.payments import REFUND_ID, ProviderId
-from functions.api.problems import refuses
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed, TooMuch, WrongState
-from functions.model.patterns import A12d
+from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.shop import refunds
 
 router = Router()
 
 RefundId = Annotated[str, StringConstraints(pattern=REFUND_ID)]
-To = Annotated[refunds.To, Field(description="Back to where it came from, or onto the customer's store credit.")]
+RefundDestination = Annotated[
+    refunds.RefundDestination, Field(description="Back to where it came from, or onto the customer's store credit.")
+]
 
 
-class Goodwill(Body):
+class Goodwill(RequestModel):
     """How much is given back, in the order's currency, and where to."""
 
     amount: Amount
-    to: To = "original"
+    to: RefundDestination = "original"
     model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 500, "to": "original"}]})
 
 
-class Retry(Body):
+class Retry(RequestModel):
     """Where the money goes this time."""
 
-    to: To = "original"
+    to: RefundDestination = "original"
     model_config = ConfigDict(json_schema_extra={"examples": [{"to": "credit"}]})
 
 
-class GivenBack(Answer):
+class GivenBack(ResponseModel):
     """What is on its way back, in which refunds: one for each payment that it comes from."""
 
     order_id: str
@@ -48,37 +50,41 @@ class GivenBack(Answer):
     refund_ids: Sequence[str]
 
 
-@router.post("/orders/<order_id>/refunds", status_code=201, openapi_extensions=refuses(NotAllowed, WrongState, TooMuch))
+@router.post(
+    "/orders/<order_id>/refunds", status_code=201, openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch)
+)
 def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[GivenBack]:
     """Give back some of what was paid for an order, without a return. For staff. Once for each Idempotency-Key."""
     done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
-    return answered(done, GivenBack)
+    return command_response(done, GivenBack)
 
 
 @router.post(
     "/orders/<order_id>/payments/<payment_id>/refund",
     status_code=201,
-    openapi_extensions=refuses(NotAllowed, WrongState, TooMuch),
+    openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
     """Give back all that is left of a payment that matched no order. For staff. Once for each Idempotency-Key.
 
     `order_id` is as the payment has it, whether there is such an order or not.
     """
-    return answered(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
+    return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 
 
-@router.post("/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=refuses(NotAllowed, WrongState))
+@router.post(
+    "/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=problem_responses(NotAllowed, WrongState)
+)
 def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry) -> RefundAnswer:
     """Try a refund again that failed. For staff. Repeatable while it is on its way again."""
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
 
 
-@router.get("/orders/<order_id>/refunds", openapi_extensions=refuses(WrongState))
-def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
+@router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
+def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[RefundAnswer]:
     """What is given back of an order's payments, and how far it has got."""
-    return page(
-        Asked(caller, A12d, (order_id,), cursor),
-        lambda after: refunds.refunds_of_order(shop(), caller, order_id, limit, after),
+    return paginate(
+        ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),
+        lambda after: refunds.list_refunds_of_order(shop(), caller, order_id, limit, after),
         RefundAnswer.of,
     )

@@ -4,29 +4,29 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from functions.api.context import ANYBODY, SignedIn, customer_named, shop
-from functions.api.fields import Answer, Body, Id, Listed
-from functions.api.paging import Asked, Cursor, Limit, page
-from functions.api.problems import refuses
+from functions.api.context import ANONYMOUS, SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, PageOf, RequestModel, ResponseModel
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.entities import Rating
 from functions.model.errors import NotBought, NotRegistered, WrongState
-from functions.model.patterns import A9, A9b
+from functions.model.patterns import REVIEWS_OF_CUSTOMER, REVIEWS_OF_PRODUCT
 from functions.shop import reviews
 
 router = Router()
 # Words may go over several lines.
-Words = Annotated[
+ReviewText = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=4000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
 ]
 
 
-class NewReview(Body):
+class NewReview(RequestModel):
     """What a buyer says of a product. `order_id`: the order that it came with."""
 
     order_id: Id
     stars: Annotated[int, Field(ge=1, le=5)]
-    text: Words = ""
+    text: ReviewText = ""
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"order_id": "puew472mvqwwyp7umsfzvnbsye", "stars": 5, "text": "Keeps my tea warm."}]
@@ -34,7 +34,7 @@ class NewReview(Body):
     )
 
 
-class ReviewOfProduct(Answer):
+class ReviewOfProduct(ResponseModel):
     """What somebody who has it says of a product."""
 
     stars: int
@@ -51,7 +51,7 @@ class ReviewAnswer(ReviewOfProduct):
     version: int
 
 
-class RatingAnswer(Answer):
+class RatingAnswer(ResponseModel):
     """What buyers think of a product. `average`: of their stars (1 to 5), in hundredths; null where nobody has said."""
 
     product_id: str
@@ -64,14 +64,16 @@ class RatingAnswer(Answer):
         return cls(product_id=item.product_id, reviews=item.reviews, average=average)
 
 
-class Deleted(Answer):
+class Deleted(ResponseModel):
     """Of this product the customer says nothing any more."""
 
     product_id: str
     customer_id: str
 
 
-@router.put("/products/<product_id>/reviews/me", openapi_extensions=refuses(NotRegistered, NotBought, WrongState))
+@router.put(
+    "/products/<product_id>/reviews/me", openapi_extensions=problem_responses(NotRegistered, NotBought, WrongState)
+)
 def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewAnswer:
     """Say something of a product that was delivered to you, instead of what you said before.
 
@@ -84,17 +86,17 @@ def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewA
 @router.delete("/products/<product_id>/reviews/<customer_id>")
 def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
     """Take back what you said of a product. For staff: what anybody said. Repeatable."""
-    customer_id = customer_named(caller, customer_id)
+    customer_id = resolve_customer_id(caller, customer_id)
     reviews.delete_review(shop(), caller, product_id, customer_id)
     return Deleted(product_id=product_id, customer_id=customer_id)
 
 
 @router.get("/products/<product_id>/reviews")
-def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReviewOfProduct]:
+def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[ReviewOfProduct]:
     """What buyers say of a product, newest first. Who said it is not shown."""
-    return page(
-        Asked(ANYBODY, A9, (product_id,), cursor),
-        lambda after: reviews.reviews_of_product(shop(), product_id, limit, after),
+    return paginate(
+        ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id,), cursor),
+        lambda after: reviews.list_reviews_of_product(shop(), product_id, limit, after),
         ReviewOfProduct.of,
     )
 
@@ -102,17 +104,17 @@ def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None)
 @router.get("/products/<product_id>/rating")
 def rating_of_product(product_id: Id) -> RatingAnswer:
     """What buyers think of a product, all together. A review shows in it a moment later."""
-    return RatingAnswer.of(reviews.rating_of_product(shop(), product_id))
+    return RatingAnswer.of(reviews.get_rating_of_product(shop(), product_id))
 
 
 @router.get("/customers/<customer_id>/reviews")
 def reviews_by_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[ReviewAnswer]:
+) -> PageOf[ReviewAnswer]:
     """What a customer says of products, newest first."""
-    customer_id = customer_named(caller, customer_id)
-    return page(
-        Asked(caller, A9b, (customer_id,), cursor),
-        lambda after: reviews.reviews_by_customer(shop(), caller, customer_id, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    return paginate(
+        ListRequest(caller, REVIEWS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: reviews.list_reviews_by_customer(shop(), caller, customer_id, limit, after),
         ReviewAnswer.of,
     )

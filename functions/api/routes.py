@@ -9,27 +9,27 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router as Undecided
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from functions.api.guard import WITH_BODY
-from functions.api.problems import Malformed, NoSuchRoute, WrongMethod
+from functions.api.guard import METHODS_WITH_BODY
+from functions.api.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
 
-STRANGE_PATH = ("path", "holds a character that no id has")
+INVALID_PATH = ("path", "holds a character that no id has")
 
 
 @dataclass(frozen=True)
-class Known:
+class Route:
     """A route: `GET` of `/orders/{order_id}`, the pattern of its paths, and the function that answers."""
 
     method: str
     path: str
     pattern: re.Pattern[str]
-    answer: Callable[..., Any]
+    handler: Callable[..., Any]
 
     @property
     def key(self) -> str:
         """As API Gateway spells it: GET /orders/{order_id}."""
         return f"{self.method} {self.path}"
 
-    def named(self, path: str) -> Mapping[str, str]:
+    def path_parameters(self, path: str) -> Mapping[str, str]:
         """What a path of this route says: {"order_id": ...}."""
         found = self.pattern.fullmatch(path)
         return found.groupdict() if found else {}
@@ -42,15 +42,15 @@ class Router(Undecided):
         super().__init__()  # type: ignore[no-untyped-call]
 
 
-class Routes(APIGatewayHttpResolver):
+class ApiResolver(APIGatewayHttpResolver):
     """Powertools' router with validation, which also knows its routes by name."""
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
-        self.known: list[Known] = []
-        self.use(middlewares=[_only_what_is_known])
-        self.exception_handler(Exception)(_let_through)
-        self.not_found(_strange_path)
+        self.known_routes: list[Route] = []
+        self.use(middlewares=[_reject_unknown_input])
+        self.exception_handler(Exception)(_reraise)
+        self.not_found(_reject_path)
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
         """Register a route as the router does, and remember it."""
@@ -60,42 +60,42 @@ class Routes(APIGatewayHttpResolver):
             path = re.sub(r"<(\w+)>", r"{\1}", rule)
             pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", rule))
             methods = [method] if isinstance(method, str) else method
-            self.known += [Known(name.upper(), path, pattern, answer) for name in methods]
+            self.known_routes += [Route(name.upper(), path, pattern, answer) for name in methods]
             return register(answer)
 
         return remember
 
-    def find(self, method: str, path: str) -> Known:
+    def find_route(self, method: str, path: str) -> Route:
         """The route of a request. Raises NoSuchRoute, WrongMethod, Malformed."""
-        there = [route for route in self.known if route.pattern.fullmatch(path)]
+        there = [route for route in self.known_routes if route.pattern.fullmatch(path)]
         if not there:
-            raise NoSuchRoute
+            raise RouteNotFound
         if path.endswith("\n"):
-            raise Malformed(STRANGE_PATH)  # the router would pass over it: its patterns end with a $
+            raise MalformedRequest(INVALID_PATH)  # the router would pass over it: its patterns end with a $
         for route in there:
             if route.method == method:
                 return route
-        raise WrongMethod(sorted(route.method for route in there))
+        raise MethodNotAllowed(sorted(route.method for route in there))
 
 
-def _let_through(error: Exception) -> Response[Any]:
+def _reraise(error: Exception) -> Response[Any]:
     """Errors leave the router as they are: there is one place that answers them, and it is not in here."""
     raise error
 
 
-def _strange_path(_: Exception) -> Response[Any]:
+def _reject_path(_: Exception) -> Response[Any]:
     """The path was found to be one of ours, so it is an id in it that the router does not take for one."""
-    raise Malformed(STRANGE_PATH)
+    raise MalformedRequest(INVALID_PATH)
 
 
-def _only_what_is_known(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
+def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
     """Refuse what the route does not know: a misspelled filter would answer with everything, a field be lost."""
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}
     sent: Mapping[str, Any] = app.current_event.query_string_parameters or {}
     unknown = [name for name in sent if name not in known]
-    if not takes.body_params and app.current_event.body and app.current_event.http_method in WITH_BODY:
+    if not takes.body_params and app.current_event.body and app.current_event.http_method in METHODS_WITH_BODY:
         unknown += app.current_event.json_body
     if unknown:
-        raise Malformed(*((name, "is not known here") for name in unknown))
+        raise MalformedRequest(*((name, "is not known here") for name in unknown))
     return next_middleware(app)

@@ -1,18 +1,18 @@
 """Sales: the products of orders that were paid for, by product and by customer."""
 
-from functions.api.context import SignedIn, customer_named, shop
-from functions.api.fields import Answer, Id, Listed
-from functions.api.paging import Asked, Cursor, Limit, Since, Until, between, page
-from functions.api.problems import refuses
+from functions.api.context import SignedIn, resolve_customer_id, shop
+from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import NotAllowed
-from functions.model.patterns import A17, A18
+from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
 from functions.shop import sales
 
 router = Router()
 
 
-class Sale(Answer):
+class Sale(ResponseModel):
     """A product in an order that was paid for; its price is the order's, each, in minor units.
 
     `quantity` is without what was ordered and never sent. `returned`: how many of them came back.
@@ -29,7 +29,7 @@ class Sale(Answer):
     currency: str
 
 
-@router.get("/products/<product_id>/sales", openapi_extensions=refuses(NotAllowed))
+@router.get("/products/<product_id>/sales", openapi_extensions=problem_responses(NotAllowed))
 def sales_of_product(
     caller: SignedIn,
     product_id: Id,
@@ -37,12 +37,12 @@ def sales_of_product(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[Sale]:
+) -> PageOf[Sale]:
     """Sales of a product, by when their orders were placed, newest first. For staff."""
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A17, (product_id, low, high), cursor),
-        lambda after: sales.sales_of_product(shop(), caller, product_id, low, high, limit, after),
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
+        lambda after: sales.list_sales_of_product(shop(), caller, product_id, low, high, limit, after),
         Sale.of,
     )
 
@@ -55,12 +55,12 @@ def bought_by_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[Sale]:
+) -> PageOf[Sale]:
     """The products that a customer bought, by when the orders were placed, newest first."""
-    customer_id = customer_named(caller, customer_id)
-    low, high = between(since, until)
-    return page(
-        Asked(caller, A18, (customer_id, low, high), cursor),
-        lambda after: sales.bought_by_customer(shop(), caller, customer_id, low, high, limit, after),
+    customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, PURCHASES_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: sales.list_purchases_of_customer(shop(), caller, customer_id, low, high, limit, after),
         Sale.of,
     )

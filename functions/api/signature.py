@@ -15,7 +15,7 @@ from functions.api.problems import BadSignature
 TOLERANCE_SECONDS = 300
 
 
-def verify(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
+def verify_signature(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
     """Return where one of the secrets has signed this body within the tolerance; else raise BadSignature."""
     pairs = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]

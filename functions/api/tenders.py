@@ -3,28 +3,30 @@
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
 
-from functions.api.accounts import CODE, Amount, Paying
+from functions.api.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Answer, Id, IdempotencyKey, Listed, answered
+from functions.api.fields import Id, IdempotencyKey, PageOf, ResponseModel, command_response
 from functions.api.order_answers import PaymentAnswer
-from functions.api.paging import Asked, Cursor, Limit, page
-from functions.api.problems import refuses
+from functions.api.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.problems import problem_responses
 from functions.api.routes import Router
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency, WrongState
-from functions.model.patterns import A12c
+from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import tenders
 
 router = Router()
 
 
-class CreditPayment(Paying):
+class CreditPayment(PaymentSourceBody):
     """How much of what is due; all of it, or all that is there, if nothing is said. In the order's currency."""
 
     amount: Amount | None = None
-    model_config = ConfigDict(json_schema_extra={"examples": [{"gift_card": CODE["code"], "amount": 1000}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"gift_card": GIFT_CARD_EXAMPLE["code"], "amount": 1000}]}
+    )
 
 
-class PaidWithCredit(Answer):
+class PaidWithCredit(ResponseModel):
     """What was paid, and what was `due` then: nothing, once the order is paid."""
 
     order_id: str
@@ -38,7 +40,7 @@ class PaidWithCredit(Answer):
 @router.post(
     "/orders/<order_id>/payments",
     status_code=201,
-    openapi_extensions=refuses(WrongState, WrongCurrency, TooMuch, InsufficientFunds, TooManyPayments),
+    openapi_extensions=problem_responses(WrongState, WrongCurrency, TooMuch, InsufficientFunds, TooManyPayments),
 )
 def pay_with_credit(
     caller: SignedIn, order_id: Id, key: IdempotencyKey, payment: CreditPayment
@@ -48,19 +50,19 @@ def pay_with_credit(
     Once for each Idempotency-Key. The rest can be paid by card, or with other credit.
     """
     done = tenders.pay_with_credit(shop(), caller, key, order_id, payment.source, payment.amount)
-    return answered(done, PaidWithCredit)
+    return command_response(done, PaidWithCredit)
 
 
-@router.get("/orders/<order_id>/payments", openapi_extensions=refuses(WrongState))
+@router.get("/orders/<order_id>/payments", openapi_extensions=problem_responses(WrongState))
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[PaymentAnswer]:
+) -> PageOf[PaymentAnswer]:
     """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back.
 
     Staff also sees money that matched no order, where there is none, or it is archived.
     """
-    return page(
-        Asked(caller, A12c, (order_id,), cursor),
-        lambda after: tenders.payments_of_order(shop(), caller, order_id, limit, after),
+    return paginate(
+        ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),
+        lambda after: tenders.list_payments_of_order(shop(), caller, order_id, limit, after),
         PaymentAnswer.of,
     )

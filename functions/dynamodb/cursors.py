@@ -13,35 +13,35 @@ class InvalidCursor(ValueError):
     """A cursor that this service did not make, or made for another caller or question."""
 
 
-def seal(secret: bytes, after: str, *bound: str) -> str:
+def encode_cursor(secret: bytes, after: str, *context: str) -> str:
     """The cursor for the position `after`, tied to the caller and the question named by `bound`."""
     position = after.encode()
-    signature = _signature(secret, position, bound)
-    return base64.urlsafe_b64encode(signature + _hidden(secret, signature, position)).decode().rstrip("=")
+    signature = _signature(secret, position, context)
+    return base64.urlsafe_b64encode(signature + _xor_with_keystream(secret, signature, position)).decode().rstrip("=")
 
 
-def unseal(secret: bytes, cursor: str, *bound: str) -> str:
+def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
     """The position in a cursor; raises InvalidCursor."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
         raise InvalidCursor("the cursor is not one of ours") from None
-    signature, hidden = raw[:16], raw[16:]
-    position = _hidden(secret, signature, hidden)
-    if not position or not hmac.compare_digest(signature, _signature(secret, position, bound)):
+    signature, encrypted = raw[:16], raw[16:]
+    position = _xor_with_keystream(secret, signature, encrypted)
+    if not position or not hmac.compare_digest(signature, _signature(secret, position, context)):
         raise InvalidCursor("the cursor was made for another caller or question")
     return position.decode()
 
 
-def _signature(secret: bytes, position: bytes, bound: tuple[str, ...]) -> bytes:
-    return _digest(secret, b"cursor", position, *(part.encode() for part in bound))[:16]
+def _signature(secret: bytes, position: bytes, context: tuple[str, ...]) -> bytes:
+    return _digest(secret, b"cursor", position, *(part.encode() for part in context))[:16]
 
 
-def _hidden(secret: bytes, signature: bytes, text: bytes) -> bytes:
+def _xor_with_keystream(secret: bytes, signature: bytes, data: bytes) -> bytes:
     """A text so that only this secret and signature show it; hidden again it is itself."""
-    blocks = range(0, len(text), 32)
+    blocks = range(0, len(data), 32)
     stream = b"".join(_digest(secret, b"hide", signature, start.to_bytes(4, "big")) for start in blocks)
-    return bytes(one ^ other for one, other in zip(text, stream, strict=False))
+    return bytes(one ^ other for one, other in zip(data, stream, strict=False))
 
 
 def _digest(secret: bytes, *parts: bytes) -> bytes:

@@ -26,21 +26,21 @@ class UnreadableWithin(Unreadable):
     """The same of a part that was left unread at first (see `glance`)."""
 
 
-class Late(Mapping[str, Any]):
+class LazyMap(Mapping[str, Any]):
     """A map of parts that is read when it is first asked for, and not at all where its `twin`, the same attribute of
     another image, is tagged alike and has been read."""
 
     __slots__ = ("_image", "_made", "_read", "_twin")
 
-    def __init__(self, image: Mapping[str, Any], read: Callable[[Image], Any], twin: "Late | None") -> None:
-        self._image, self._read, self._twin = image, read, twin
+    def __init__(self, image: Mapping[str, Any], decode: Callable[[Image], Any], counterpart: "LazyMap | None") -> None:
+        self._image, self._read, self._twin = image, decode, counterpart
         self._made: Mapping[str, Any] | None = None
 
-    def _whole(self) -> Mapping[str, Any]:
+    def _load(self) -> Mapping[str, Any]:
         if self._made is None:
             twin = self._twin
             if twin is not None and twin._image == self._image:
-                self._made = twin._whole()
+                self._made = twin._load()
             else:
                 try:
                     self._made = {name: self._read(part["M"]) for name, part in self._image.items()}
@@ -49,19 +49,19 @@ class Late(Mapping[str, Any]):
         return self._made
 
     def __getitem__(self, name: str) -> Any:
-        return self._whole()[name]
+        return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._whole())
+        return iter(self._load())
 
     def __len__(self) -> int:
-        return len(self._whole())
+        return len(self._load())
 
     def values(self) -> Any:
-        return self._whole().values()
+        return self._load().values()
 
     def items(self) -> Any:
-        return self._whole().items()
+        return self._load().items()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -71,26 +71,26 @@ def entity(cls: type[T]) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else a signature is made to stand there
     made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False, match_args=False)(cls)
     # Compiling these for each class takes a cold start time.
-    made.__repr__, made.__eq__, made.__hash__ = _told, _alike, None
+    made.__repr__, made.__eq__, made.__hash__ = _item_repr, _items_equal, None
     return cast(type[T], made)
 
 
-def _told(item: Any) -> str:
+def _item_repr(item: Any) -> str:
     return f"{type(item).__name__}({', '.join(f'{it.name}={getattr(item, it.name)!r}' for it in fields(item))})"
 
 
-def _alike(item: Any, other: Any) -> Any:
+def _items_equal(item: Any, other: Any) -> Any:
     if type(item) is not type(other):
         return NotImplemented
     return all(getattr(item, it.name) == getattr(other, it.name) for it in fields(item))
 
 
-def binary(value: str | bytes) -> bytes:
+def decode_binary(value: str | bytes) -> bytes:
     """The bytes of a B value: the client hands over bytes, a Lambda event carries base64 text."""
     return base64.b64decode(value, validate=True) if isinstance(value, str) else memoryview(value).tobytes()
 
 
-SCALARS: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that reads, expression that writes)
+SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that reads, expression that writes)
     str: ("S", "{}", "{}"),
     int: ("N", "int({})", "str({})"),
     Decimal: ("N", "Decimal({})", "str({})"),
@@ -99,7 +99,7 @@ SCALARS: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that read
 }
 
 
-def plain(hint: Any) -> Any:
+def unwrap_newtype(hint: Any) -> Any:
     """The type behind a NewType, or behind a Literal of strings."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
@@ -107,53 +107,53 @@ def plain(hint: Any) -> Any:
     return str if texts else hint
 
 
-def optional(hint: Any) -> Any:
+def unwrap_optional(hint: Any) -> Any:
     """X of an `X | None`, else None."""
     inner = [arg for arg in typing.get_args(hint) if arg is not types.NoneType]
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return inner[0] if union and len(inner) == 1 and len(typing.get_args(hint)) == 2 else None
 
 
-def reading(hint: Any, value: str, scope: dict[str, Any]) -> str:
+def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
     """The expression that reads a value of this type out of the tagged `value`."""
-    hint = plain(hint)
+    hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
-    if hint in SCALARS:
-        tag, read, _ = SCALARS[hint]
+    if hint in SCALAR_TYPES:
+        tag, read, _ = SCALAR_TYPES[hint]
         return read.format(f"{value}[{tag!r}]")
-    if inner := optional(hint):
-        return f"(None if 'NULL' in {value} else {reading(inner, value, scope)})"
+    if inner := unwrap_optional(hint):
+        return f"(None if 'NULL' in {value} else {decode_expression(inner, value, scope)})"
     if hint is types.NoneType:
         return f"(None if {value}['NULL'] else None)"
     if is_list(hint):
-        return f"tuple([{reading(arguments[0], 'x', scope)} for x in {value}['L']])"
+        return f"tuple([{decode_expression(arguments[0], 'x', scope)} for x in {value}['L']])"
     if is_map(hint):
-        return f"{{k: {reading(arguments[1], 'x', scope)} for k, x in {value}['M'].items()}}"
+        return f"{{k: {decode_expression(arguments[1], 'x', scope)} for k, x in {value}['M'].items()}}"
     if isinstance(hint, type) and is_dataclass(hint):
         name = f"read_{len(scope)}"
-        scope[name] = reader(hint)
+        scope[name] = compile_decoder(hint)
         return f"{name}({value}['M'])"
     raise TypeError(f"an item cannot hold {hint}")
 
 
-def writing(hint: Any, value: str, scope: dict[str, Any]) -> str:
+def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
     """The expression that tags a `value` of this type."""
-    hint = plain(hint)
+    hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
-    if hint in SCALARS:
-        tag, _, write = SCALARS[hint]
+    if hint in SCALAR_TYPES:
+        tag, _, write = SCALAR_TYPES[hint]
         return f"{{{tag!r}: {write.format(value)}}}"
-    if inner := optional(hint):
-        return f"({{'NULL': True}} if {value} is None else {writing(inner, value, scope)})"
+    if inner := unwrap_optional(hint):
+        return f"({{'NULL': True}} if {value} is None else {encode_expression(inner, value, scope)})"
     if hint is types.NoneType:
         return "{'NULL': True}"
     if is_list(hint):
-        return f"{{'L': [{writing(arguments[0], 'x', scope)} for x in {value}]}}"
+        return f"{{'L': [{encode_expression(arguments[0], 'x', scope)} for x in {value}]}}"
     if is_map(hint):
-        return f"{{'M': {{k: {writing(arguments[1], 'x', scope)} for k, x in {value}.items()}}}}"
+        return f"{{'M': {{k: {encode_expression(arguments[1], 'x', scope)} for k, x in {value}.items()}}}}"
     if isinstance(hint, type) and is_dataclass(hint):
         name = f"write_{len(scope)}"
-        scope[name] = writer(hint)
+        scope[name] = compile_encoder(hint)
         return f"{{'M': {name}({value})}}"
     raise TypeError(f"an item cannot hold {hint}")
 
@@ -164,48 +164,54 @@ def is_list(hint: Any) -> bool:
 
 def is_map(hint: Any) -> bool:
     origin = typing.get_origin(hint)
-    return isinstance(origin, type) and issubclass(origin, Mapping) and plain(typing.get_args(hint)[0]) is str
+    return isinstance(origin, type) and issubclass(origin, Mapping) and unwrap_newtype(typing.get_args(hint)[0]) is str
 
 
-def set_of(hint: Any) -> tuple[str, str, str] | None:
+def set_element_codec(hint: Any) -> tuple[str, str, str] | None:
     """How the elements of a set are read and written, None where it is no set.
 
     DynamoDB stores no empty set, so none is written and a missing one reads as empty. That works for an attribute of
     its own with no other default; anywhere else a set could not come back as it was.
     """
-    inner = plain(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
-    return SCALARS[inner] if inner in SCALARS and inner is not bool else None
+    inner = unwrap_newtype(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
+    return SCALAR_TYPES[inner] if inner in SCALAR_TYPES and inner is not bool else None
 
 
-def reader(cls: type[T]) -> Callable[[Image], T]:
+def compile_decoder(cls: type[T]) -> Callable[[Image], T]:
     """A function from an image to an instance of `cls`: no __init__, no loop over attributes, no branch per tag.
 
     A missing attribute takes the field's default, `None` or the empty set; where there is none of these, and where a
     value has another type than declared, the function raises Unreadable. Attributes not declared are passed over.
     """
-    return cast(Callable[[Image], T], _reader(cast(Any, cls)))
+    return cast(Callable[[Image], T], _compile_decoder(cast(Any, cls)))
 
 
-def glance(cls: type[T]) -> Callable[[Image, T | None], T]:
+def compile_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
     """The same, but maps of parts are read when they are first asked for, which raises UnreadableWithin then. The
     second argument is the item beside it (as it was before, or None): what is tagged alike in both is read once."""
-    return cast(Callable[[Image, T | None], T], _reader(cast(Any, cls), late=True))
+    return cast(Callable[[Image, T | None], T], _compile_decoder(cast(Any, cls), late=True))
 
 
 @cache
-def _reader(cls: type[Any], late: bool = False) -> Any:
-    scope: dict[str, Any] = {"new": object.__new__, "C": cls, "Decimal": Decimal, "binary": binary, "Late": Late}
+def _compile_decoder(cls: type[Any], late: bool = False) -> Any:
+    scope: dict[str, Any] = {
+        "new": object.__new__,
+        "C": cls,
+        "Decimal": Decimal,
+        "binary": decode_binary,
+        "Late": LazyMap,
+    }
     body = [" item = new(C)"]
     hints = typing.get_type_hints(cls)
     for field in fields(cls):
         hint = hints[field.name]
-        if elements := set_of(hint) if field.default in (MISSING, frozenset()) else None:
+        if elements := set_element_codec(hint) if field.default in (MISSING, frozenset()) else None:
             tag, read_one, _ = elements
             absent, read = "frozenset()", f"frozenset([{read_one.format('x')} for x in v['{tag}S']])"
         else:
-            absent, read = "None" if optional(hint) else "", reading(hint, "v", scope)
+            absent, read = "None" if unwrap_optional(hint) else "", decode_expression(hint, "v", scope)
             if late and is_map(hint) and is_dataclass(part := typing.get_args(hint)[1]):
-                scope[f"part_{field.name}"] = reader(cast(Any, part))
+                scope[f"part_{field.name}"] = compile_decoder(cast(Any, part))
                 read = f"Late(v['M'], part_{field.name}, twin and twin.{field.name})"
             if field.default is not MISSING:
                 absent = f"default_{field.name}"
@@ -223,29 +229,29 @@ def _reader(cls: type[Any], late: bool = False) -> Any:
     return scope["read"]
 
 
-def writer(cls: type[T]) -> Callable[[T], dict[str, Any]]:
+def compile_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
     """A function from an instance of `cls` to its image; what reads back as it is where it is missing (an empty set, a
     None, a zero or false that is its field's default) is left out."""
-    return cast(Callable[[T], dict[str, Any]], _writer(cast(Any, cls)))
+    return cast(Callable[[T], dict[str, Any]], _compile_encoder(cast(Any, cls)))
 
 
 @cache
-def _writer(cls: type[Any]) -> Any:
+def _compile_encoder(cls: type[Any]) -> Any:
     scope: dict[str, Any] = {}
     body = ["def write(item):", " image = {}"]
     hints = typing.get_type_hints(cls)
     for field in fields(cls):
         hint = hints[field.name]
         body.append(f" v = item.{field.name}")
-        if elements := set_of(hint) if field.default in (MISSING, frozenset()) else None:
+        if elements := set_element_codec(hint) if field.default in (MISSING, frozenset()) else None:
             tag, _, write_one = elements
             condition, written = " if v:", f"{{'{tag}S': sorted([{write_one.format('x')} for x in v])}}"
-        elif optional(hint) and field.default in (MISSING, None):
-            condition, written = " if v is not None:", writing(optional(hint), "v", scope)
+        elif unwrap_optional(hint) and field.default in (MISSING, None):
+            condition, written = " if v is not None:", encode_expression(unwrap_optional(hint), "v", scope)
         elif hint in (int, bool) and field.default in (0, False):
-            condition, written = " if v:", writing(hint, "v", scope)
+            condition, written = " if v:", encode_expression(hint, "v", scope)
         else:
-            condition, written = "", writing(hint, "v", scope)
+            condition, written = "", encode_expression(hint, "v", scope)
         body.append(f"{condition} image[{field.name!r}] = {written}")
     exec("\n".join([*body, " return image"]), scope)
     return scope["write"]

@@ -11,7 +11,7 @@ from functions.dynamodb.streams import Permanent
 
 R = TypeVar("R")
 
-HEALS = {  # cancellation and error codes of requests that may succeed when sent again unchanged
+RETRYABLE_ERROR_CODES = {  # cancellation and error codes of requests that may succeed when sent again unchanged
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
@@ -21,7 +21,7 @@ HEALS = {  # cancellation and error codes of requests that may succeed when sent
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
 }
-NEVER = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
+PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
 """The same of requests that never will; what is in neither, such as AccessDenied, a person may mend."""
 
 
@@ -29,7 +29,7 @@ class Impossible(Permanent):
     """DynamoDB will never take this write: the item is too large, or a key malformed."""
 
 
-class Busy(Exception):
+class TableBusy(Exception):
     """The items asked for are in other transactions' hands, or throttled, and stayed so: safe to try again later."""
 
     def __init__(self, retry_after_seconds: int = 1) -> None:
@@ -38,7 +38,7 @@ class Busy(Exception):
 
 
 @dataclass
-class Patience:
+class Backoff:
     """Pauses between attempts, with full jitter (10 ms doubling to 640 ms), until `deadline` (epoch seconds)."""
 
     clock: Callable[[], datetime]
@@ -47,20 +47,20 @@ class Patience:
     deadline: float
     attempt: int = 0
 
-    def pause(self) -> None:
+    def wait(self) -> None:
         """Wait a little; raises Busy when the time is spent."""
         pause_seconds = self.random() * 0.01 * 2 ** min(self.attempt, 6)
         if self.clock().timestamp() + pause_seconds > self.deadline:
-            raise Busy
+            raise TableBusy
         self.attempt += 1
         self.sleep(pause_seconds)
 
 
-def asked(call: Callable[..., R], **request: Any) -> R:
+def call_dynamodb(operation: Callable[..., R], **request: Any) -> R:
     """Send a request that may be sent again; raises Busy where it is throttled longer than the client itself tries."""
     try:
-        return call(**request)
+        return operation(**request)
     except ClientError as error:
-        if error.response["Error"]["Code"] in HEALS:
-            raise Busy from error
+        if error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES:
+            raise TableBusy from error
         raise

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from functions.dynamodb.keys import ATTRIBUTES, Index, Row, Template, alike
+from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, KeyTemplate, Row, may_collide
 
 T = TypeVar("T")
 
@@ -18,17 +18,17 @@ class Get(Generic[T]):
     """
 
     id: str
-    question: str
+    description: str
     rows: tuple[Row[Any], ...]
     view: type[T] | None = None
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def required_fields(self) -> tuple[str, ...]:
         """What the asker must give."""
-        return tuple(name for half in self.rows[0].templates("main") for name in half.names)
+        return tuple(name for half in self.rows[0].templates("main") for name in half.field_names)
 
     @cached_property
-    def viewed(self) -> tuple[str, ...]:
+    def view_attributes(self) -> tuple[str, ...]:
         """The attributes asked for; empty: all."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
@@ -45,14 +45,14 @@ class Query(Generic[T]):
     """
 
     id: str
-    question: str
+    description: str
     rows: tuple[Row[Any], ...]
-    index: Index = "main"
+    index: IndexName = "main"
     newest_first: bool = True
     consistent: bool = False
     shards: int = 0
-    whole: bool = False
-    below: str = ""
+    whole_partition: bool = False
+    path_prefix: str = ""
     view: type[T] | None = None
 
     def __post_init__(self) -> None:
@@ -61,69 +61,75 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: its rows are not of one partition of {self.index}")
         if self.consistent and self.index != "main":
             raise TypeError(f"{self.id}: an index is never read consistently")
-        if self.below and any(row.templates(self.index)[1].names != (self.below,) for row in self.rows):
-            raise TypeError(f"{self.id}: the sort key does not end with {self.below} alone")
+        if self.path_prefix and any(
+            row.templates(self.index)[1].field_names != (self.path_prefix,) for row in self.rows
+        ):
+            raise TypeError(f"{self.id}: the sort key does not end with {self.path_prefix} alone")
         for row in self.rows:
             partition, sort = row.templates(self.index)
-            shared = set(partition.names) - ({"shard"} if self.shards else set())
-            spelled = shared | set(sort.names)  # the cursor tells items apart by what all shards share
-            if missing := set(row.identity) - spelled:
+            shared = set(partition.field_names) - ({"shard"} if self.shards else set())
+            distinguishing_fields = shared | set(
+                sort.field_names
+            )  # the cursor tells items apart by what all shards share
+            if missing := set(row.identity_fields) - distinguishing_fields:
                 raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
 
     @property
-    def names(self) -> tuple[str, str]:
+    def key_attributes(self) -> tuple[str, str]:
         """The index's partition and sort attribute."""
-        return ATTRIBUTES[self.index]
+        return KEY_ATTRIBUTES[self.index]
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def required_fields(self) -> tuple[str, ...]:
         """What the asker must give; the shard is nobody's to know."""
-        partition = tuple(name for name in self.rows[0].templates(self.index)[0].names if name != "shard")
-        return (*partition, self.below) if self.below else partition
+        partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
+        return (*partition, self.path_prefix) if self.path_prefix else partition
 
     @cached_property
-    def viewed(self) -> tuple[str, ...]:
+    def view_attributes(self) -> tuple[str, ...]:
         """The attributes of the view; empty: all."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
-    def bounds(self, known: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
+    def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
         """The lowest sort key asked for and the first beyond it: [low, high), both "" for the whole partition.
 
         Raises BadKey. A key below `until` is `…{time}#{id}`, so text that ends in the time itself is the first beyond.
         """
-        if self.whole:
+        if self.whole_partition:
             return "", ""
-        starts = sorted(row.templates(self.index)[1].begin(known)[0] for row in self.rows)
-        if (len(starts) > 1 or self.below) and (since or until):
+        starts = sorted(row.templates(self.index)[1].render_prefix(values)[0] for row in self.rows)
+        if (len(starts) > 1 or self.path_prefix) and (since or until):
             raise TypeError(f"{self.id} reads several types, or all below a path: it takes no range")
         low, high = starts[0], starts[-1]
-        if self.below:
-            return low + FIRST, high + LAST
-        return (low + since) or FIRST, (high + until) if until else high + LAST
+        if self.path_prefix:
+            return low + LOWEST_SORT_KEY, high + HIGHEST_CHARACTER
+        return (low + since) or LOWEST_SORT_KEY, (high + until) if until else high + HIGHEST_CHARACTER
 
 
-FIRST = " "  # sorts before every key, since keys hold what can be printed; DynamoDB compares a key with no empty text
-LAST = "\U0010ffff"  # sorts behind every text that goes on from a prefix
+LOWEST_SORT_KEY = (
+    " "  # sorts before every key, since keys hold what can be printed; DynamoDB compares a key with no empty text
+)
+HIGHEST_CHARACTER = "\U0010ffff"  # sorts behind every text that goes on from a prefix
 
 
-def crossed(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
+def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
     """The rows of the same partition that a query would read too, though it does not name them."""
-    if query.whole:
+    if query.whole_partition:
         return []
-    low, high = query.bounds({})
+    low, high = query.sort_key_range({})
     partition = query.rows[0].templates(query.index)[0]
     others = [row for row in rows if query.index in row.indexes and row not in query.rows]
-    neighbours = [row for row in others if alike(row.templates(query.index)[0], partition)]
-    return [row.type for row in neighbours if _reaches(row.templates(query.index)[1], low, high)]
+    neighbours = [row for row in others if may_collide(row.templates(query.index)[0], partition)]
+    return [row.type for row in neighbours if _may_lie_between(row.templates(query.index)[1], low, high)]
 
 
-def _reaches(sort: Template, low: str, high: str) -> bool:
+def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
     """Whether a key of this template could lie in [low, high)."""
-    last = sort.prefix + LAST if sort.names else sort.prefix
+    last = sort.prefix + HIGHEST_CHARACTER if sort.field_names else sort.prefix
     return sort.prefix < high and low <= last
 
 
-def hidden(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
+def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
     """The attributes a pattern would show that one of its rows, or its index, does not hold.
 
     `projected`: the attributes each index holds, by its name in the table; None: all.
@@ -131,8 +137,8 @@ def hidden(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ..
     index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
     missing: set[str] = set()
     for row in pattern.rows:
-        shown = set(pattern.viewed or row.fields)
-        missing |= shown - row.fields.keys()
+        wanted = set(pattern.view_attributes or row.fields)
+        missing |= wanted - row.fields.keys()
         if index is not None:
-            missing |= (shown | {"type"} | ({"ttl"} if row.expires else set())) - set(index)
+            missing |= (wanted | {"type"} | ({"ttl"} if row.has_ttl else set())) - set(index)
     return sorted(missing)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.images import Image, Unreadable, reader
+from functions.dynamodb.images import Image, Unreadable, compile_decoder
 from functions.dynamodb.keys import Row
-from functions.dynamodb.patience import HEALS, NEVER, Impossible, Patience, asked
+from functions.dynamodb.patience import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, Impossible, call_dynamodb
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.writes import Write
 
@@ -33,22 +33,22 @@ BATCH_WRITE_LIMIT = 25
 
 
 @dataclass(frozen=True)
-class Page(Generic[T]):
+class QueryPage(Generic[T]):
     """Some items in the pattern's order. `after`: where the next page starts; None: there is no more."""
 
     items: tuple[T, ...]
     after: str | None = None
 
 
-def at_once(questions: Sequence[Callable[[], T]]) -> list[T]:
+def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
     """The answers to questions none of which needs another's answer, in their order."""
-    if len(questions) == 1:
-        return [questions[0]()]
-    with ThreadPoolExecutor(len(questions)) as threads:
-        return [answer.result() for answer in [threads.submit(ask) for ask in questions]]
+    if len(calls) == 1:
+        return [calls[0]()]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [answer.result() for answer in [threads.submit(ask) for ask in calls]]
 
 
-def _refuse(_: Image, error: Unreadable) -> None:
+def _raise_error(_: Image, error: Unreadable) -> None:
     raise error
 
 
@@ -65,21 +65,21 @@ class Table:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.SystemRandom().random  # not seeded: a snapshot would repeat it
-    new_token: Callable[[], str] = lambda: str(uuid.uuid4())
-    budget_seconds: float = 2.5
-    unreadable: Callable[[Image, Unreadable], None] = _refuse
-    together: Callable[[Sequence[Callable[[], Any]]], list[Any]] = at_once
+    new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
+    retry_budget_seconds: float = 2.5
+    on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
+    run_concurrently: Callable[[Sequence[Callable[[], Any]]], list[Any]] = run_parallel
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
         """The item, or None where there is none or it has expired. One consistent GetItem. Raises BadKey, Busy."""
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
-            names = sorted({*pattern.viewed, "type", "ttl"})
+            names = sorted({*pattern.view_attributes, "type", "ttl"})
             request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
             request["ProjectionExpression"] = ", ".join(request["ExpressionAttributeNames"])
-        image = asked(self.client.get_item, TableName=self.name, **request).get("Item")
-        return self._item(pattern, image) if image else None
+        image = call_dynamodb(self.client.get_item, TableName=self.name, **request).get("Item")
+        return self._decode_for_pattern(pattern, image) if image else None
 
     def query(
         self,
@@ -90,16 +90,16 @@ class Table:
         since: str = "",
         until: str = "",
         **known: str,
-    ) -> Page[T]:
+    ) -> QueryPage[T]:
         """One page of the items asked for, `since` included and `until` not. Raises BadKey, Busy.
 
         A page may be shorter than the limit though more follow (what expired is passed over, DynamoDB answers 1 MB at
         most): go on while `after` is set.
         """
-        low, high = pattern.bounds(known, since, until)
+        low, high = pattern.sort_key_range(known, since, until)
         shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
-        pages = self.together(
-            [partial(self._query_one, pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
+        pages = self.run_concurrently(
+            [partial(self._query_shard, pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
         )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
@@ -111,37 +111,37 @@ class Table:
         if len(found) > limit:
             found = found[:limit]
             end = found[-1][0]
-        items = [self._shown(pattern, image) for _, image in found]
-        return Page(tuple(item for item in items if item is not None), end)
+        items = [self._decode_or_skip(pattern, image) for _, image in found]
+        return QueryPage(tuple(item for item in items if item is not None), end)
 
-    def _query_one(
+    def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
         """One partition's part: (sort key, image) in order, and where it stopped short of its end."""
-        partition_name, sort_name = pattern.names
-        partition = pattern.rows[0].templates(pattern.index)[0].spell(known)
+        partition_name, sort_name = pattern.key_attributes
+        partition = pattern.rows[0].templates(pattern.index)[0].render(known)
         names = {"#pk": partition_name}
         values: dict[str, Any] = {":pk": {"S": partition}}
         if after is not None:
-            low, high = (low, just_below(after)) if pattern.newest_first else (after + "\0", high)
+            low, high = (low, highest_key_before(after)) if pattern.newest_first else (after + "\0", high)
         request: dict[str, Any] = {"KeyConditionExpression": "#pk = :pk"}
-        if after is not None and pattern.whole:
+        if after is not None and pattern.whole_partition:
             request["KeyConditionExpression"] += " AND #sk < :after" if pattern.newest_first else " AND #sk > :after"
             values[":after"] = {"S": after}
-        elif not pattern.whole:
+        elif not pattern.whole_partition:
             if low > high:
                 return [], None
             request["KeyConditionExpression"] += " AND #sk BETWEEN :low AND :high"
             values |= {":low": {"S": low}, ":high": {"S": high}}
         if "#sk" in request["KeyConditionExpression"]:
             names["#sk"] = sort_name
-        if any(row.expires for row in pattern.rows):
+        if any(row.has_ttl for row in pattern.rows):
             request["FilterExpression"] = "attribute_not_exists(#ttl) OR #ttl > :now"
             names["#ttl"] = "ttl"
             values[":now"] = {"N": str(int(self.clock().timestamp()))}
         if pattern.index != "main":
             request["IndexName"] = pattern.index.upper()
-        answer = asked(
+        answer = call_dynamodb(
             self.client.query,
             TableName=self.name,
             ScanIndexForward=not pattern.newest_first,
@@ -154,7 +154,7 @@ class Table:
         last = cast(Image | None, answer.get("LastEvaluatedKey"))
         return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
 
-    def every(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
+    def query_all(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
         """All items asked for, page after page."""
         after: str | None = None
         while True:
@@ -167,45 +167,45 @@ class Table:
     def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
         """The items of these keys that exist, in any order; one BatchGetItem per 100 keys, more where DynamoDB leaves
         some unprocessed (raises Busy when it keeps doing so)."""
-        return [item for item in map(self.read, self.images(keys, consistent=consistent)) if item is not None]
+        return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
 
-    def images(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
+    def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
         """The same as they lie there, expired or not, whoever can read them."""
         found: list[Image] = []
-        waiting = self.patience()
+        backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_GET_LIMIT):
             chunk = list(keys[start : start + BATCH_GET_LIMIT])
-            wanted: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
-            while wanted:
-                answer = asked(self.client.batch_get_item, RequestItems=wanted)
+            unprocessed: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
+            while unprocessed:
+                answer = call_dynamodb(self.client.batch_get_item, RequestItems=unprocessed)
                 found += answer["Responses"].get(self.name, [])
-                if wanted := answer.get("UnprocessedKeys") or {}:
-                    waiting.pause()
+                if unprocessed := answer.get("UnprocessedKeys") or {}:
+                    backoff.wait()
         return found
 
-    def partition(self, pattern: Query[Any], **known: str) -> list[Image]:
+    def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
         """Every image of one partition as it lies there, expired or not: for the archive, which loses nothing."""
-        return self._lying(pattern, known, "#pk = :pk", {}, {})
+        return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
-    def lying(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
+    def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
         """Every image where the items asked for lie, whoever can read them. Consistent."""
-        low, high = pattern.bounds(known, since, "")
+        low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
         condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
-        return self._lying(pattern, known, condition, {"#sk": pattern.names[1]}, between)
+        return self._query_raw_pages(pattern, known, condition, {"#sk": pattern.key_attributes[1]}, between)
 
-    def _lying(
+    def _query_raw_pages(
         self, pattern: Query[Any], known: Mapping[str, str], condition: str, names: Any, values: Any
     ) -> list[Image]:
-        partition = pattern.rows[0].templates(pattern.index)[0].spell(known)
+        partition = pattern.rows[0].templates(pattern.index)[0].render(known)
         images: list[Image] = []
         start: dict[str, Any] = {}
         while True:
-            answer = asked(
+            answer = call_dynamodb(
                 self.client.query,
                 TableName=self.name,
                 KeyConditionExpression=condition,
-                ExpressionAttributeNames={"#pk": pattern.names[0], **names},
+                ExpressionAttributeNames={"#pk": pattern.key_attributes[0], **names},
                 ExpressionAttributeValues={":pk": {"S": partition}, **values},
                 ConsistentRead=True,
                 **cast(Any, start),
@@ -215,32 +215,32 @@ class Table:
                 return images
             start = {"ExclusiveStartKey": last}
 
-    def read(self, image: Image) -> Any:
+    def decode(self, image: Image) -> Any:
         """The item of an image by its type, None where it has expired; raises Unreadable."""
-        return None if self._expired(image) else _whole(self._row(image), image)
+        return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
-    def _shown(self, pattern: Query[T], image: Image) -> T | None:
+    def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
         """The item of a page; None for what is passed over."""
         try:
-            return self._item(pattern, image)
+            return self._decode_for_pattern(pattern, image)
         except Unreadable as error:
             if not pattern.view:
                 raise
-            self.unreadable(image, error)
+            self.on_decode_error(image, error)
             return None
 
-    def _item(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
+    def _decode_for_pattern(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
         """What the pattern answers with: its view of the image, or the item if it is of the pattern's rows."""
-        row = self._row(image)
-        if row not in pattern.rows or self._expired(image):
+        row = self._row_of(image)
+        if row not in pattern.rows or self._is_expired(image):
             return None
-        return cast(T, reader(pattern.view)(image) if pattern.view else _whole(row, image))
+        return cast(T, compile_decoder(pattern.view)(image) if pattern.view else _decode_item(row, image))
 
-    def _expired(self, image: Image) -> bool:
+    def _is_expired(self, image: Image) -> bool:
         ttl = image.get("ttl")
         return ttl is not None and int(ttl["N"]) <= self.clock().timestamp()
 
-    def _row(self, image: Image) -> Row[Any]:
+    def _row_of(self, image: Image) -> Row[Any]:
         try:
             return self.rows[image["type"]["S"]]
         except LookupError:
@@ -254,14 +254,14 @@ class Table:
         outlast the budget. Safe against the client's own retries: a transaction carries a token, and a single write
         that finds exactly what it wanted to write takes that for its own.
         """
-        waiting = self.patience()
+        backoff = self.new_backoff()
         # A write that adds, or checks, cannot tell from what it finds that it was done: it needs a transaction's token.
-        alone = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].wanted is not None)
-        send = self._send_one(writes[0]) if alone else self._send_transaction(writes)
+        is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
+        send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
-            waiting.pause()
+            backoff.wait()
 
-    def _send_one(self, write: Write[Any]) -> Callable[[], bool]:
+    def _prepare_single_write(self, write: Write[Any]) -> Callable[[], bool]:
         call = {"Put": self.client.put_item, "Update": self.client.update_item, "Delete": self.client.delete_item}
         request = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **write.request}
 
@@ -270,85 +270,85 @@ class Table:
                 cast(Any, call[write.kind])(**request)
             except ClientError as error:
                 code = error.response["Error"]["Code"]
-                if code in HEALS:
+                if code in RETRYABLE_ERROR_CODES:
                     return False
-                if code in NEVER:
+                if code in PERMANENT_ERROR_CODES:
                     raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "ConditionalCheckFailedException":
                     raise
                 found = cast(Image | None, error.response.get("Item"))
-                if not _is_own(write, found):
-                    raise self._refusal(write, found) from None
+                if not _is_already_applied(write, found):
+                    raise self._condition_error(write, found) from None
             return True
 
         return send
 
-    def _send_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
+    def _prepare_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
         common = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         items: list[Any] = [{write.kind: {**common, **write.request}} for write in writes]
-        token = self.new_token()
+        token = self.new_request_token()
 
         def send() -> bool:
             try:
                 self.client.transact_write_items(TransactItems=items, ClientRequestToken=token)
             except ClientError as error:
                 code = error.response["Error"]["Code"]
-                if code in HEALS:
+                if code in RETRYABLE_ERROR_CODES:
                     return False
-                if code in NEVER:
+                if code in PERMANENT_ERROR_CODES:
                     raise Impossible(error.response["Error"]["Message"]) from error
                 if code != "TransactionCanceledException":
                     raise
                 reasons = cast(Any, error.response)["CancellationReasons"]
                 for write, reason in zip(writes, reasons, strict=True):
                     if reason["Code"] == "ConditionalCheckFailed":
-                        raise self._refusal(write, reason.get("Item")) from None
-                if any(reason["Code"] in NEVER for reason in reasons):
+                        raise self._condition_error(write, reason.get("Item")) from None
+                if any(reason["Code"] in PERMANENT_ERROR_CODES for reason in reasons):
                     raise Impossible(error.response["Error"]["Message"]) from error
-                if not any(reason["Code"] in HEALS for reason in reasons):
+                if not any(reason["Code"] in RETRYABLE_ERROR_CODES for reason in reasons):
                     raise
                 return False
             return True
 
         return send
 
-    def _refusal(self, write: Write[Any], found: Image | None) -> Exception:
+    def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
         # The row that was found may be another than the one written: a stub lies in the archived order's place.
-        return write.refused(self._row(found).read(found) if found else None)
+        return write.condition_error(self._row_of(found).decode(found) if found else None)
 
-    def delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
+    def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
         """Delete these items whatever they are; one BatchWriteItem per 25 keys, what was left unprocessed again."""
-        waiting = self.patience()
+        backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
-            wanted: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
-            while wanted:
-                answer = asked(self.client.batch_write_item, RequestItems=wanted)
-                if wanted := answer.get("UnprocessedItems") or {}:
-                    waiting.pause()
+            unprocessed: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
+            while unprocessed:
+                answer = call_dynamodb(self.client.batch_write_item, RequestItems=unprocessed)
+                if unprocessed := answer.get("UnprocessedItems") or {}:
+                    backoff.wait()
 
-    def patience(self) -> Patience:
+    def new_backoff(self) -> Backoff:
         """A new time budget for one piece of work."""
-        return Patience(self.clock, self.sleep, self.random, self.clock().timestamp() + self.budget_seconds)
+        return Backoff(self.clock, self.sleep, self.random, self.clock().timestamp() + self.retry_budget_seconds)
 
 
-def _whole(row: Row[Any], image: Image) -> Any:
+def _decode_item(row: Row[Any], image: Image) -> Any:
     """The item of an image; raises Unreadable where a newer version of the code wrote it: it may mean something else by
     the same names, and writing it back would lose what is new in it."""
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
         raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
-    return row.read(image)
+    return row.decode(image)
 
 
-def just_below(after: str) -> str:
+def highest_key_before(excluded: str) -> str:
     """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold only what can be printed, so cutting
     the last character's code by one and going on with the highest character passes over nothing."""
-    return after[:-1] + chr(ord(after[-1]) - 1) + "\U0010ffff"
+    return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
 
 
-def _is_own(write: Write[Any], found: Image | None) -> bool:
+def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
     """Whether a refused single write finds what it wanted to write: it was applied before, its answer was lost."""
-    if found is None or write.wanted is None:
+    if found is None or write.resulting_attributes is None:
         return False
-    return all(found.get(name) == value for name, value in write.wanted.items())
+    return all(found.get(name) == value for name, value in write.resulting_attributes.items())

@@ -12,66 +12,66 @@ from typing import Any
 from functions.dynamodb.images import UnreadableWithin
 
 Record = Mapping[str, Any]
-Item = tuple[str, ...]
+StreamItemKey = tuple[str, ...]
 
 
 class Permanent(Exception):
     """A record that can never succeed: it is put aside at once, so that nobody waits for it."""
 
 
-def item_of(record: Record) -> Item:
+def item_key_of(record: Record) -> StreamItemKey:
     """Which item a record is about; () where it does not say, and is none that could be applied."""
     keys = (record.get("dynamodb") or {}).get("Keys") or {}
     return tuple(str(keys[name]) for name in sorted(keys))
 
 
 @dataclass
-class Batch:
+class StreamBatch:
     """What became of a batch's records. `park(record, reason)` keeps a record outside the stream; where even that
     fails the record is retried. `failed(error, record)` is told of each failure."""
 
     records: Iterable[Record]
     park: Callable[[Record, str], None]
-    failed: Callable[[Exception, Record], None]
-    _held: set[Item] = field(default_factory=set)
-    _retry: list[str] = field(default_factory=list)
+    on_failure: Callable[[Exception, Record], None]
+    _blocked_items: set[StreamItemKey] = field(default_factory=set)
+    _retry_numbers: list[str] = field(default_factory=list)
 
-    def waiting(self) -> Iterator[Record]:
+    def ready_records(self) -> Iterator[Record]:
         """The records in order, without those whose item has failed before; these are retried too."""
         for record in self.records:
-            if not self.holds(record):
+            if not self.retry_if_blocked(record):
                 yield record
 
-    def holds(self, record: Record) -> bool:
+    def retry_if_blocked(self, record: Record) -> bool:
         """Whether the record's item has failed before; if so the record is retried too."""
-        if item_of(record) not in self._held:
+        if item_key_of(record) not in self._blocked_items:
             return False
-        self._retry.append(record["dynamodb"]["SequenceNumber"])
+        self._retry_numbers.append(record["dynamodb"]["SequenceNumber"])
         return True
 
-    def apply(self, record: Record, act: Callable[[Record], None]) -> None:
+    def apply(self, record: Record, action: Callable[[Record], None]) -> None:
         """Do something with a record and note what became of it."""
         try:
-            act(record)
+            action(record)
         except (Permanent, UnreadableWithin) as error:
-            self.refuse(record, error)
+            self.park_record(record, error)
         except Exception as error:  # noqa: BLE001  whatever it is, the record must not be lost
-            self.retry(record, error)
+            self.retry_record(record, error)
 
-    def refuse(self, record: Record, error: Exception) -> None:
+    def park_record(self, record: Record, error: Exception) -> None:
         """Put a record aside for good."""
-        self.failed(error, record)
+        self.on_failure(error, record)
         try:
             self.park(record, f"{type(error).__name__}: {error}")
         except Exception as parking:  # noqa: BLE001  the same
-            self.retry(record, parking)
+            self.retry_record(record, parking)
 
-    def retry(self, record: Record, error: Exception) -> None:
+    def retry_record(self, record: Record, error: Exception) -> None:
         """Have a record sent again, and hold back its item's later ones."""
-        self.failed(error, record)
-        self._held.add(item_of(record))
-        self._retry.append(record["dynamodb"]["SequenceNumber"])
+        self.on_failure(error, record)
+        self._blocked_items.add(item_key_of(record))
+        self._retry_numbers.append(record["dynamodb"]["SequenceNumber"])
 
     def response(self) -> dict[str, Any]:
         """The answer to Lambda (ReportBatchItemFailures), lowest sequence number first."""
-        return {"batchItemFailures": [{"itemIdentifier": number} for number in sorted(self._retry, key=int)]}
+        return {"batchItemFailures": [{"itemIdentifier": number} for number in sorted(self._retry_numbers, key=int)]}

@@ -26,8 +26,8 @@ C = TypeVar("C")
 class Snapshot(Generic[S, C]):
     """Copies of one primary in another place."""
 
-    of: Row[S]
-    into: Row[C]
+    source_row: Row[S]
+    target_row: Row[C]
     derive: Callable[[S], Iterable[C]]
 
 
@@ -35,25 +35,25 @@ class Snapshot(Generic[S, C]):
 class Log(Generic[S, C]):
     """Entries for the changes of a primary. `gapless`: one for each of its versions."""
 
-    of: Row[S]
-    into: Row[C]
+    source_row: Row[S]
+    target_row: Row[C]
     derive: Callable[[Change], Iterable[C]]
-    gapless: bool = False
+    is_gapless: bool = False
 
 
 @dataclass(frozen=True)
-class Attributes(Generic[S, C]):
+class CopiedAttributes(Generic[S, C]):
     """Attributes of a primary that are copied from another, of the version that `version` holds. They raise no version
     of their own, so `changes` passes over them. `among`: a field, and the values with which they follow."""
 
-    of: tuple[Row[S], ...]
-    into: Row[C]
-    version: str
+    source_rows: tuple[Row[S], ...]
+    target_row: Row[C]
+    version_field: str
     derive: Callable[[S], Mapping[str, str | None]]
-    among: tuple[str, tuple[str, ...]]
+    only_where: tuple[str, tuple[str, ...]]
 
 
-def summary(order: e.Order) -> Iterator[e.OrderSummary]:
+def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
     yield e.OrderSummary(
         customer_id=order.customer_id,
         order_id=order.order_id,
@@ -66,7 +66,7 @@ def summary(order: e.Order) -> Iterator[e.OrderSummary]:
     )
 
 
-def archived_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
+def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
     yield e.OrderSummary(
         customer_id=order.customer_id,
         order_id=order.order_id,
@@ -79,7 +79,7 @@ def archived_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
     )
 
 
-def sales(order: e.Order) -> Iterator[e.OrderLine]:
+def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
     """A line is a sale once its order was paid for, of the pieces that were not dropped; of none while the order does
     not count as paid for. There it stays: were it deleted, a record that is late could bring it back."""
     if order.paid_at is None or order.status == "ARCHIVING":
@@ -91,7 +91,7 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
             customer_id=order.customer_id,
             placed_at=order.placed_at,
             name=line.name,
-            quantity=line.to_send if order.status in e.SOLD else 0,
+            quantity=line.quantity_to_ship if order.status in e.SOLD_STATUSES else 0,
             price=line.price,
             currency=order.currency,
             version=order.version,
@@ -99,7 +99,7 @@ def sales(order: e.Order) -> Iterator[e.OrderLine]:
         )
 
 
-def timeline(change: Change) -> Iterator[e.TimelineEvent]:
+def timeline_events(change: Change) -> Iterator[e.TimelineEvent]:
     yield e.TimelineEvent(
         order_id=change.item.order_id,
         at=change.at,
@@ -110,7 +110,7 @@ def timeline(change: Change) -> Iterator[e.TimelineEvent]:
     )
 
 
-def activity(change: Change) -> Iterator[e.Activity]:
+def activity_entries(change: Change) -> Iterator[e.Activity]:
     ends = datetime.fromisoformat(change.at) + timedelta(days=ACTIVITY_DAYS)
     yield e.Activity(
         customer_id=change.item.customer_id,
@@ -123,48 +123,65 @@ def activity(change: Change) -> Iterator[e.Activity]:
     )
 
 
-def name_of(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
+def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
     """Who was forgotten has none."""
     return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
 
 
 SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
-    Snapshot(t.ORDER, t.ORDER_SUMMARY, summary),
-    Snapshot(t.ORDER, t.ORDER_LINE, sales),
-    Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_summary),
+    Snapshot(t.ORDER, t.ORDER_SUMMARY, order_summary),
+    Snapshot(t.ORDER, t.ORDER_LINE, order_line_copies),
+    Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
 )
 LOGS: tuple[Log[Any, Any], ...] = (
-    Log(t.ORDER, t.ACTIVITY, activity),
-    Log(t.ORDER, t.TIMELINE, timeline, gapless=True),  # the last to be written: the archive waits for this one alone
+    Log(t.ORDER, t.ACTIVITY, activity_entries),
+    Log(
+        t.ORDER, t.TIMELINE, timeline_events, is_gapless=True
+    ),  # the last to be written: the archive waits for this one alone
 )
-NAMES: Attributes[Any, e.Order] = Attributes(
-    (t.CUSTOMER, t.ERASED_CUSTOMER), t.ORDER, "customer_version", name_of, among=("status", e.OPEN)
+CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
+    (t.CUSTOMER, t.ERASED_CUSTOMER),
+    t.ORDER,
+    "customer_version",
+    customer_name_attribute,
+    only_where=("status", e.OPEN_STATUSES),
 )
-ENDED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
+COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The
     # stub's own record comes after all of its order's, every time: with it, what lies there again is deleted again.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
-SOURCES: tuple[Row[Any], ...] = tuple(
-    dict.fromkeys([*(s.of for s in SNAPSHOTS), *(log.of for log in LOGS), *(counter.of for counter in COUNTERS)])
+SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
+    dict.fromkeys(
+        [
+            *(s.source_row for s in SNAPSHOTS),
+            *(log.source_row for log in LOGS),
+            *(counter.source_row for counter in COUNTERS),
+        ]
+    )
 )
 """The rows whose changes the copies follow."""
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
     """All snapshots of one primary by their key, as they must be; of an order that is ARCHIVING they are as before."""
-    copies = ((snapshot.into, copy) for snapshot in SNAPSHOTS if snapshot.of is row for copy in snapshot.derive(item))
-    return {place(into, copy): (into, copy) for into, copy in copies}
+    copies = (
+        (snapshot.target_row, copy)
+        for snapshot in SNAPSHOTS
+        if snapshot.source_row is row
+        for copy in snapshot.derive(item)
+    )
+    return {key_pair(into, copy): (into, copy) for into, copy in copies}
 
 
-def place(row: Row[Any], item: Any) -> tuple[str, str]:
+def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
     """Where an item lies."""
     key = row.key_of(item)
     return key["PK"]["S"], key["SK"]["S"]
 
 
 @dataclass(frozen=True)
-class Following:
+class CopyChanges:
     """What a change means for the copies: what to put, what to delete, and what to append."""
 
     put: tuple[tuple[Row[Any], Any], ...]
@@ -172,29 +189,31 @@ class Following:
     append: tuple[tuple[Row[Any], Any], ...]
 
 
-def following(change: Change) -> Following:
+def plan_copy_changes(change: Change) -> CopyChanges:
     """Only what the change makes different: a copy that it leaves as it was costs nothing."""
     if change.name == "OrderArchiving":  # what the archive does to an order is no part of what it archives
-        return Following((), (), ())
-    before = {} if change.before is None else copies_of(t.BY_TYPE[type(change.before).__name__], change.before)
+        return CopyChanges((), (), ())
+    before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
-    put = tuple(pair for place, pair in after.items() if place not in before or differ(before[place][1], pair[1]))
+    put = tuple(
+        pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
+    )
     later = change.version if change.after is not None else change.version + 1  # than the newest copy of what is gone
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
-        (log.into, entry)
+        (log.target_row, entry)
         for log in LOGS
-        if log.of is change.row and change.after is not None
+        if log.source_row is change.row and change.after is not None
         for entry in log.derive(change)
     )
-    return Following(put, delete, entries)
+    return CopyChanges(put, delete, entries)
 
 
-def ended_by(change: Change) -> tuple[Row[Any], ...]:
+def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
     """The copies in the item's own partition that have no place there after this change."""
-    return ENDED_BY.get(change.row, ()) if change.after is not None else ()
+    return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 
 
-def differ(one: Any, two: Any) -> bool:
+def copies_differ(one: Any, two: Any) -> bool:
     """Whether two copies of the same differ; a copy that a change leaves as it was keeps its older version."""
     return bool(replace(one, version=two.version) != two)

@@ -29,30 +29,30 @@ SettingsName = Literal["notifications"]
 SweepStatus = Literal["RUNNING", "DONE"]
 ImportPartStatus = Literal["QUEUED", "DONE"]
 
-NEVER_COUNTED: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
+REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Why money goes back that never counted for the order it came for."""
 
-SHARDS = 4
+SHARD_COUNT = 4
 """Partitions a busy index key is spread over. Readers ask all of them, so it may be raised, never lowered."""
 
 
 def shard_of(id: str) -> str:
     """The shard an id belongs to, for ever: heat never moves it."""
-    return str(spread(id, SHARDS))
+    return str(hash_to_bucket(id, SHARD_COUNT))
 
 
-def spread(id: str, over: int) -> int:
+def hash_to_bucket(id: str, buckets: int) -> int:
     """Which of so many an id belongs to; ids themselves do not spread, their last characters take few values."""
-    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % over
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % buckets
 
 
-ROOT = "/"
+ROOT_CATEGORY = "/"
 """The category at the top. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
-MAIN = "main"
+DEFAULT_CATALOG = "main"
 """The catalogue that is meant where none is named. Each has a tree of categories of its own."""
 
 
-def above(path: str) -> tuple[str, ...]:
+def ancestor_paths(path: str) -> tuple[str, ...]:
     """The paths above a category's, from the root on; none above the root."""
     return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
@@ -144,8 +144,8 @@ class Product:
     updated_at: Instant
     parts: int = 1
     backorder: bool = False
-    category: str = ROOT
-    catalog: str = MAIN
+    category: str = ROOT_CATEGORY
+    catalog: str = DEFAULT_CATALOG
     version: int = 1
 
 
@@ -163,7 +163,7 @@ class Category:
     @property
     def parent(self) -> str | None:
         """The path of the category that it is in; None of the root."""
-        return above(self.path)[-1] if self.path != ROOT else None
+        return ancestor_paths(self.path)[-1] if self.path != ROOT_CATEGORY else None
 
 
 @entity
@@ -312,12 +312,12 @@ class Line:
     dropped: int = 0
 
     @property
-    def to_send(self) -> int:
+    def quantity_to_ship(self) -> int:
         """Pieces that are sent in the end: what was ordered less what was dropped."""
         return self.quantity - self.dropped
 
     @property
-    def parts(self) -> Mapping[str, int]:
+    def quantity_by_stock_part(self) -> Mapping[str, int]:
         """Quantity by stock part."""
         return self.taken or {"0": self.quantity}
 
@@ -386,19 +386,19 @@ class Order:
     version: int = 1
 
     @property
-    def told(self) -> tuple[int, ...]:
+    def logged_versions(self) -> tuple[int, ...]:
         """Its versions that a log tells of, if it has no gaps."""
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
 
     @property
-    def returns(self) -> tuple[int, ...]:
+    def restored_versions(self) -> tuple[int, ...]:
         """The versions with which it came back from the archive."""
         away = self.away or ()
         return tuple(version + 1 for version in away if version + 1 not in away)
 
     @property
-    def came_at(self) -> Instant:
+    def status_since(self) -> Instant:
         """When it came to its status."""
         return self.reached_at or self.updated_at
 
@@ -423,15 +423,15 @@ class Order:
     @property
     def queue(self) -> str | None:
         """The work queue it stands in; None once nobody has anything left to do."""
-        return self.status if self.status in OPEN else None
+        return self.status if self.status in OPEN_STATUSES else None
 
     @property
     def shard(self) -> str:
         return shard_of(self.order_id)
 
 
-OPEN: tuple[OpenStatus, ...] = get_args(OpenStatus)
-SOLD: tuple[OrderStatus, ...] = (
+OPEN_STATUSES: tuple[OpenStatus, ...] = get_args(OpenStatus)
+SOLD_STATUSES: tuple[OrderStatus, ...] = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
     "PARTIALLY_RETURNED", "RETURNED",
 )  # fmt: skip
@@ -453,7 +453,7 @@ class QueuedOrder:
 
 
 @entity
-class Placer:
+class OrderOwner:
     """Who placed an order."""
 
     order_id: str
@@ -517,12 +517,12 @@ class Payment:
         return self.status if self.status == "UNMATCHED" else None
 
     @property
-    def disputed(self) -> bool:
+    def is_disputed(self) -> bool:
         """The customer's bank asks it back and has not decided yet: until then nothing of it is given back."""
         return "OPEN" in (self.disputes or {}).values()
 
     @property
-    def taken(self) -> bool:
+    def is_charged_back(self) -> bool:
         """The customer's bank has taken it, for good: whatever refund of it fails afterwards, nothing is left."""
         return "LOST" in (self.disputes or {}).values()
 

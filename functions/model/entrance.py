@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-PUBLIC: Mapping[str, str] = {
+PUBLIC_ROUTES: Mapping[str, str] = {
     "GET /best-sellers": "Everybody may look at what the shop sells.",
     "GET /categories": "Everybody may look at what the shop sells.",
     "GET /categories/children": "Everybody may look at what the shop sells.",
@@ -19,5 +19,5 @@ PUBLIC: Mapping[str, str] = {
 }
 """The routes that need no token, each with why. The stack lets these, and no others, past its authorizer."""
 
-FRONT_HEADER = "x-orderstream-front"
+ORIGIN_SECRET_HEADER = "x-orderstream-front"  # noqa: S105  the name of a header
 """By it CloudFront shows the secret that it shares with the api."""

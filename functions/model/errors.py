@@ -34,7 +34,7 @@ class ShopError(Exception):
     """The root: whatever is raised below is an answer to a caller, not a fault."""
 
 
-class Invalid(ShopError):
+class InvalidInput(ShopError):
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
         self.field, self.why = field, why
@@ -52,27 +52,27 @@ class NotAllowed(ShopError):
         self.why = why
 
 
-class Refused(ShopError):
+class CommandRejected(ShopError):
     """It could have been done, but not as things stand."""
 
 
-class NotRegistered(Refused):
+class NotRegistered(CommandRejected):
     def __init__(self) -> None:
         super().__init__("register as a customer first")
 
 
-class AlreadyExists(Refused):
+class AlreadyExists(CommandRejected):
     def __init__(self, what: str) -> None:
         super().__init__(f"this {what} exists already")
         self.what = what
 
 
-class EmailTaken(Refused):
+class EmailTaken(CommandRejected):
     def __init__(self) -> None:
         super().__init__("another customer has this e-mail address")
 
 
-class InAnotherCompany(Refused):
+class InAnotherCompany(CommandRejected):
     """`company_id`: which."""
 
     def __init__(self, company_id: str) -> None:
@@ -80,30 +80,30 @@ class InAnotherCompany(Refused):
         self.company_id = company_id
 
 
-class UnknownProducts(Refused):
+class UnknownProducts(CommandRejected):
     def __init__(self, product_ids: tuple[str, ...]) -> None:
         super().__init__(f"unknown products: {', '.join(product_ids)}")
         self.product_ids = product_ids
 
 
-class UnknownCategory(Refused):
+class UnknownCategory(CommandRejected):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no category {path}: make that first")
         self.path = path
 
 
-class NotBought(Refused):
+class NotBought(CommandRejected):
     def __init__(self) -> None:
         super().__init__("none of this product has been delivered to you with this order")
 
 
-class MixedCurrencies(Refused):
+class MixedCurrencies(CommandRejected):
     def __init__(self, currencies: tuple[str, ...]) -> None:
         super().__init__(f"one order is in one currency, these are {', '.join(currencies)}")
         self.currencies = currencies
 
 
-class OutOfStock(Refused):
+class OutOfStock(CommandRejected):
     """`short`: how many are left, by product."""
 
     def __init__(self, short: Mapping[str, int]) -> None:
@@ -111,7 +111,7 @@ class OutOfStock(Refused):
         self.short = short
 
 
-class PriceChanged(Refused):
+class PriceChanged(CommandRejected):
     """`changed`: the price now, by product."""
 
     def __init__(self, changed: Mapping[str, int]) -> None:
@@ -119,7 +119,7 @@ class PriceChanged(Refused):
         self.changed = changed
 
 
-class DiscountNotValid(Refused):
+class DiscountNotValid(CommandRejected):
     """A discount code that this order cannot have. `why` says it in words."""
 
     def __init__(self, code: str, why: str) -> None:
@@ -127,7 +127,7 @@ class DiscountNotValid(Refused):
         self.code, self.why = code, why
 
 
-class InsufficientFunds(Refused):
+class InsufficientFunds(CommandRejected):
     """`balance`: what is there, in minor units."""
 
     def __init__(self, balance: int) -> None:
@@ -135,24 +135,24 @@ class InsufficientFunds(Refused):
         self.balance = balance
 
 
-class SelfTransfer(Refused):
+class SelfTransfer(CommandRejected):
     def __init__(self) -> None:
         super().__init__("from an account to itself nothing can be transferred")
 
 
-class WrongCurrency(Refused):
+class WrongCurrency(CommandRejected):
     def __init__(self, wanted: str, got: str) -> None:
         super().__init__(f"this is in {wanted}, not in {got}")
         self.wanted, self.got = wanted, got
 
 
-class TooManyPayments(Refused):
+class TooManyPayments(CommandRejected):
     def __init__(self, most: int) -> None:
         super().__init__(f"an order is paid in {most} parts at most")
         self.most = most
 
 
-class TooMuch(Refused):
+class TooMuch(CommandRejected):
     """`field`: of what, `most`: how much there is."""
 
     def __init__(self, field: str, most: int) -> None:
@@ -160,24 +160,24 @@ class TooMuch(Refused):
         self.field, self.most = field, most
 
 
-class ReturnWindowOver(Refused):
+class ReturnWindowOver(CommandRejected):
     def __init__(self, ended_at: str) -> None:
         super().__init__(f"it could be returned until {ended_at}")
         self.ended_at = ended_at
 
 
-class TooEarly(Refused):
+class TooEarly(CommandRejected):
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__("what it is about was not told yet")
         self.retry_after_seconds = retry_after_seconds
 
 
-class WrongState(Refused):
+class WrongState(CommandRejected):
     def __init__(self, what: str, state: str, command: str) -> None:
         super().__init__(f"cannot {command}: the {what} is {state}")
         self.what, self.state, self.command = what, state, command
 
 
-class KeyReused(ShopError):
+class IdempotencyKeyReused(ShopError):
     def __init__(self) -> None:
         super().__init__("this Idempotency-Key came with a different request before")

@@ -14,10 +14,10 @@ from functions.dynamodb.images import Image, entity
 from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import KINDS, Change, NotReadable, UnknownSchema
+from functions.model.changes import CHANGE_TYPES, Change, NotReadable, UnknownSchema
 
-SOURCE = "orderstream"
-PERSONAL = {"name", "email", "address", "email_hash", "text", "customer_name"}
+EVENT_SOURCE = "orderstream"
+PERSONAL_FIELDS = {"name", "email", "address", "email_hash", "text", "customer_name"}
 
 
 @entity
@@ -123,85 +123,85 @@ class ImportPartData:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventContract:
     """A contract: the change it tells of, its data, its schema version. `image`: the removed item comes whole."""
 
     name: str
-    of: Row[Any]
+    row: Row[Any]
     data: type[Any]
-    means: str
+    description: str
     schema: int = 1
-    image: bool = False
+    includes_image: bool = False
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
         return tuple(field.name for field in fields(self.data))
 
     def __post_init__(self) -> None:
-        if missing := set(self.fields) - self.of.fields.keys():
-            raise TypeError(f"{self.name}: {self.of.type} has no {sorted(missing)}")
-        if personal := PERSONAL.intersection(self.fields):
+        if missing := set(self.fields) - self.row.fields.keys():
+            raise TypeError(f"{self.name}: {self.row.type} has no {sorted(missing)}")
+        if personal := PERSONAL_FIELDS.intersection(self.fields):
             raise TypeError(f"{self.name} would carry {sorted(personal)}, which nobody could erase from the bus")
-        if self.name not in {kind.name for kind in KINDS if kind.row is self.of}:
-            raise TypeError(f"no change of {self.of.type} is called {self.name}")
+        if self.name not in {kind.name for kind in CHANGE_TYPES if kind.row is self.row}:
+            raise TypeError(f"no change of {self.row.type} is called {self.name}")
 
 
 # fmt: off
 EVENTS = (
-    Event("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer has a profile now"),
-    Event("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer may have another name now"),
-    Event("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer asked to be forgotten"),
-    Event("OrderPlaced",          t.ORDER,           OrderData,    "its stock is reserved; it waits for payment"),
-    Event("OrderPartlyPaid",      t.ORDER,           OrderData,    "some of its total is paid; it waits for the rest"),
-    Event("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took some back; it waits for that again"),
-    Event("OrderPaid",            t.ORDER,           OrderData,    "paid in full"),
-    Event("OrderReaddressed",     t.ORDER,           OrderData,    "it goes to another address"),
-    Event("OrderCancelled",       t.ORDER,           OrderData,    "cancelled; stock is free, what was paid goes back"),
-    Event("OrderLapsed",          t.ORDER,           OrderData,    "not paid in time; its stock is free again"),
-    Event("OrderFulfilling",      t.ORDER,           OrderData,    "with the warehouse"),
-    Event("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop what it still has"),
-    Event("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop that"),
-    Event("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of it is on its way"),
-    Event("OrderShipped",         t.ORDER,           OrderData,    "on its way, all of it"),
-    Event("OrderCutShort",        t.ORDER,           OrderData,    "what was not sent is free; its money goes back"),
-    Event("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of it has arrived"),
-    Event("OrderDelivered",       t.ORDER,           OrderData,    "delivered, or nobody objected in time"),
-    Event("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of it came back"),
-    Event("OrderReturned",        t.ORDER,           OrderData,    "all of it came back"),
-    Event("OrderRefunded",        t.ORDER,           OrderData,    "some money is given back, without a return"),
-    Event("OrderExpired",         t.EXPIRY,          ExpiryData,   "its retention is over; it is to be archived"),
-    Event("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "all of it lies in the archive"),
-    Event("OrderRestored",        t.ORDER,           OrderData,    "all of it is back from the archive"),
-    Event("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "the provider may take the money"),
-    Event("PaymentCaptured",      t.PAYMENT,         PaymentData,  "the money is here"),
-    Event("PaymentFailed",        t.PAYMENT,         PaymentData,  "the provider did not get the money"),
-    Event("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "money that fits no order: a person must look"),
-    Event("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank asks the money back"),
-    Event("PaymentRefunded",      t.PAYMENT,         PaymentData,  "nothing is left: given back, or taken by the bank"),
-    Event("RefundRequested",      t.REFUND,          RefundData,   "money is to be given back"),
-    Event("RefundSucceeded",      t.REFUND,          RefundData,   "it has been given back"),
-    Event("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
-    Event("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
-    Event("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
-    Event("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send what is there"),
-    Event("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
-    Event("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
-    Event("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
-    Event("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "lines of an import are to be written"),
-    Event("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", image=True),
-    Event("StockReplenished",     t.STOCK,           StockData,    "a part of its stock had none, and has some again"),
-    Event("PriceDropped",         t.PRODUCT,         PriceData,    "it costs less than before"),
+    EventContract("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer has a profile now"),
+    EventContract("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer may have another name now"),
+    EventContract("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer asked to be forgotten"),
+    EventContract("OrderPlaced",          t.ORDER,           OrderData,    "its stock is reserved; it waits for payment"),
+    EventContract("OrderPartlyPaid",      t.ORDER,           OrderData,    "some of its total is paid; it waits for the rest"),
+    EventContract("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took some back; it waits for that again"),
+    EventContract("OrderPaid",            t.ORDER,           OrderData,    "paid in full"),
+    EventContract("OrderReaddressed",     t.ORDER,           OrderData,    "it goes to another address"),
+    EventContract("OrderCancelled",       t.ORDER,           OrderData,    "cancelled; stock is free, what was paid goes back"),
+    EventContract("OrderLapsed",          t.ORDER,           OrderData,    "not paid in time; its stock is free again"),
+    EventContract("OrderFulfilling",      t.ORDER,           OrderData,    "with the warehouse"),
+    EventContract("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop what it still has"),
+    EventContract("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop that"),
+    EventContract("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of it is on its way"),
+    EventContract("OrderShipped",         t.ORDER,           OrderData,    "on its way, all of it"),
+    EventContract("OrderCutShort",        t.ORDER,           OrderData,    "what was not sent is free; its money goes back"),
+    EventContract("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of it has arrived"),
+    EventContract("OrderDelivered",       t.ORDER,           OrderData,    "delivered, or nobody objected in time"),
+    EventContract("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of it came back"),
+    EventContract("OrderReturned",        t.ORDER,           OrderData,    "all of it came back"),
+    EventContract("OrderRefunded",        t.ORDER,           OrderData,    "some money is given back, without a return"),
+    EventContract("OrderExpired",         t.EXPIRY,          ExpiryData,   "its retention is over; it is to be archived"),
+    EventContract("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "all of it lies in the archive"),
+    EventContract("OrderRestored",        t.ORDER,           OrderData,    "all of it is back from the archive"),
+    EventContract("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "the provider may take the money"),
+    EventContract("PaymentCaptured",      t.PAYMENT,         PaymentData,  "the money is here"),
+    EventContract("PaymentFailed",        t.PAYMENT,         PaymentData,  "the provider did not get the money"),
+    EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "money that fits no order: a person must look"),
+    EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank asks the money back"),
+    EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "nothing is left: given back, or taken by the bank"),
+    EventContract("RefundRequested",      t.REFUND,          RefundData,   "money is to be given back"),
+    EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "it has been given back"),
+    EventContract("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
+    EventContract("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
+    EventContract("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
+    EventContract("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send what is there"),
+    EventContract("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
+    EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
+    EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
+    EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "lines of an import are to be written"),
+    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", includes_image=True),
+    EventContract("StockReplenished",     t.STOCK,           StockData,    "a part of its stock had none, and has some again"),
+    EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "it costs less than before"),
 )
 # fmt: on
-BY_NAME: Mapping[str, Event] = {event.name: event for event in EVENTS}
+EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EVENTS}
 
 
-def detail(change: Change) -> dict[str, Any] | None:
+def build_event_detail(change: Change) -> dict[str, Any] | None:
     """The event of a change as JSON, None where it has none:
 
     {"id": change id, "type": name, "schema": n, "time": instant, "version": n, "data": {...}, "image": tagged item}
     """
-    event = BY_NAME.get(change.name)
+    event = EVENTS_BY_NAME.get(change.name)
     if event is None:
         return None
     body: dict[str, Any] = {
@@ -212,7 +212,7 @@ def detail(change: Change) -> dict[str, Any] | None:
         "version": change.version,
         "data": {name: _json(getattr(change.item, name)) for name in event.fields},
     }
-    return body | ({"image": change.image} if event.image else {})
+    return body | ({"image": change.image} if event.includes_image else {})
 
 
 def _json(value: Any) -> Any:
@@ -220,7 +220,7 @@ def _json(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedEvent:
     """An event as a consumer has it. `data` is an instance of the contract's class; `attempt`: which delivery it is."""
 
     id: str
@@ -232,27 +232,29 @@ class Received:
     attempt: int = 1
 
 
-def received(detail: Any) -> Received:
+def parse_event_detail(detail: Any) -> ReceivedEvent:
     """A `detail` read back. Raises UnknownSchema and NotReadable, which no retry heals."""
-    event = BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
+    event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("an event of no known type")
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        told = detail["data"]  # by older code, perhaps, which did not know of fields that have a default
-        data = event.data(**{name: told[name] for name in event.fields if name in told})
-        return Received(detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image"))
+        sent_data = detail["data"]  # by older code, perhaps, which did not know of fields that have a default
+        data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
+        return ReceivedEvent(
+            detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
+        )
     except (LookupError, TypeError, ValueError) as error:
         raise NotReadable(f"{event.name}: {type(error).__name__}: {error}") from error
 
 
-def attempt_of(message: Mapping[str, Any]) -> int:
+def delivery_attempt(message: Mapping[str, Any]) -> int:
     """Which delivery of a queue's message this is: 1 for the first."""
     return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
 
 
-def order_in(message: Mapping[str, Any]) -> str | None:
+def order_id_of_message(message: Mapping[str, Any]) -> str | None:
     """The order that a queue's message is about, where it says so."""
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]

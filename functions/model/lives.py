@@ -16,21 +16,21 @@ SEASON_OPEN_DAYS = 60
 """How long after its end a month's totals still change, when an order that was paid for in it is cancelled or cut."""
 NOTIFICATION_DAYS = 180
 """Of a notification, which is the claim of its own mail and so remembers it too."""
-REPLAYED_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
+MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
 """What happened longer ago is not set going again: it could be left in a dead-letter queue to the last day, moved back,
 and left there once more, by when who has done it would not know."""
-SENDER_SECONDS = 15
+MAIL_SENDER_TIMEOUT_SECONDS = 15
 """How long the sender of mails may run at a time."""
-CLAIM_SECONDS = 20
+MAIL_CLAIM_SECONDS = 20
 """How long a mail is its sender's: longer than that may run, so that nobody takes over from one still at it."""
-NOTICES_SECONDS = 60
+PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
 """The same of who tells followers of a product, one after the other."""
-NOTICE_CLAIM_SECONDS = 70
+PRODUCT_ALERT_CLAIM_SECONDS = 70
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
 """How long after the followers of a product began to be told of something, nothing of that kind is told again."""
 
 
-def check(
+def validate_retention(
     *,
     queue_days: int = QUEUE_DAYS,
     dlq_days: int = DLQ_DAYS,
@@ -40,10 +40,10 @@ def check(
     command_days: int = COMMAND_DAYS,
     import_days: int = IMPORT_DAYS,
     notification_days: int = NOTIFICATION_DAYS,
-    sender_seconds: int = SENDER_SECONDS,
-    claim_seconds: int = CLAIM_SECONDS,
-    notices_seconds: int = NOTICES_SECONDS,
-    notice_claim_seconds: int = NOTICE_CLAIM_SECONDS,
+    mail_sender_timeout_seconds: int = MAIL_SENDER_TIMEOUT_SECONDS,
+    mail_claim_seconds: int = MAIL_CLAIM_SECONDS,
+    product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
+    product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
     """Raises ValueError, with a sentence for each life that is wrong. The stack calls it at every synth.
 
@@ -68,7 +68,10 @@ def check(
             wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
     if import_days < command_days:
         wrong.append(f"an import is answered by its key for {command_days} d, but it is gone after {import_days} d")
-    for claimed, runs in ((claim_seconds, sender_seconds), (notice_claim_seconds, notices_seconds)):
+    for claimed, runs in (
+        (mail_claim_seconds, mail_sender_timeout_seconds),
+        (product_alert_claim_seconds, product_alerts_timeout_seconds),
+    ):
         if claimed <= runs:
             wrong.append(f"a mail is claimed for {claimed} s, but its sender may run for {runs} s")
     if wrong:

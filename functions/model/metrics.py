@@ -11,46 +11,46 @@ Dimension = Literal["function", "currency"]
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricDefinition:
     """`by`: told apart by these. `whole`: told of the shop as a whole, too. `each`: every value by itself, else the
     sum of what one call counted. `level`: what is so now, told with zero, too; what only happens is not told then."""
 
     name: str
     unit: Unit
-    means: str
-    by: tuple[Dimension, ...] = ()
-    whole: bool = False
-    each: bool = False
-    level: bool = False
+    description: str
+    dimensions: tuple[Dimension, ...] = ()
+    also_total: bool = False
+    keep_each_value: bool = False
+    is_gauge: bool = False
 
     @property
     def dimension_sets(self) -> tuple[tuple[Dimension, ...], ...]:
-        return (self.by, ()) if self.whole and self.by else (self.by,)
+        return (self.dimensions, ()) if self.also_total and self.dimensions else (self.dimensions,)
 
 
 # fmt: off
-ORDERS_PLACED    = Metric("OrdersPlaced",    "Count", "orders that the API has accepted")
-ORDERS_PAID      = Metric("OrdersPaid",      "Count", "orders whose being paid was published; again where that is repeated")
-ORDERS_FULFILLED = Metric("OrdersFulfilled", "Count", "orders that have their invoice and went to the warehouse")
-REVENUE          = Metric("Revenue",         "None",  "what orders that were paid come to, in minor units", by=("currency",))
-REFUNDED         = Metric("Refunded",        "None",  "what was given back, or is with the provider, in minor units", by=("currency",))
-REFUNDS_FAILED   = Metric("RefundsFailed",   "Count", "refunds that could not be given: a person must look")
+ORDERS_PLACED    = MetricDefinition("OrdersPlaced",    "Count", "orders that the API has accepted")
+ORDERS_PAID      = MetricDefinition("OrdersPaid",      "Count", "orders whose being paid was published; again where that is repeated")
+ORDERS_FULFILLED = MetricDefinition("OrdersFulfilled", "Count", "orders that have their invoice and went to the warehouse")
+REVENUE          = MetricDefinition("Revenue",         "None",  "what orders that were paid come to, in minor units", dimensions=("currency",))
+REFUNDED         = MetricDefinition("Refunded",        "None",  "what was given back, or is with the provider, in minor units", dimensions=("currency",))
+REFUNDS_FAILED   = MetricDefinition("RefundsFailed",   "Count", "refunds that could not be given: a person must look")
 
-READ_UNITS       = Metric("ReadUnits",       "Count", "read units of the table and its indexes, as DynamoDB counts them", by=("function",))
-WRITE_UNITS      = Metric("WriteUnits",      "Count", "write units of the table and its indexes", by=("function",))
-THROTTLES        = Metric("Throttles",       "Count", "how often DynamoDB throttled a request, and answers that left some of a batch", by=("function",), whole=True)
-LAG              = Metric("Lag",             "Milliseconds", "how long after its change it was worked; of a batch of the stream, the oldest", by=("function",), each=True)
-ACCEPTED         = Metric("EffectsAccepted", "Count", "events that had their effect", by=("function",))
-DUPLICATE        = Metric("EffectsDuplicate", "Count", "events that had had it before, or have none", by=("function",))
-FAILED           = Metric("EffectsFailed",   "Count", "attempts that failed, and come again", by=("function",), whole=True)
-PARKED           = Metric("Parked",          "Count", "records and messages that were put aside", by=("function",))
+READ_UNITS       = MetricDefinition("ReadUnits",       "Count", "read units of the table and its indexes, as DynamoDB counts them", dimensions=("function",))
+WRITE_UNITS      = MetricDefinition("WriteUnits",      "Count", "write units of the table and its indexes", dimensions=("function",))
+THROTTLES        = MetricDefinition("Throttles",       "Count", "how often DynamoDB throttled a request, and answers that left some of a batch", dimensions=("function",), also_total=True)
+PROCESSING_LAG              = MetricDefinition("Lag",             "Milliseconds", "how long after its change it was worked; of a batch of the stream, the oldest", dimensions=("function",), keep_each_value=True)
+EFFECTS_ACCEPTED         = MetricDefinition("EffectsAccepted", "Count", "events that had their effect", dimensions=("function",))
+EFFECTS_DUPLICATE        = MetricDefinition("EffectsDuplicate", "Count", "events that had had it before, or have none", dimensions=("function",))
+EFFECTS_FAILED           = MetricDefinition("EffectsFailed",   "Count", "attempts that failed, and come again", dimensions=("function",), also_total=True)
+PARKED           = MetricDefinition("Parked",          "Count", "records and messages that were put aside", dimensions=("function",))
 
-PARKED_WAITING   = Metric("ParkedWaiting",   "Count", "what was put aside and not redriven yet", level=True)
-GIVEN_UP_WAITING = Metric("GivenUpWaiting",  "Count", "batches of the stream that were given up and not redriven yet", level=True)
-MISMATCHES       = Metric("ArchiveMismatches", "Count", "orders whose object in the archive lacks what the table has of them", level=True)
-STANDING         = Metric("OrdersStanding",  "Count", "orders that were paid more than ten minutes ago and did not go to the warehouse", level=True)
-UNMATCHED        = Metric("UnmatchedPayments", "Count", "payments that match no order and were not given back yet", level=True)
-LAPSE_BACKLOG    = Metric("LapseBacklog",    "Count", "orders whose time has been over for more than five minutes, and that nobody has moved on", level=True)
+PARKED_WAITING   = MetricDefinition("ParkedWaiting",   "Count", "what was put aside and not redriven yet", is_gauge=True)
+GIVEN_UP_WAITING = MetricDefinition("GivenUpWaiting",  "Count", "batches of the stream that were given up and not redriven yet", is_gauge=True)
+ARCHIVE_MISMATCHES       = MetricDefinition("ArchiveMismatches", "Count", "orders whose object in the archive lacks what the table has of them", is_gauge=True)
+ORDERS_STALLED         = MetricDefinition("OrdersStanding",  "Count", "orders that were paid more than ten minutes ago and did not go to the warehouse", is_gauge=True)
+UNMATCHED_PAYMENTS        = MetricDefinition("UnmatchedPayments", "Count", "payments that match no order and were not given back yet", is_gauge=True)
+LAPSE_BACKLOG    = MetricDefinition("LapseBacklog",    "Count", "orders whose time has been over for more than five minutes, and that nobody has moved on", is_gauge=True)
 # fmt: on
 
-METRICS: tuple[Metric, ...] = tuple(it for it in list(globals().values()) if isinstance(it, Metric))
+METRICS: tuple[MetricDefinition, ...] = tuple(it for it in list(globals().values()) if isinstance(it, MetricDefinition))

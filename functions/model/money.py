@@ -6,22 +6,22 @@ Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
 CURRENCIES: tuple[str, ...] = get_args(Currency)
 MINOR_DIGITS = {"JPY": 0}
 """How many digits stand behind the point; two where a currency is not named (ISO 4217)."""
-MOST_MINOR_UNITS = 10**12
+MAX_MINOR_UNITS = 10**12
 """The largest amount anything here may cost; far above any order, far below what JSON's readers round."""
 
 
-def costs(text: str) -> dict[str, int]:
+def parse_amounts(text: str) -> dict[str, int]:
     """Amounts by currency, as a setting spells them: "EUR:490,USD:590". Raises ValueError with the wrong part."""
     found: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         currency, _, amount = part.partition(":")
-        if currency not in CURRENCIES or not amount.isdecimal() or int(amount) > MOST_MINOR_UNITS:
+        if currency not in CURRENCIES or not amount.isdecimal() or int(amount) > MAX_MINOR_UNITS:
             raise ValueError(part)
         found[currency] = int(amount)
     return found
 
 
-def shown(amount: int, currency: str) -> str:
+def format_amount(amount: int, currency: str) -> str:
     """An amount for a person: 1250, EUR → 12.50 EUR."""
     digits = MINOR_DIGITS.get(currency, 2)
     whole, part = divmod(abs(amount), 10**digits)

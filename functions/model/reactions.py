@@ -5,7 +5,7 @@ The stack makes rule, queues, mapping and grants' targets from this; the docs dr
 
 from dataclasses import dataclass
 
-from functions.model.events import BY_NAME
+from functions.model.events import EVENTS_BY_NAME
 
 
 @dataclass(frozen=True)
@@ -17,35 +17,35 @@ class Reaction:
     """
 
     name: str
-    on: tuple[str, ...]
+    event_names: tuple[str, ...]
     effect: str
-    once_by: str
+    idempotent_by: str
     function: str | None = None
     batch_size: int = 10
-    window_seconds: int = 0
+    batch_window_seconds: int = 0
     concurrency: int | None = None
-    goes_on: bool = False
+    continues_itself: bool = False
 
     def __post_init__(self) -> None:
-        if unknown := [name for name in self.on if name not in BY_NAME]:
+        if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
             raise TypeError(f"{self.name} waits for {unknown}, which nobody publishes")
 
 
-BULK_CONCURRENCY = 2
+IMPORT_WORKER_CONCURRENCY = 2
 """The fewest that a mapping can be limited to."""
 
 REACTIONS = (
     Reaction(
         "fulfilment",
-        on=("OrderPaid",),
+        event_names=("OrderPaid",),
         effect="an invoice with the next number, and a shipment for the warehouse",
-        once_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
+        idempotent_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
         function="fulfilment",
         concurrency=2,  # invoice numbers come one after the other: more would only wait for each other
     ),
     Reaction(
         "notifications",
-        on=(
+        event_names=(
             "OrderPlaced",
             "OrderPaid",
             "OrderCancelled",
@@ -61,56 +61,56 @@ REACTIONS = (
             "RefundSucceeded",
         ),
         effect="a mail to the customer, if their settings want it",
-        once_by="the Notification, claimed before the mail is sent",
+        idempotent_by="the Notification, claimed before the mail is sent",
         function="notifications",
     ),
     Reaction(
         "notices",
-        on=("StockReplenished", "PriceDropped"),
+        event_names=("StockReplenished", "PriceDropped"),
         effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
-        once_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
+        idempotent_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
         function="notices",
         batch_size=1,  # a message is a page of followers, and a page takes its time
         concurrency=2,  # the fewest there can be: who tells followers shares what the mail provider allows
-        goes_on=True,
+        continues_itself=True,
     ),
     Reaction(
         "refunds",
-        on=("RefundRequested",),
+        event_names=("RefundRequested",),
         effect="the payment provider gives the money back, or a credit account has it",
-        once_by="the provider: by the refund's id as its idempotency key; the account: the refund's state",
+        idempotent_by="the provider: by the refund's id as its idempotency key; the account: the refund's state",
         function="refunds",
     ),
     Reaction(
         "names",
-        on=("CustomerRenamed", "CustomerErased"),
+        event_names=("CustomerRenamed", "CustomerErased"),
         effect="the customer's open orders bear the new name; who was forgotten has none there any more",
-        once_by="each order, by the version of the customer that its name is of",
+        idempotent_by="each order, by the version of the customer that its name is of",
         function="names",
         batch_size=1,  # some have thousands of orders: nobody else's name waits behind them
     ),
     Reaction(
         "archive",
-        on=("OrderExpired", "ActivityExpired"),
+        event_names=("OrderExpired", "ActivityExpired"),
         effect="an object in the archive bucket; of an order, only a stub stays in the table",
-        once_by="object names made of the content, written if absent; the order's state",
+        idempotent_by="object names made of the content, written if absent; the order's state",
         function="archive",
-        window_seconds=5,
+        batch_window_seconds=5,
         batch_size=100,
     ),
     Reaction(
         "bulk",
-        on=("ImportPartQueued",),
+        event_names=("ImportPartQueued",),
         effect="the products and the stock of an import's lines, at so many lines a second",
-        once_by="the part's state, in the transaction of each line",
+        idempotent_by="the part's state, in the transaction of each line",
         function="bulk",
         batch_size=1,  # a part takes seconds, and a batch is sent again together when its function dies
-        concurrency=BULK_CONCURRENCY,
+        concurrency=IMPORT_WORKER_CONCURRENCY,
     ),
     Reaction(
         "warehouse",
-        on=("ShipmentRequested", "ShipmentCancelled", "OrderCancelRequested"),
+        event_names=("ShipmentRequested", "ShipmentCancelled", "OrderCancelRequested"),
         effect="the warehouse packs, or stops what it can, and answers through the API",
-        once_by="the warehouse, by shipment_id",
+        idempotent_by="the warehouse, by shipment_id",
     ),
 )

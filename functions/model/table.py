@@ -7,12 +7,12 @@ holds other identities and the reverse of relations, GSI2 work queues and feeds 
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from functions.dynamodb.keys import ATTRIBUTES, RESERVED, Row, crowded
+from functions.dynamodb.keys import KEY_ATTRIBUTES, RESERVED_ATTRIBUTES, Row, key_conflicts
 from functions.model import entities as e
 
 # fmt: off
 CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE",                      gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}")
-ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        by="api, erasure")
+ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        written_by="api, erasure")
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
 COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # before its members
@@ -20,42 +20,44 @@ PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",         
 CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
-IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                by="api, bulk")
+IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                written_by="api, bulk")
 IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # partitions of their own: an import is written at one moment
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
 FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
-REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          by="api, lapse")
-ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            since="placed_at", by="api, reactions")
-ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    since="placed_at", by="archive")
-EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                by="api, lapse, archive")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             by="api, refunds")  # not GSI2, which shows too little of it
-REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            by="api, lapse, refunds")
+REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          written_by="api, lapse")
+ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            created_field="placed_at", written_by="api, reactions")
+ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    created_field="placed_at", written_by="archive")
+EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive")
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # not GSI2, which shows too little of it
+REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds")
 RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
-SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     by="fulfilment, api")
-INVOICE        = Row(e.Invoice,       "ORDER#{order_id} / INVOICE#{invoice_id}",               gsi1="INVOICE#{invoice_id} / INVOICE", gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}", unique=("invoice_id",),     by="fulfilment")
-INVOICE_SERIES = Row(e.InvoiceSeries, "SERIES#{series} / SERIES",                                                                                                                                                                 by="fulfilment")
-ACCOUNT        = Row(e.Account,       "ACCOUNT#{account_id} / BALANCE",                        gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",                                                                                by="api, refunds")
-ENTRY          = Row(e.Entry,         "ACCOUNT#{account_id} / ENTRY#{version:010}",            since="at",                                                                                                                                by="api, refunds")
+SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api")
+INVOICE        = Row(e.Invoice,       "ORDER#{order_id} / INVOICE#{invoice_id}",               gsi1="INVOICE#{invoice_id} / INVOICE", gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}", unique_fields=("invoice_id",),     written_by="fulfilment")
+INVOICE_SERIES = Row(e.InvoiceSeries, "SERIES#{series} / SERIES",                                                                                                                                                                 written_by="fulfilment")
+ACCOUNT        = Row(e.Account,       "ACCOUNT#{account_id} / BALANCE",                        gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",                                                                                written_by="api, refunds")
+ENTRY          = Row(e.Entry,         "ACCOUNT#{account_id} / ENTRY#{version:010}",            created_field="at",                                                                                                                                written_by="api, refunds")
 COMMAND        = Row(e.Command,       "COMMAND#{caller}#{key} / {command}",                    kind="marker")
-EFFECT         = Row(e.Effect,        "EFFECT#{effect_id} / {reaction}",                       kind="marker",                                                                                                                      by="reactions")
-NOTIFICATION   = Row(e.Notification,  "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}", gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}", kind="marker", unique=("effect_id",),                                     by="notifications, notices")
-CAMPAIGN       = Row(e.Campaign,      "PRODUCT#{product_id} / CAMPAIGN#{event}",                 kind="marker",                                                                                                                    by="notices")
-ORDER_SUMMARY  = Row(e.OrderSummary,  "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}", kind="snapshot",                                                                                                                    by="copies")
-ORDER_LINE     = Row(e.OrderLine,     "ORDER#{order_id} / LINE#{product_id}",                  gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}", gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}", kind="snapshot", by="copies")
-TIMELINE       = Row(e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}",          kind="log",                                                                                                                         by="copies")
-ACTIVITY       = Row(e.Activity,      "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}", kind="log", unique=("change_id",),                                                by="copies")
-RATING         = Row(e.Rating,        "PRODUCT#{product_id} / RATING",                         kind="counter",                                                                                                                     by="copies")
-BEST_SELLER    = Row(e.BestSeller,    "PRODUCT#{product_id} / SEASON#{season}",                gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}", kind="counter",                                                     by="copies")
-METRIC         = Row(e.Metric,        "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",   kind="counter",                                                                                                                     by="copies")
-COUNTED        = Row(e.Counted,       "COUNTED#{source} / COUNTED",                            kind="marker",                                                                                                                      by="copies")
-SWEEP          = Row(e.Sweep,         "SWEEP#{tool} / {name}",                                 kind="marker",                                                                                                                      by="ops")
+EFFECT         = Row(e.Effect,        "EFFECT#{effect_id} / {reaction}",                       kind="marker",                                                                                                                      written_by="reactions")
+NOTIFICATION   = Row(e.Notification,  "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}", gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}", kind="marker", unique_fields=("effect_id",),                                     written_by="notifications, notices")
+CAMPAIGN       = Row(e.Campaign,      "PRODUCT#{product_id} / CAMPAIGN#{event}",                 kind="marker",                                                                                                                    written_by="notices")
+ORDER_SUMMARY  = Row(e.OrderSummary,  "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}", kind="snapshot",                                                                                                                    written_by="copies")
+ORDER_LINE     = Row(e.OrderLine,     "ORDER#{order_id} / LINE#{product_id}",                  gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}", gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}", kind="snapshot", written_by="copies")
+TIMELINE       = Row(e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}",          kind="log",                                                                                                                         written_by="copies")
+ACTIVITY       = Row(e.Activity,      "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}", kind="log", unique_fields=("change_id",),                                                written_by="copies")
+RATING         = Row(e.Rating,        "PRODUCT#{product_id} / RATING",                         kind="counter",                                                                                                                     written_by="copies")
+BEST_SELLER    = Row(e.BestSeller,    "PRODUCT#{product_id} / SEASON#{season}",                gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}", kind="counter",                                                     written_by="copies")
+METRIC         = Row(e.Metric,        "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",   kind="counter",                                                                                                                     written_by="copies")
+COUNTED        = Row(e.Counted,       "COUNTED#{source} / COUNTED",                            kind="marker",                                                                                                                      written_by="copies")
+SWEEP          = Row(e.Sweep,         "SWEEP#{tool} / {name}",                                 kind="marker",                                                                                                                      written_by="ops")
 # fmt: on
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
-BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
+ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
-PROJECTED: Mapping[str, tuple[str, ...] | None] = {  # None: all attributes. A projection cannot be changed later.
+INDEX_PROJECTIONS: Mapping[
+    str, tuple[str, ...] | None
+] = {  # None: all attributes. A projection cannot be changed later.
     "GSI1": None,
     "GSI2": tuple(
         sorted(
@@ -71,13 +73,13 @@ PROJECTED: Mapping[str, tuple[str, ...] | None] = {  # None: all attributes. A p
     "GSI3": None,
 }
 
-if wrong := crowded(ROWS):
+if wrong := key_conflicts(ROWS):
     raise TypeError("; ".join(wrong))
 
 
 def create_table_request(name: str) -> dict[str, Any]:
     """The CreateTable request of this table, for an engine; the stack derives its construct from the same data."""
-    keys = [attribute for pair in ATTRIBUTES.values() for attribute in pair]
+    keys = [attribute for pair in KEY_ATTRIBUTES.values() for attribute in pair]
     return {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -85,7 +87,7 @@ def create_table_request(name: str) -> dict[str, Any]:
         "KeySchema": key_schema("main"),
         "GlobalSecondaryIndexes": [
             {"IndexName": index, "KeySchema": key_schema(index.lower()), "Projection": projection(index)}
-            for index in PROJECTED
+            for index in INDEX_PROJECTIONS
         ],
         "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     }
@@ -93,16 +95,16 @@ def create_table_request(name: str) -> dict[str, Any]:
 
 def key_schema(index: str) -> list[dict[str, str]]:
     """An index's KeySchema as the API spells it."""
-    pair = {str(name): pair for name, pair in ATTRIBUTES.items()}[index]
+    pair = {str(name): pair for name, pair in KEY_ATTRIBUTES.items()}[index]
     return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(pair, ("HASH", "RANGE"), strict=True)]
 
 
 def projection(index: str) -> dict[str, Any]:
     """An index's Projection as the API spells it; key attributes are always in."""
-    names = PROJECTED[index]
-    if names is None:
+    attributes = INDEX_PROJECTIONS[index]
+    if attributes is None:
         return {"ProjectionType": "ALL"}
     return {
         "ProjectionType": "INCLUDE",
-        "NonKeyAttributes": [name for name in names if name not in RESERVED - {"type", "schema"}],
+        "NonKeyAttributes": [name for name in attributes if name not in RESERVED_ATTRIBUTES - {"type", "schema"}],
     }

@@ -3,39 +3,41 @@
 from typing import Any
 
 from functions import wiring
-from functions.environment import Notifications, current
-from functions.mails import send
-from functions.model.events import Received
-from functions.notifications.mails import written
-from functions.queues import Messages
-from functions.shop.notifications import claim, letter, mark_sent
+from functions.environment import OrderNotificationsEnvironment, load_environment
+from functions.mails import send_mail
+from functions.model.events import ReceivedEvent
+from functions.notifications.mails import render_notification
+from functions.queues import MessageBatch
+from functions.shop.notifications import claim_order_notification, get_mail_context, mark_sent
 from functions.shop.shop import Shop
 
 
-@wiring.observed("notifications")
+@wiring.instrument_handler("notifications")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: a batch of queue messages in, the messages to send again out."""
-    environment = current(Notifications)
-    shop = wiring.shop(environment.table_name)
-    messages = Messages(
-        event, wiring.parking(environment.failures_bucket, "notifications"), wiring.failing("notifications")
+    environment = load_environment(OrderNotificationsEnvironment)
+    shop = wiring.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event,
+        wiring.dead_letter_writer(environment.failures_bucket, "notifications"),
+        wiring.failure_logger("notifications"),
     )
-    return messages.each(lambda told: notify(shop, environment, told)).response()
+    return batch.apply_each(lambda told: send_notification(shop, environment, told)).response()
 
 
-def notify(shop: Shop, environment: Notifications, told: Received) -> None:
+def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
     """Send the mail of an event, unless it was sent or nobody wants it. Raises what shall be tried again."""
-    customer_id = told.data.customer_id  # None: of money that fits no order, which is a person's to look at
-    about = customer_id and letter(shop, customer_id, told.data.order_id)
-    if not about:
-        wiring.worked("not wanted", shop, told, effect=None)
+    customer_id = event.data.customer_id  # None: of money that fits no order, which is a person's to look at
+    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
+    if not recipient:
+        wiring.log_effect("not wanted", shop, event, effect=None)
         return
-    mine = claim(shop, told.name, told.id, told.at, about.order)
-    if mine is None:
-        wiring.worked("mailed", shop, told, effect=None)
+    notification = claim_order_notification(shop, event.name, event.id, event.at, recipient.order)
+    if notification is None:
+        wiring.log_effect("mailed", shop, event, effect=None)
         return
-    amount = getattr(told.data, "amount", None)
-    mail = written(told.name, about.customer, about.order, environment.shop_name, amount)
-    message_id = send(environment.sender, about.customer.email, mail, told.id)
-    mark_sent(shop, mine, message_id)
-    wiring.worked("mailed", shop, told, effect=mine.effect_id, mail=told.name, message_id=message_id)
+    amount = getattr(event.data, "amount", None)
+    mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, amount)
+    message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
+    mark_sent(shop, notification, message_id)
+    wiring.log_effect("mailed", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
-from functions.dynamodb.writes import Write, change, put, unchanged
+from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
 from functions.model.entities import (
     ArchivedOrder,
     DisputeStatus,
@@ -20,43 +20,55 @@ from functions.model.entities import (
     RefundReason,
 )
 from functions.model.errors import TooEarly
-from functions.model.patterns import C2, A12d
-from functions.model.states import HERE, PaymentCommand, moved, moved_payment, stands
+from functions.model.patterns import PAYMENT_BY_ID, REFUNDS_OF_ORDER
+from functions.model.states import (
+    RECEIVED_PAYMENT_STATUSES,
+    PaymentCommand,
+    apply_order_command,
+    apply_payment_command,
+    derive_payment_status,
+)
 from functions.model.table import ORDER, PAYMENT, REFUND
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.payments import Decision, result_of
-from functions.shop.refunds import as_read, left_of, order_beside, requested, tried_again
-from functions.shop.settling import PROVIDER
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.payments import Decision, payment_result
+from functions.shop.refunds import (
+    build_refund,
+    check_order_unchanged,
+    compute_refundable,
+    get_order_unless_archiving,
+    reset_for_retry,
+)
+from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
-EARLY_SECONDS = 60
-MOST_RETRIED = 90
+TOO_EARLY_RETRY_SECONDS = 60
+MAX_RETRIED_REFUNDS = 90
 """So many refunds are tried again with the end of a dispute; staff can have the others tried."""
-Outcome = Literal["opened", "won", "lost"]
-BECOMES: Mapping[Outcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
-TO: Mapping[PaymentStatus, PaymentCommand] = {
+DisputeOutcome = Literal["opened", "won", "lost"]
+STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
+COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "DISPUTED": "dispute",
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
 """What takes a payment to the state it stands in after a dispute."""
-OWED_FOR: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
+REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
 """Why an order owes money, if not for what was returned."""
 
 
 @dataclass(frozen=True)
-class Disputed:
+class ProviderDisputeEvent:
     """The customer's bank asks a payment back: it was `opened`, `won` by the shop, or `lost`. `reason`: the bank's."""
 
     event_id: str
     dispute_id: str
     payment_id: str
     order_id: str
-    outcome: Outcome
+    outcome: DisputeOutcome
     reason: str | None = None
 
 
-def record_dispute(shop: Shop, told: Disputed) -> Answer:
+def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Keep what becomes of a disputed payment. Each event is taken once, by its id.
 
     While it is open the payment gives nothing back: what is to be given is owed by the order, or a refund that fails.
@@ -68,62 +80,72 @@ def record_dispute(shop: Shop, told: Disputed) -> Answer:
     """
 
     def decide() -> Decision:
-        order = order_beside(shop, told.order_id)
-        known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
-        if isinstance(order, Order) and (known is None or known.status not in HERE):
-            raise TooEarly(EARLY_SECONDS)
-        if known is None:
-            return [], {"payment_id": told.payment_id, "status": None, "reason": "there is no such payment"}
-        if known.status not in HERE or not _is_news(known, told):
-            return [unchanged(PAYMENT, known)], result_of(known)
-        after = _disputed(shop, known, told)
-        return [change(PAYMENT, known, after), *_follows(shop, order, known, after, told)], result_of(after)
+        order = get_order_unless_archiving(shop, event.order_id)
+        payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+        if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
+            raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+        if payment is None:
+            return [], {"payment_id": event.payment_id, "status": None, "reason": "there is no such payment"}
+        if payment.status not in RECEIVED_PAYMENT_STATUSES or not _is_newer(payment, event):
+            return [check_unchanged(PAYMENT, payment)], payment_result(payment)
+        after = _apply_dispute_event(shop, payment, event)
+        return [
+            update(PAYMENT, payment, after),
+            *_adjust_order_money(shop, order, payment, after, event),
+        ], payment_result(after)
 
-    return once_per_key(shop, PROVIDER, told.event_id, "record_dispute", asdict(told), decide)
+    return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)
 
 
-def _is_news(payment: Payment, told: Disputed) -> bool:
+def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
     """Whether it takes the dispute further than it is known to have come."""
     steps = (None, *get_args(DisputeStatus))
-    return steps.index(BECOMES[told.outcome]) > steps.index((payment.disputes or {}).get(told.dispute_id))
+    return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
 
 
-def _disputed(shop: Shop, known: Payment, told: Disputed) -> Payment:
+def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:
     """The payment after it."""
-    disputes: dict[str, DisputeStatus] = {**(known.disputes or {}), told.dispute_id: BECOMES[told.outcome]}
-    reason = f"dispute lost: {told.reason}" if told.outcome == "lost" else known.reason
-    after = replace(known, disputes=disputes, reason=reason)
-    status = stands(after, unmatched=known.status == "UNMATCHED")
-    return moved_payment(after, "note_dispute" if status == known.status else TO[status], shop.instant())
+    disputes: dict[str, DisputeStatus] = {
+        **(payment.disputes or {}),
+        event.dispute_id: STATUS_BY_OUTCOME[event.outcome],
+    }
+    reason = f"dispute lost: {event.reason}" if event.outcome == "lost" else payment.reason
+    after = replace(payment, disputes=disputes, reason=reason)
+    status = derive_payment_status(after, unmatched=payment.status == "UNMATCHED")
+    return apply_payment_command(
+        after, "note_dispute" if status == payment.status else COMMAND_BY_STATUS[status], shop.now_instant()
+    )
 
 
-def _follows(
-    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, told: Disputed
+def _adjust_order_money(
+    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, event: ProviderDisputeEvent
 ) -> list[Write[Any]]:
     """What the end of a dispute does to the money of the order, and to what was to be given back of the payment."""
-    as_it_is = as_read(told.order_id, order)
-    if told.outcome == "opened":
-        return [as_it_is]
-    refunds = list(shop.table.every(A12d, order_id=told.order_id))
-    left, number = left_of(payment, refunds)
+    order_unchanged = check_order_unchanged(event.order_id, order)
+    if event.outcome == "opened":
+        return [order_unchanged]
+    refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=event.order_id))
+    left, number = compute_refundable(payment, refunds)
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
-    if told.outcome == "lost":
-        return [change(ORDER, ours, _less(shop, ours, left)) if ours and left else as_it_is]
-    if after.disputed or after.taken:  # by another dispute
-        return [as_it_is]
+    if event.outcome == "lost":
+        return [update(ORDER, ours, _deduct_lost_money(shop, ours, left)) if ours and left else order_unchanged]
+    if after.is_disputed or after.is_charged_back:  # by another dispute
+        return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
-    again = [change(REFUND, it, tried_again(shop, it, it.account_id)) for it in failed[:MOST_RETRIED]]
+    again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
     if ours is None or not (pays := min(ours.owed, left)):
-        return [as_it_is, *again]
-    paying = replace(moved(ours, "refund", shop.instant()), refunded=ours.refunded + pays, owed=ours.owed - pays)
-    why = OWED_FOR.get(ours.status, "RETURNED")
-    refund = requested(shop, payment, pays, why, number=number, customer_id=ours.customer_id)
-    return [change(ORDER, ours, paying), put(REFUND, refund), *again]
+        return [order_unchanged, *again]
+    paying = replace(
+        apply_order_command(ours, "refund", shop.now_instant()), refunded=ours.refunded + pays, owed=ours.owed - pays
+    )
+    why = REFUND_REASON_BY_STATUS.get(ours.status, "RETURNED")
+    refund = build_refund(shop, payment, pays, why, number=number, customer_id=ours.customer_id)
+    return [update(ORDER, ours, paying), put_if_absent(REFUND, refund), *again]
 
 
-def _less(shop: Shop, order: Order, taken: int) -> Order:
+def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:
     """The order after the bank has taken so much of its money; what is owed is paid by that first."""
     if order.status == "PENDING":
-        return replace(moved(order, "unpay_part", shop.instant()), paid=order.paid - taken)
-    after = moved(order, "refund", shop.instant())
-    return replace(after, refunded=order.refunded + taken, owed=max(0, order.owed - taken))
+        return replace(apply_order_command(order, "unpay_part", shop.now_instant()), paid=order.paid - lost)
+    after = apply_order_command(order, "refund", shop.now_instant())
+    return replace(after, refunded=order.refunded + lost, owed=max(0, order.owed - lost))

@@ -13,12 +13,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.dynamodb.keys import instant
-from functions.dynamodb.writes import change, delete, turn
+from functions.dynamodb.keys import to_instant
+from functions.dynamodb.writes import delete, replace_with, update
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound
-from functions.model.patterns import A2, A4, A10, A12, A14, C5, R3, A9b, A9c, A10c
-from functions.model.states import CLOSED, moved
+from functions.model.patterns import (
+    CUSTOMER_BY_EMAIL,
+    CUSTOMER_OR_ERASED_BY_ID,
+    CUSTOMER_SETTINGS,
+    FOLLOW_BY_CUSTOMER_AND_PRODUCT,
+    FOLLOWS_OF_CUSTOMER,
+    ORDER_BY_ID,
+    ORDERS_OF_CUSTOMER,
+    REVIEW_BY_PRODUCT_AND_CUSTOMER,
+    REVIEWS_OF_CUSTOMER,
+    UNFINISHED_ERASURES,
+)
+from functions.model.states import CLOSED_STATUSES, apply_order_command
 from functions.model.table import (
     ARCHIVED_ORDER,
     CUSTOMER,
@@ -29,24 +40,26 @@ from functions.model.table import (
     REVIEW,
     SETTINGS,
 )
-from functions.shop.shop import Caller, Shop, decided_again, deleted
+from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
-SETTLES = timedelta(days=14)
+SETTLE_PERIOD = timedelta(days=14)
 """After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost,
 and what a reader gave up is in the failure store: an alarm has brought somebody by then. As long as dead letters
 wait."""
 
 
-def forget(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
+def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
     """Make a customer unknown at once. Repeatable. Raises NotFound, for another's as for none."""
 
     def attempt() -> ErasedCustomer:
-        found = shop.table.get(C5, customer_id=customer_id) if caller.sees(customer_id) else None
+        found = (
+            shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id) if caller.can_see(customer_id) else None
+        )
         if found is None:
             raise NotFound("customer")
         if isinstance(found, ErasedCustomer):
             return found
-        now = shop.instant()
+        now = shop.now_instant()
         erased = ErasedCustomer(
             customer_id=customer_id,
             status="ERASING",
@@ -55,69 +68,73 @@ def forget(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
             updated_at=now,
             version=found.version + 1,
         )
-        claim = shop.table.get(A2, email_hash=found.email_hash)
-        chosen = shop.table.query(A4, customer_id=customer_id).items
+        claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=found.email_hash)
+        chosen = shop.table.query(CUSTOMER_SETTINGS, customer_id=customer_id).items
         shop.table.write(
-            turn(CUSTOMER, found, ERASED_CUSTOMER, erased),
+            replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
             *(delete(EMAIL_CLAIM, one) for one in [claim] if one is not None),
             *(delete(SETTINGS, one) for one in chosen),
         )
         return erased
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def being_erased(shop: Shop) -> Iterator[ErasedCustomer]:
+def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:
     """R3: whose erasure is not finished, oldest first."""
-    return shop.table.every(R3, queue="ERASING")
+    return shop.table.query_all(UNFINISHED_ERASURES, queue="ERASING")
 
 
-def orders_of(shop: Shop, customer_id: str) -> Iterator[str]:
+def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
     """The ids of all a customer's orders, archived ones too."""
-    return (summary.order_id for summary in shop.table.every(A14, customer_id=customer_id))
+    return (summary.order_id for summary in shop.table.query_all(ORDERS_OF_CUSTOMER, customer_id=customer_id))
 
 
-def without_traces(shop: Shop, customer_id: str) -> bool:
+def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
     """Delete what a customer wrote and what they follow. Whether there was anything. Repeatable."""
     found = False
-    for review in shop.table.every(A9b, customer_id=customer_id):
-        found |= deleted(shop, REVIEW, A9c, product_id=review.product_id, customer_id=customer_id)
-    for follow in shop.table.every(A10, customer_id=customer_id):
-        found |= deleted(shop, FOLLOW, A10c, product_id=follow.product_id, customer_id=customer_id)
+    for review in shop.table.query_all(REVIEWS_OF_CUSTOMER, customer_id=customer_id):
+        found |= delete_if_exists(
+            shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=review.product_id, customer_id=customer_id
+        )
+    for follow in shop.table.query_all(FOLLOWS_OF_CUSTOMER, customer_id=customer_id):
+        found |= delete_if_exists(
+            shop, FOLLOW, FOLLOW_BY_CUSTOMER_AND_PRODUCT, product_id=follow.product_id, customer_id=customer_id
+        )
     return found
 
 
-def without_address(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
+def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Take the address and the customer's name from an order, if it is closed. The order as it is then, and whether it
     had them. Repeatable."""
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
-        order = shop.table.get(A12, order_id=order_id)
-        if not isinstance(order, Order) or order.address is None or order.status not in CLOSED:
+        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+        if not isinstance(order, Order) or order.address is None or order.status not in CLOSED_STATUSES:
             return order, False
-        after = replace(moved(order, "erase", shop.instant()), address=None, customer_name=None)
-        shop.table.write(change(ORDER, order, after))
+        after = replace(apply_order_command(order, "erase", shop.now_instant()), address=None, customer_name=None)
+        shop.table.write(update(ORDER, order, after))
         return after, True
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def rewritten(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
+def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
     """Have a stub name another object. Raises Changed where it is not as it was read."""
     after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
-    shop.table.write(change(ARCHIVED_ORDER, stub, after))
+    shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
-def found_more(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
+def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
     """Note that something of a customer was there until now: traces of it may come as long again. Raises Changed."""
-    after = replace(erased, updated_at=instant(now), version=erased.version + 1)
-    shop.table.write(change(ERASED_CUSTOMER, erased, after))
+    after = replace(erased, updated_at=to_instant(now), version=erased.version + 1)
+    shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
-def finish(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
+def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
     """Note that nothing is left of a customer; False while something may still come. Raises Changed."""
-    if instant(now - SETTLES) < erased.updated_at:
+    if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False
-    done = replace(erased, status="ERASED", updated_at=shop.instant(), version=erased.version + 1)
-    shop.table.write(change(ERASED_CUSTOMER, erased, done))
+    done = replace(erased, status="ERASED", updated_at=shop.now_instant(), version=erased.version + 1)
+    shop.table.write(update(ERASED_CUSTOMER, erased, done))
     return True

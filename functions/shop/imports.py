@@ -12,28 +12,28 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
-from functions.dynamodb.keys import BadKey, Instant
+from functions.dynamodb.keys import Instant, InvalidKeyValue
 from functions.dynamodb.patience import Impossible
-from functions.dynamodb.store import Page
+from functions.dynamodb.store import QueryPage
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed, Write, change, put
+from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import Import, ImportLines, ImportPart, Product, Rejected
-from functions.model.errors import Invalid, NotFound
+from functions.model.errors import InvalidInput, NotFound
 from functions.model.lives import IMPORT_DAYS
-from functions.model.patterns import A7, B1, B2, B3
+from functions.model.patterns import IMPORT_LINES_BY_PART, IMPORT_PART_BY_NUMBER, IMPORT_WITH_PARTS, PRODUCT_BY_ID
 from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.products import first_stock, more_stock, must_have_one_debt
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.products import add_stock, check_backorder_parts, create_stock
 from functions.shop.shop import Caller, Shop
 
-MOST_LINES = 5_000
-PART_LINES = 125
+MAX_LINES = 5_000
+LINES_PER_PART = 125
 """Two items for each part, the import and its command: 82 of the 100 that a transaction takes. Written at 10 lines
 a second, the least there may be, a part takes 13 of the 30 seconds that its function may run."""
 
 
 @dataclass(frozen=True)
-class Line:
+class ParsedLine:
     """A line that can be written. `product`: what it says of one, by field; what it leaves out is not there."""
 
     number: int
@@ -43,37 +43,41 @@ class Line:
 
 # accepting it ---------------------------------------------------------------------------------------------------------
 def import_products(
-    shop: Shop, caller: Caller, key: str, body: Mapping[str, Any], read: Callable[[], Sequence[Line | Rejected]]
-) -> Answer:
+    shop: Shop,
+    caller: Caller,
+    key: str,
+    body: Mapping[str, Any],
+    read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
+) -> IdempotentResult:
     """Take a file, whole or not at all; its lines are written afterwards. Keyed. For staff.
 
     `body` tells it from any other, `read` reads its lines. A product that stands in it twice is taken once, as it comes
     first: nothing says which of two parts is written first. Result: {"import_id", "lines", "rejected"}. Raises
     Invalid, KeyReused, NotAllowed, and whatever `read` does.
     """
-    caller.must_be("staff")
+    caller.require_group("staff")
 
     def decide() -> tuple[list[Write[Any]], dict[str, Any]]:
-        lines = _each_once(read())
-        if not 0 < len(lines) <= MOST_LINES:
-            raise Invalid("body", f"has {len(lines)} lines, and must have 1 to {MOST_LINES}")
-        chunks = [lines[start : start + PART_LINES] for start in range(0, len(lines), PART_LINES)]
-        now, ttl = shop.instant(), int((shop.now() + timedelta(days=IMPORT_DAYS)).timestamp())
+        lines = _reject_duplicates(read_lines())
+        if not 0 < len(lines) <= MAX_LINES:
+            raise InvalidInput("body", f"has {len(lines)} lines, and must have 1 to {MAX_LINES}")
+        chunks = [lines[start : start + LINES_PER_PART] for start in range(0, len(lines), LINES_PER_PART)]
+        now, ttl = shop.now_instant(), int((shop.now() + timedelta(days=IMPORT_DAYS)).timestamp())
         made = Import(import_id=shop.new_id(), count=len(lines), parts=len(chunks), created_at=now, ttl=ttl)
-        writes: list[Write[Any]] = [put(IMPORT, made)]
+        writes: list[Write[Any]] = [put_if_absent(IMPORT, made)]
         for part, chunk in enumerate(chunks):
-            writes += _of_part(made, part, chunk)
+            writes += _put_part(made, part, chunk)
         rejected = sum(isinstance(line, Rejected) for line in lines)
         return writes, {"import_id": made.import_id, "lines": len(lines), "rejected": rejected}
 
-    return once_per_key(shop, caller.id, key, "import_products", body, decide)
+    return run_idempotently(shop, caller.id, key, "import_products", body, decide)
 
 
-def _each_once(lines: Sequence[Line | Rejected]) -> list[Line | Rejected]:
+def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
     """The lines, those rejected that are about a product which one before is about."""
     first: dict[str, int] = {}
 
-    def once(line: Line | Rejected) -> Line | Rejected:
+    def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
         if isinstance(line, Rejected):
             return line
         before = first.setdefault(line.product["product_id"], line.number)
@@ -84,81 +88,87 @@ def _each_once(lines: Sequence[Line | Rejected]) -> list[Line | Rejected]:
     return [once(line) for line in lines]
 
 
-def _of_part(made: Import, number: int, chunk: Sequence[Line | Rejected]) -> list[Write[Any]]:
-    lines = [line for line in chunk if isinstance(line, Line)]
+def _put_part(import_item: Import, number: int, chunk: Sequence[ParsedLine | Rejected]) -> list[Write[Any]]:
+    lines = [line for line in chunk if isinstance(line, ParsedLine)]
     part = ImportPart(
-        import_id=made.import_id,
+        import_id=import_item.import_id,
         part=number,
         status="QUEUED" if lines else "DONE",
         count=len(lines),
         rejected=tuple(line for line in chunk if isinstance(line, Rejected)),
-        created_at=made.created_at,
-        updated_at=made.created_at,
-        ttl=made.ttl,
+        created_at=import_item.created_at,
+        updated_at=import_item.created_at,
+        ttl=import_item.ttl,
     )
     if not lines:
-        return [put(IMPORT_PART, part)]
-    kept = ImportLines(
-        import_id=made.import_id, part=number, ndjson=_packed(lines), created_at=made.created_at, ttl=made.ttl
+        return [put_if_absent(IMPORT_PART, part)]
+    import_lines = ImportLines(
+        import_id=import_item.import_id,
+        part=number,
+        ndjson=_pack_lines(lines),
+        created_at=import_item.created_at,
+        ttl=import_item.ttl,
     )
-    return [put(IMPORT_PART, part), put(IMPORT_LINES, kept)]
+    return [put_if_absent(IMPORT_PART, part), put_if_absent(IMPORT_LINES, import_lines)]
 
 
-def _packed(lines: Sequence[Line]) -> bytes:
+def _pack_lines(lines: Sequence[ParsedLine]) -> bytes:
     text = "\n".join(json.dumps(asdict(line), separators=(",", ":"), ensure_ascii=False) for line in lines)
     return gzip.compress(text.encode(), mtime=0)
 
 
-def _unpacked(kept: ImportLines) -> list[Line]:
-    return [Line(**json.loads(line)) for line in gzip.decompress(kept.ndjson).splitlines()]
+def _unpack_lines(import_lines: ImportLines) -> list[ParsedLine]:
+    return [ParsedLine(**json.loads(line)) for line in gzip.decompress(import_lines.ndjson).splitlines()]
 
 
 # writing it -----------------------------------------------------------------------------------------------------------
-def write_part(shop: Shop, import_id: str, number: int, *, again: bool, wait: Callable[[], None]) -> ImportPart | None:
+def write_part(
+    shop: Shop, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
+) -> ImportPart | None:
     """Write the lines of a part that are not done yet, in their order; None where its time is over. Repeatable.
 
     `again`: it was tried before, and broke off. `wait` is called before each line. Raises Busy, and Permanent where its
     lines are gone.
     """
-    part = shop.table.get(B2, import_id=import_id, part=number)
+    part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
         return part
-    kept = shop.table.get(B3, import_id=import_id, part=number)
-    if kept is None:
+    import_lines = shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=number)
+    if import_lines is None:
         raise Permanent("the lines of this part of an import are not there")
-    lines = _unpacked(kept)
+    lines = _unpack_lines(import_lines)
     while part is not None and part.status == "QUEUED":
         wait()
-        part, again = _one_more(shop, part, lines[part.done], again), False
+        part, is_retry = _write_next_line(shop, part, lines[part.done], is_retry), False
     return part
 
 
-Outcome = Literal["written", "unchanged"] | Rejected
+LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
-def _one_more(shop: Shop, part: ImportPart, line: Line, again: bool) -> ImportPart | None:
+def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
     """The part with one line more done: by this, or by another that was faster."""
-    waiting = shop.table.patience()
-    writes, outcome = _decided(shop, line)
+    backoff = shop.table.new_backoff()
+    writes, outcome = _plan_line(shop, line)
     while True:
-        after = _counted(part, outcome, again, shop.instant())
+        after = _count_line(part, outcome, is_retry, shop.now_instant())
         try:
-            shop.table.write(change(IMPORT_PART, part, after), *writes)
+            shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
             if not writes:  # so it is not the line that the table does not take
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
-        except Changed as changed:
+        except WriteConflict as changed:
             if changed.row is IMPORT_PART:
-                return shop.table.get(B2, import_id=part.import_id, part=part.part)
-            again = True
-            waiting.pause()
-            writes, outcome = _decided(shop, line)
+                return shop.table.get(IMPORT_PART_BY_NUMBER, import_id=part.import_id, part=part.part)
+            is_retry = True
+            backoff.wait()
+            writes, outcome = _plan_line(shop, line)
         else:
             return after
 
 
-def _counted(part: ImportPart, outcome: Outcome, again: bool, now: Instant) -> ImportPart:
+def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Instant) -> ImportPart:
     """The part with a line more, counted as what it came to."""
     done = part.done + 1
     return replace(
@@ -168,51 +178,53 @@ def _counted(part: ImportPart, outcome: Outcome, again: bool, now: Instant) -> I
         written=part.written + (outcome == "written"),
         unchanged=part.unchanged + (outcome == "unchanged"),
         rejected=(*part.rejected, outcome) if isinstance(outcome, Rejected) else part.rejected,
-        retried=part.retried + again,
+        retried=part.retried + is_retry,
         updated_at=now,
         version=part.version + 1,
     )
 
 
-def _decided(shop: Shop, line: Line) -> tuple[list[Write[Any]], Outcome]:
+def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
     """What a line comes to, as things stand, and the writes that make it so."""
     try:
-        before = shop.table.get(A7, product_id=line.product["product_id"])
-        writes = _new(shop, line) if before is None else _changed(shop, before, line)
-    except BadKey as error:
+        before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
+        writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
+    except InvalidKeyValue as error:
         return [], Rejected(line=line.number, field=error.name, why="cannot stand in a key")
-    except Invalid as error:
+    except InvalidInput as error:
         return [], Rejected(line=line.number, field=error.field, why=error.why)
     return writes, "written" if writes else "unchanged"
 
 
-def _new(shop: Shop, line: Line) -> list[Write[Any]]:
-    now = shop.instant()
+def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
+    now = shop.now_instant()
     product = Product(**line.product, created_at=now, updated_at=now)
-    must_have_one_debt(product)
-    return [put(PRODUCT, product), *first_stock(product, line.quantity)]
+    check_backorder_parts(product)
+    return [put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)]
 
 
-STAYS = ("currency", "parts")
+IMMUTABLE_FIELDS = ("currency", "parts")
 """What no line changes: orders were placed in the one, and the stock lies in the others."""
 
 
-def _changed(shop: Shop, before: Product, line: Line) -> list[Write[Any]]:
+def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
     """The writes for a product that is there; what the line leaves out stays as it is."""
-    for name in STAYS:
+    for name in IMMUTABLE_FIELDS:
         if line.product.get(name, getattr(before, name)) != getattr(before, name):
-            raise Invalid(name, f"is {getattr(before, name)} for this product, and stays so")
+            raise InvalidInput(name, f"is {getattr(before, name)} for this product, and stays so")
     wanted = replace(before, **line.product)
-    must_have_one_debt(wanted)
+    check_backorder_parts(wanted)
     writes: list[Write[Any]] = []
     if wanted != before:
-        writes.append(change(PRODUCT, before, replace(wanted, updated_at=shop.instant(), version=before.version + 1)))
-    return [*writes, *more_stock(before, line.quantity)]
+        writes.append(
+            update(PRODUCT, before, replace(wanted, updated_at=shop.now_instant(), version=before.version + 1))
+        )
+    return [*writes, *add_stock(before, line.quantity)]
 
 
 # asking for it --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Progress:
+class ImportProgress:
     """How far an import is. `retried`: lines that took more than one try, among the others. `ended_at`: once all are
     done."""
 
@@ -228,11 +240,11 @@ class Progress:
     ended_at: Instant | None
 
 
-def progress(shop: Shop, caller: Caller, import_id: str) -> Progress:
+def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportProgress:
     """B1: the sum of what its parts say. For staff. Raises NotFound, NotAllowed."""
-    made, parts = _whole(shop, caller, import_id)
+    made, parts = _get_import_with_parts(shop, caller, import_id)
     waiting = sum(part.count - part.done for part in parts)
-    return Progress(
+    return ImportProgress(
         import_id=import_id,
         state="RUNNING" if waiting else "DONE",
         lines=made.count,
@@ -246,20 +258,24 @@ def progress(shop: Shop, caller: Caller, import_id: str) -> Progress:
     )
 
 
-def rejected_lines(shop: Shop, caller: Caller, import_id: str, limit: int, after: str | None) -> Page[Rejected]:
+def list_rejected_lines(
+    shop: Shop, caller: Caller, import_id: str, limit: int, after: str | None
+) -> QueryPage[Rejected]:
     """B1: which lines are not written and why, in their order. For staff. Raises NotFound, NotAllowed.
 
     An import has at most so many parts that all of them are read for every page.
     """
-    _, parts = _whole(shop, caller, import_id)
-    behind = int(after or 0)
-    found = sorted((one for part in parts for one in part.rejected if one.line > behind), key=lambda one: one.line)
-    return Page(tuple(found[:limit]), str(found[limit - 1].line) if len(found) > limit else None)
+    _, parts = _get_import_with_parts(shop, caller, import_id)
+    last_line_shown = int(after or 0)
+    found = sorted(
+        (one for part in parts for one in part.rejected if one.line > last_line_shown), key=lambda one: one.line
+    )
+    return QueryPage(tuple(found[:limit]), str(found[limit - 1].line) if len(found) > limit else None)
 
 
-def _whole(shop: Shop, caller: Caller, import_id: str) -> tuple[Import, list[ImportPart]]:
-    caller.must_be("staff")
-    found = list(shop.table.every(B1, import_id=import_id))
+def _get_import_with_parts(shop: Shop, caller: Caller, import_id: str) -> tuple[Import, list[ImportPart]]:
+    caller.require_group("staff")
+    found = list(shop.table.query_all(IMPORT_WITH_PARTS, import_id=import_id))
     for made in found:
         if isinstance(made, Import):
             return made, [part for part in found if isinstance(part, ImportPart)]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from functions.dynamodb.writes import Write, put
+from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Command
-from functions.model.errors import KeyReused
+from functions.model.errors import IdempotencyKeyReused
 from functions.model.lives import COMMAND_DAYS
-from functions.model.patterns import C1
+from functions.model.patterns import COMMAND_BY_KEY
 from functions.model.table import COMMAND
-from functions.shop.shop import Shop, decided_again
+from functions.shop.shop import Shop, retry_on_conflict
 
 FINGERPRINT_VERSION = "1"
 
@@ -25,55 +25,55 @@ def fingerprint(body: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class IdempotentResult:
     """What a keyed command came to. `replayed`: it had been done before, nothing was written now."""
 
     result: dict[str, Any]
     replayed: bool
 
 
-def once_per_key(
+def run_idempotently(
     shop: Shop,
-    caller: str,
+    caller_id: str,
     key: str,
     command: str,
     body: Mapping[str, Any],
     decide: Callable[[], tuple[Sequence[Write[Any]], dict[str, Any]]],
-) -> Answer:
+) -> IdempotentResult:
     """Do what `decide` says (its writes, its JSON result) in one transaction with the Command item that remembers it.
 
     A command that is refused does not burn its key. Raises KeyReused where the key came with another body before, and
     whatever `decide` and its writes raise. `decide` is asked again when what it had read changed.
     """
-    known = {"caller": caller, "key": shop.digest("command", key).hex()[:32], "command": command}
-    print_of_body = fingerprint(body)
+    command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
+    body_fingerprint = fingerprint(body)
 
-    def replay(done: Command) -> Answer:
-        if done.fingerprint != print_of_body:
-            raise KeyReused
-        return Answer(json.loads(done.result), replayed=True)
+    def replay(done: Command) -> IdempotentResult:
+        if done.fingerprint != body_fingerprint:
+            raise IdempotencyKeyReused
+        return IdempotentResult(json.loads(done.result), replayed=True)
 
-    def attempt() -> Answer:
-        if done := shop.table.get(C1, **known):
+    def attempt() -> IdempotentResult:
+        if done := shop.table.get(COMMAND_BY_KEY, **command_key):
             return replay(done)
         writes, result = decide()
-        memory = Command(
-            **known,
-            fingerprint=print_of_body,
+        command_item = Command(
+            **command_key,
+            fingerprint=body_fingerprint,
             result=json.dumps(result),
-            created_at=shop.instant(),
+            created_at=shop.now_instant(),
             ttl=int((shop.now() + timedelta(days=COMMAND_DAYS)).timestamp()),
         )
         try:
-            shop.table.write(put(COMMAND, memory, refused=Done), *writes)
-        except Done as found:
+            shop.table.write(put_if_absent(COMMAND, command_item, condition_error=AlreadyDone), *writes)
+        except AlreadyDone as found:
             return replay(found.command)
-        return Answer(result, replayed=False)
+        return IdempotentResult(result, replayed=False)
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-class Done(Exception):
+class AlreadyDone(Exception):
     """The command had been done by the time this one wrote."""
 
     def __init__(self, command: Command | None) -> None:

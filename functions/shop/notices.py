@@ -11,23 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from functions.dynamodb.writes import change, put
+from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
-from functions.model.events import Received
-from functions.model.lives import CAMPAIGN_COOLDOWN_SECONDS, NOTICE_CLAIM_SECONDS
-from functions.model.patterns import A7, R4, A10b
+from functions.model.events import ReceivedEvent
+from functions.model.lives import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
+from functions.model.patterns import CAMPAIGN_BY_PRODUCT, FOLLOWERS_OF_PRODUCT, PRODUCT_BY_ID
 from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETTINGS
-from functions.shop.customers import wants
-from functions.shop.notifications import in_hand
-from functions.shop.shop import Shop, decided_again
-from functions.shop.stock import held_of
+from functions.shop.customers import wants_notifications
+from functions.shop.notifications import claim_notification
+from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.stock import get_available_by_part
 
-LOOKED_UP_TOGETHER = 25
+RECIPIENTS_PER_BATCH = 25
 """Followers of whom one BatchGetItem shows all that there is to know."""
 
 
 @dataclass(frozen=True)
-class Page:
+class FollowerPage:
     """Followers who are to be told next. `after`: where the next page starts; None: there is no more."""
 
     campaign: Campaign
@@ -36,52 +36,52 @@ class Page:
     after: str | None
 
 
-def page_of(shop: Shop, told: Received, after: str | None, size: int) -> Page | None:
+def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
     """The followers who are to be told of an event next, the first ones where `after` is None.
 
     None where nobody is: another event was told within a day, or a later one; these were told before; it is not so any
     more; there are none. Who began to follow after the campaign did is none of them.
     """
-    found = _campaign(shop, told)
-    mine = found if found is not None and found.event_id == told.id else None
-    if mine is None and (after is not None or _may_not(shop, told, found)):
+    found = _get_campaign(shop, event)
+    campaign = found if found is not None and found.event_id == event.id else None
+    if campaign is None and (after is not None or _is_blocked(shop, event, found)):
         return None
-    begins = mine.since if mine else _left_off(shop, found)
-    start = after or begins
-    if mine and _is_past(mine, start):
+    resume_after = campaign.since if campaign else _resume_position(shop, found)
+    start = after or resume_after
+    if campaign and _is_already_notified(campaign, start):
         return None
-    product = _as_told(shop, told, begins=mine is None)
+    product = _get_product_if_still_true(shop, event, is_new=campaign is None)
     if product is None:
-        if mine:
-            _move(shop, mine, start, "DROPPED")
+        if campaign:
+            _advance_campaign(shop, campaign, start, "DROPPED")
         return None
-    page = shop.table.query(A10b, product_id=product.product_id, limit=size, after=start)
-    if mine is None and (page.items or page.after):
-        mine = _begun(shop, told)
-    if mine is None:
+    page = shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product.product_id, limit=size, after=start)
+    if campaign is None and (page.items or page.after):
+        campaign = _start_campaign(shop, event)
+    if campaign is None:
         return None
-    if mine.since != begins:  # another campaign was dropped meanwhile: go on from there
-        return page_of(shop, told, after, size)
-    followers = tuple(one.customer_id for one in page.items if one.created_at <= mine.began_at)
-    return Page(mine, product, followers, page.after)
+    if campaign.since != resume_after:  # another campaign was dropped meanwhile: go on from there
+        return get_follower_page(shop, event, after, size)
+    followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
+    return FollowerPage(campaign, product, followers, page.after)
 
 
-def told_all(shop: Shop, page: Page) -> None:
+def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
     """Note that a page's followers are told, once whoever tells the next knows of it. Repeatable."""
-    _move(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
+    _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
 
 
-def to_be_told(shop: Shop, told: Received, followers: Sequence[str]) -> list[Customer]:
+def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
     """Those of some followers (25 at most) who still are, want mails, may be told, and were not. One BatchGetItem."""
-    ids = {customer_id: notice_id(told.id, customer_id) for customer_id in followers}
+    ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
     keys = [
         key
         for customer_id, effect_id in ids.items()
         for key in (
             CUSTOMER.key(customer_id=customer_id),
             SETTINGS.key(customer_id=customer_id, name="notifications"),
-            FOLLOW.key(customer_id=customer_id, product_id=told.data.product_id),
-            NOTIFICATION.key(customer_id=customer_id, at=told.at, effect_id=effect_id),
+            FOLLOW.key(customer_id=customer_id, product_id=event.data.product_id),
+            NOTIFICATION.key(customer_id=customer_id, at=event.at, effect_id=effect_id),
         )
     ]
     found = shop.table.batch_get(keys, consistent=True)
@@ -93,116 +93,116 @@ def to_be_told(shop: Shop, told: Received, followers: Sequence[str]) -> list[Cus
         for item in found
         if isinstance(item, Customer)
         and item.customer_id in follow - done
-        and wants(tuple(filter(None, [settings.get(item.customer_id)])), "email")
+        and wants_notifications(tuple(filter(None, [settings.get(item.customer_id)])), "email")
     ]
 
 
-def claim(shop: Shop, told: Received, customer_id: str) -> Notification | None:
+def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
     """Take the mail to a follower in hand. None where it was sent; raises Claimed while another has it."""
-    return in_hand(
+    return claim_notification(
         shop,
         customer_id,
-        told.name,
-        notice_id(told.id, customer_id),
-        told.at,
-        NOTICE_CLAIM_SECONDS,
-        product_id=told.data.product_id,
+        event.name,
+        derive_alert_id(event.id, customer_id),
+        event.at,
+        PRODUCT_ALERT_CLAIM_SECONDS,
+        product_id=event.data.product_id,
     )
 
 
-def notice_id(event_id: str, customer_id: str) -> str:
+def derive_alert_id(event_id: str, customer_id: str) -> str:
     """The id of what a follower is told of an event: the same however often it comes."""
     return hashlib.sha256(f"{event_id}:{customer_id}".encode()).hexdigest()[:32]
 
 
 # what is so -----------------------------------------------------------------------------------------------------------
-def _as_told(shop: Shop, told: Received, *, begins: bool) -> Product | None:
+def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
     """The product, if what an event told of it is so now. `begins`: and if it is worth telling at all."""
-    product = shop.table.get(A7, product_id=told.data.product_id)
+    product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
         return None
-    if told.name == "PriceDropped":
-        is_so = product.currency == told.data.currency and product.price <= told.data.price
+    if event.name == "PriceDropped":
+        is_true = product.currency == event.data.currency and product.price <= event.data.price
     else:
-        held = held_of(shop, {product.product_id: product}, consistent=True)[product.product_id]
-        is_so = any(held.values()) and not (begins and _had_some(told, held))
-    return product if is_so else None
+        held = get_available_by_part(shop, {product.product_id: product}, consistent=True)[product.product_id]
+        is_true = any(held.values()) and not (is_new and _was_in_stock_before(event, held))
+    return product if is_true else None
 
 
-def _had_some(told: Received, held: dict[int, int]) -> bool:
+def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
     """Whether there was some of a product while one part of its stock had none, as far as that can be told by now.
 
     Goods come in evenly: another part that holds one piece more than came into this one, or less, may have got all of
     that with the same receipt. One that holds more had some before.
     """
-    return any(has > told.data.available + 1 for part, has in held.items() if part != told.data.part)
+    return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
 
 # campaigns ------------------------------------------------------------------------------------------------------------
-def _campaign(shop: Shop, told: Received) -> Campaign | None:
-    return shop.table.get(R4, product_id=told.data.product_id, event=told.name)
+def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
+    return shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=event.data.product_id, event=event.name)
 
 
-def _may_not(shop: Shop, told: Received, found: Campaign | None) -> bool:
+def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
     """Whether an event cannot become a campaign: because of one that began less than a day ago, or of a later event."""
     if found is None:
         return False
-    return found.at >= told.at or (_cools(shop, found) and found.status != "DROPPED")
+    return found.at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
 
 
-def _cools(shop: Shop, campaign: Campaign) -> bool:
+def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
     return campaign.until > shop.now().timestamp()
 
 
-def _left_off(shop: Shop, found: Campaign | None) -> str | None:
+def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
     """Where a campaign begins: where one was dropped of late, or with the first follower."""
-    return found.after if found and found.status == "DROPPED" and _cools(shop, found) else None
+    return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
-def _is_past(campaign: Campaign, start: str | None) -> bool:
+def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
     """Whether the followers who come from here on were told before, and somebody else tells those who come then."""
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
 
-def _begun(shop: Shop, told: Received) -> Campaign | None:
+def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
     """Make an event the product's campaign, if it is not yet. None where another came before it."""
 
     def attempt() -> Campaign | None:
-        found = _campaign(shop, told)
-        if found is not None and found.event_id == told.id:
+        found = _get_campaign(shop, event)
+        if found is not None and found.event_id == event.id:
             return found
-        if _may_not(shop, told, found):
+        if _is_blocked(shop, event, found):
             return None
-        since = _left_off(shop, found)
+        since = _resume_position(shop, found)
         cools = int((shop.now() + timedelta(seconds=CAMPAIGN_COOLDOWN_SECONDS)).timestamp())
         mine = Campaign(
-            product_id=told.data.product_id,
-            event=told.name,
-            event_id=told.id,
-            at=told.at,
+            product_id=event.data.product_id,
+            event=event.name,
+            event_id=event.id,
+            at=event.at,
             status="TELLING",
-            began_at=shop.instant(),
+            began_at=shop.now_instant(),
             until=found.until if found and since else cools,
             since=since,
             after=since,
             version=found.version + 1 if found else 1,
         )
-        shop.table.write(change(CAMPAIGN, found, mine) if found else put(CAMPAIGN, mine))
+        shop.table.write(update(CAMPAIGN, found, mine) if found else put_if_absent(CAMPAIGN, mine))
         return mine
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def _move(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
+def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
     """Note how far a campaign has come, unless another has got further, or another campaign has followed."""
 
     def attempt() -> None:
-        found = shop.table.get(R4, product_id=campaign.product_id, event=campaign.event)
+        found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)
         if found is None or found.event_id != campaign.event_id or found.status != "TELLING":
             return
         if status != "TELLING" or (found.after or "") < (after or ""):
-            further = max(found.after or "", after or "") or None
-            moved = replace(found, status=status, after=further, version=found.version + 1)
-            shop.table.write(change(CAMPAIGN, found, moved))
+            furthest = max(found.after or "", after or "") or None
+            moved = replace(found, status=status, after=furthest, version=found.version + 1)
+            shop.table.write(update(CAMPAIGN, found, moved))
 
-    decided_again(shop, attempt)
+    retry_on_conflict(shop, attempt)

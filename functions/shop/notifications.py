@@ -8,31 +8,31 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import put, put_over
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import put_if_absent, put_if_held_by
 from functions.model.entities import Customer, Notification, Order, Settings
 from functions.model.errors import NotFound
-from functions.model.lives import CLAIM_SECONDS, NOTIFICATION_DAYS
-from functions.model.patterns import A25, A25b
+from functions.model.lives import MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
+from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
-from functions.shop.customers import wants
-from functions.shop.orders import placed_by
+from functions.shop.customers import wants_notifications
+from functions.shop.orders import get_order_owner
 from functions.shop.shop import Caller, Shop
 
 
 @dataclass(frozen=True)
-class Letter:
+class MailContext:
     """What a mail is written from."""
 
     customer: Customer
     order: Order
 
 
-class Claimed(Exception):
+class AlreadyClaimed(Exception):
     """Another sender has the mail in hand: come back when its claim has run out."""
 
 
-def letter(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> Letter | None:
+def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
     """Who to write to and what about, in one BatchGet; None where nobody wants to, or may, be told any more."""
     keys = [
         CUSTOMER.key(customer_id=customer_id),
@@ -43,30 +43,32 @@ def letter(shop: Shop, customer_id: str, order_id: str, channel: str = "email") 
     customers = [item for item in found if isinstance(item, Customer)]
     orders = [item for item in found if isinstance(item, Order)]
     settings = tuple(item for item in found if isinstance(item, Settings))
-    if not customers or not orders or not wants(settings, channel):
+    if not customers or not orders or not wants_notifications(settings, channel):
         return None
-    return Letter(customers[0], orders[0])
+    return MailContext(customers[0], orders[0])
 
 
-def claim(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
+def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
     """Take a mail about an order in hand. None where it was sent; raises Claimed while another has it."""
-    return in_hand(shop, order.customer_id, event, effect_id, at, CLAIM_SECONDS, order_id=order.order_id)
+    return claim_notification(
+        shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
+    )
 
 
-def in_hand(
+def claim_notification(
     shop: Shop,
     customer_id: str,
     event: str,
     effect_id: str,
     at: Instant,
-    seconds: int,
+    claim_seconds: int,
     *,
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
     """Take a mail in hand, for so many seconds. None where it was sent; raises Claimed while another has it."""
     now = shop.now()
-    mine = Notification(
+    notification = Notification(
         customer_id=customer_id,
         order_id=order_id,
         product_id=product_id,
@@ -75,21 +77,21 @@ def in_hand(
         event=event,
         status="SENDING",
         claim=shop.new_id(),
-        claimed_until=int((now + timedelta(seconds=seconds)).timestamp()),
+        claimed_until=int((now + timedelta(seconds=claim_seconds)).timestamp()),
         ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp()),
     )
     try:
-        shop.table.write(put(NOTIFICATION, mine, refused=Taken))
-    except Taken as taken:
+        shop.table.write(put_if_absent(NOTIFICATION, notification, condition_error=NotificationExists))
+    except NotificationExists as taken:
         if taken.notification.status == "SENT":
             return None
         if taken.notification.claimed_until > now.timestamp():
-            raise Claimed from None
-        shop.table.write(put_over(NOTIFICATION, mine, "claim", taken.notification.claim))
-    return mine
+            raise AlreadyClaimed from None
+        shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.notification.claim))
+    return notification
 
 
-class Taken(Exception):
+class NotificationExists(Exception):
     """The mail has a claim, or was sent."""
 
     def __init__(self, notification: Notification | None) -> None:
@@ -98,24 +100,24 @@ class Taken(Exception):
         self.notification = notification
 
 
-def mark_sent(shop: Shop, mine: Notification, message_id: str) -> None:
+def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
     """Note that the provider has taken the mail. Raises Changed where the claim was lost meanwhile."""
-    sent = replace(mine, status="SENT", message_id=message_id)
-    shop.table.write(put_over(NOTIFICATION, sent, "claim", mine.claim))
+    sent = replace(notification, status="SENT", message_id=message_id)
+    shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
 
-def notifications_of_customer(
+def list_notifications_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
-) -> Page[Notification]:
+) -> QueryPage[Notification]:
     """A25: what was sent to a customer, newest first. Raises NotFound."""
-    if not caller.sees(customer_id):
+    if not caller.can_see(customer_id):
         raise NotFound("customer")
-    return shop.table.query(A25, customer_id=customer_id, limit=limit, after=after)
+    return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
 
 
-def notifications_of_order(
+def list_notifications_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
-) -> Page[Notification]:
+) -> QueryPage[Notification]:
     """A25b: what was sent about an order, newest first. Raises NotFound."""
-    placed_by(shop, caller, order_id)
-    return shop.table.query(A25b, order_id=order_id, limit=limit, after=after)
+    get_order_owner(shop, caller, order_id)
+    return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)

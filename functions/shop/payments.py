@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.writes import Write, change, put, unchanged
+from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, RefundReason
 from functions.model.errors import WrongState
-from functions.model.patterns import C2, R5
-from functions.model.states import PaymentCommand, moved_payment
+from functions.model.patterns import PAYMENT_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.states import PaymentCommand, apply_payment_command
 from functions.model.table import ORDER, PAYMENT, REFUND
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.orders import with_paid
-from functions.shop.refunds import as_read, order_beside, requested, takes_no_more
-from functions.shop.settling import PROVIDER
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.orders import apply_payment
+from functions.shop.refunds import build_refund, check_order_unchanged, get_order_unless_archiving, has_max_payments
+from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"
@@ -27,7 +27,7 @@ Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Told:
+class ProviderPaymentEvent:
     """What the provider says happened: by its event and payment ids, for this order, in minor units.
 
     `reason`: why it failed, in the provider's words for machines.
@@ -42,7 +42,7 @@ class Told:
     reason: str | None = None
 
 
-def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
+def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
     """Keep what the provider tells of a payment; an order that waits for its money is paid in the same transaction.
 
     Each event is taken once, by its id. Of money for a PENDING order, what is above what is due is given back (EXCESS;
@@ -55,88 +55,92 @@ def record_payment(shop: Shop, told: Told, body: Mapping[str, Any]) -> Answer:
     """
 
     def decide() -> Decision:
-        order = order_beside(shop, told.order_id)
-        known = shop.table.get(C2, order_id=told.order_id, payment_id=told.payment_id)
-        if known is None and isinstance(order, ArchivedOrder) and told.outcome != "succeeded":
+        order = get_order_unless_archiving(shop, event.order_id)
+        existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+        if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
             # It may lie in the archive, further on than this.
-            return [], {"payment_id": told.payment_id, "status": None, "reason": "the order is archived"}
-        if told.outcome == "succeeded":
-            came = _captured(shop, known, told, order)
+            return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
+        if event.outcome == "succeeded":
+            after = _capture(shop, existing, event, order)
         else:
-            came = _moved(shop, known, told, "authorise" if told.outcome == "authorised" else "fail", told.reason)
-        if came is None:
-            assert known is not None, "what is new is news"
-            return [unchanged(PAYMENT, known)], result_of(known)
-        write = put(PAYMENT, came) if known is None else change(PAYMENT, known, came)
-        if came.status == "CAPTURED" and isinstance(order, Order):
-            return [write, *_counted(shop, order, came)], result_of(came)
-        return [write, as_read(told.order_id, order)], result_of(came)
+            after = _apply_command(
+                shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason
+            )
+        if after is None:
+            assert existing is not None, "what is new is news"
+            return [check_unchanged(PAYMENT, existing)], payment_result(existing)
+        write = put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)
+        if after.status == "CAPTURED" and isinstance(order, Order):
+            return [write, *_count_towards_order(shop, order, after)], payment_result(after)
+        return [write, check_order_unchanged(event.order_id, order)], payment_result(after)
 
-    return once_per_key(shop, PROVIDER, told.event_id, "record_payment", body, decide)
+    return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body, decide)
 
 
-def _captured(shop: Shop, known: Payment | None, told: Told, order: Order | ArchivedOrder | None) -> Payment | None:
+def _capture(
+    shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
+) -> Payment | None:
     """The payment whose money is here, for the order or for none."""
-    if reason := _mismatch(order, told):
-        return _moved(shop, known, told, "unmatch", reason)
-    return _moved(shop, known, told, "capture", None)
+    if reason := _mismatch_reason(order, event):
+        return _apply_command(shop, existing, event, "unmatch", reason)
+    return _apply_command(shop, existing, event, "capture", None)
 
 
-def _mismatch(order: Order | ArchivedOrder | None, told: Told) -> str:
+def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPaymentEvent) -> str:
     """Why this money is for no order; "" where it is."""
     if order is None:
         return "there is no such order"
     if isinstance(order, ArchivedOrder):
         return "the order is archived"
-    if told.currency != order.currency:
+    if event.currency != order.currency:
         return f"the order is in {order.currency}"
-    if told.amount < 1:
+    if event.amount < 1:
         return "nothing came"
     return ""
 
 
-def _moved(
-    shop: Shop, known: Payment | None, told: Told, command: PaymentCommand, reason: str | None
+def _apply_command(
+    shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
 ) -> Payment | None:
     """The payment after what is told of it; None where that is no step on. One that is heard of first is new."""
-    now = shop.instant()
-    before = known or Payment(
-        order_id=told.order_id,
-        payment_id=told.payment_id,
+    now = shop.now_instant()
+    before = existing or Payment(
+        order_id=event.order_id,
+        payment_id=event.payment_id,
         status="FAILED" if command == "authorise" else "AUTHORISED",
-        amount=told.amount,
-        currency=told.currency,
+        amount=event.amount,
+        currency=event.currency,
         created_at=now,
         updated_at=now,
         version=0,
     )
     try:
-        after = moved_payment(before, command, now)
+        after = apply_payment_command(before, command, now)
     except WrongState:
         return None
-    return replace(after, amount=told.amount, currency=told.currency, reason=reason)
+    return replace(after, amount=event.amount, currency=event.currency, reason=reason)
 
 
-def _counted(shop: Shop, order: Order, came: Payment) -> list[Write[Any]]:
+def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
     """The writes of the order that money came for, and of the refund of what is not for it."""
-    counts = 0
-    if order.status == "PENDING" and not takes_no_more(shop, order):
-        counts = min(came.amount, order.total - order.paid)
-    writes: list[Write[Any]] = [as_read(order.order_id, order)]
-    if counts:
-        writes = [change(ORDER, order, with_paid(order, counts, shop.instant()))]
-    if rest := came.amount - counts:
+    counted = 0
+    if order.status == "PENDING" and not has_max_payments(shop, order):
+        counted = min(payment.amount, order.total - order.paid)
+    writes: list[Write[Any]] = [check_order_unchanged(order.order_id, order)]
+    if counted:
+        writes = [update(ORDER, order, apply_payment(order, counted, shop.now_instant()))]
+    if rest := payment.amount - counted:
         why: RefundReason = "EXCESS" if order.status == "PENDING" else "LATE"
-        refund = requested(shop, came, rest, why, number=1, customer_id=order.customer_id)
-        writes.append(put(REFUND, refund))
+        refund = build_refund(shop, payment, rest, why, number=1, customer_id=order.customer_id)
+        writes.append(put_if_absent(REFUND, refund))
     return writes
 
 
-def unmatched(shop: Shop) -> Iterator[Payment]:
+def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
     """R5: the payments that match no order and have not been given back, oldest first, as the index shows them."""
-    return shop.table.every(R5, queue="UNMATCHED")
+    return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED")
 
 
-def result_of(payment: Payment) -> dict[str, Any]:
+def payment_result(payment: Payment) -> dict[str, Any]:
     """The JSON of what has become of a payment."""
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}

@@ -4,31 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import put
+from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.writes import put_if_absent
 from functions.model import amounts
 from functions.model.entities import Address, ArchivedOrder, Customer, Discount, Line, Order, Product
 from functions.model.errors import (
-    Invalid,
-    KeyReused,
+    IdempotencyKeyReused,
+    InvalidInput,
     MixedCurrencies,
     NotRegistered,
     PriceChanged,
     UnknownProducts,
 )
-from functions.model.money import MOST_MINOR_UNITS
+from functions.model.money import MAX_MINOR_UNITS
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
 from functions.shop.keyed import fingerprint
 from functions.shop.shop import Caller, Shop
 
-MOST_PRODUCTS = 90
+MAX_PRODUCTS = 90
 """Products in one order: with the order itself, its discount and whatever ends it, one transaction of 100 items."""
-REPLANS = 4
+MAX_PLAN_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedLine:
     """A line as asked for. `price`: what the client showed, where it says so; if it is another now that is refused."""
 
     quantity: int
@@ -36,31 +36,31 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.quantity < 1:
-            raise Invalid("quantity", "is less than one")
+            raise InvalidInput("quantity", "is less than one")
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedOrder:
     """`replayed`: the key had placed this order before; it is shown as it is now."""
 
     order: Order | ArchivedOrder
     replayed: bool
 
 
-def order_id_of(shop: Shop, customer_id: str, key: str) -> str:
+def derive_order_id(shop: Shop, customer_id: str, key: str) -> str:
     """The order that this customer's key makes, and always makes."""
-    return shop.id_of("order", customer_id, key)
+    return shop.derive_id("order", customer_id, key)
 
 
 def place_order(
     shop: Shop,
     caller: Caller,
     key: str,
-    lines: Mapping[str, Wanted],
+    lines: Mapping[str, RequestedLine],
     address: Address,
     body: Mapping[str, Any],
     discount_code: str | None = None,
-) -> Placed:
+) -> PlacedOrder:
     """Place an order: one BatchGet, one transaction of the order, its stock and its redemption of a limited code.
 
     `body`: the request as it was sent. The order is its own idempotency record: its id is made of customer and key, the
@@ -70,55 +70,61 @@ def place_order(
     Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock, KeyReused,
     Invalid, Busy.
     """
-    order_id = order_id_of(shop, caller.id, key)
-    print_of_body = fingerprint(body)
+    order_id = derive_order_id(shop, caller.id, key)
+    body_fingerprint = fingerprint(body)
     keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
-        keys.append(DISCOUNT.key(code=discounts.code_of(discount_code)))
+        keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
     found = shop.table.batch_get(keys, consistent=True)
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
-            return _replay(existing, print_of_body)
+            return _replay(existing, body_fingerprint)
     customer = next((item for item in found if isinstance(item, Customer)), None)
     if customer is None:
         raise NotRegistered
     products = {item.product_id: item for item in found if isinstance(item, Product)}
     discount = next((item for item in found if isinstance(item, Discount)), None)
-    order = _order(shop, customer, order_id, lines, products, address, print_of_body)
+    order = _build_order(shop, customer, order_id, lines, products, address, body_fingerprint)
     if discount_code is not None:
-        order = discounts.applied(order, discounts.code_of(discount_code), discount)
+        order = discounts.apply_discount(order, discounts.normalize_code(discount_code), discount)
     if not order.total:
         order = replace(order, status="PAID", paid_at=order.placed_at)
     try:
-        return Placed(_written(shop, stock.planned(order, products), products, discount), replayed=False)
-    except Exists as refusal:
-        return _replay(refusal.order, print_of_body)
+        return PlacedOrder(
+            _write_order(shop, stock.assign_first_parts(order, products), products, discount), replayed=False
+        )
+    except AlreadyPlaced as refusal:
+        return _replay(refusal.order, body_fingerprint)
 
 
-def _written(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
+def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
     """The order as it was written, its goods and its redemption taken from where there are any."""
-    for _ in range(REPLANS):
+    for _ in range(MAX_PLAN_ATTEMPTS):
         try:
-            shop.table.write(put(ORDER, order, refused=Exists), *stock.take(order), *discounts.redeemed(order))
-        except stock.Short:
-            order = stock.planned_again(shop, order, products)
-        except discounts.UsedUp:
+            shop.table.write(
+                put_if_absent(ORDER, order, condition_error=AlreadyPlaced),
+                *stock.reserve(order),
+                *discounts.redeem(order),
+            )
+        except stock.PartOutOfStock:
+            order = stock.assign_available_parts(shop, order, products)
+        except discounts.RedemptionPoolEmpty:
             assert discount is not None, "nothing else is used up"
-            order = discounts.counted_again(shop, order, discount)
+            order = discounts.use_fullest_part(shop, order, discount)
         else:
             return order
-    raise Busy
+    raise TableBusy
 
 
-def _order(
+def _build_order(
     shop: Shop,
     customer: Customer,
     order_id: str,
-    lines: Mapping[str, Wanted],
+    lines: Mapping[str, RequestedLine],
     products: Mapping[str, Product],
     address: Address,
-    print_of_body: str,
+    body_fingerprint: str,
 ) -> Order:
     """The order at the products' prices now, with shipping and without a discount."""
     if unknown := tuple(id for id in lines if id not in products):
@@ -134,10 +140,10 @@ def _order(
     }
     currency = products[next(iter(lines))].currency
     shipping = shop.shipping.get(currency, 0)
-    total = amounts.total(amounts.goods(ordered), 0, shipping)
-    if total > MOST_MINOR_UNITS:
-        raise Invalid("lines", "the order costs more than one order may")
-    now = shop.instant()
+    total = amounts.order_total(amounts.goods_total(ordered), 0, shipping)
+    if total > MAX_MINOR_UNITS:
+        raise InvalidInput("lines", "the order costs more than one order may")
+    now = shop.now_instant()
     return Order(
         order_id=order_id,
         customer_id=customer.customer_id,
@@ -148,7 +154,7 @@ def _order(
         total=total,
         lines=ordered,
         address=address,
-        fingerprint=print_of_body,
+        fingerprint=body_fingerprint,
         shipping=shipping,
         tax_rate=shop.tax_rate,
         customer_name=customer.name,
@@ -156,13 +162,13 @@ def _order(
     )
 
 
-def _replay(existing: Order | ArchivedOrder, print_of_body: str) -> Placed:
-    if existing.fingerprint != print_of_body:
-        raise KeyReused
-    return Placed(existing, replayed=True)
+def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrder:
+    if existing.fingerprint != body_fingerprint:
+        raise IdempotencyKeyReused
+    return PlacedOrder(existing, replayed=True)
 
 
-class Exists(Exception):
+class AlreadyPlaced(Exception):
     """The order is there already."""
 
     def __init__(self, order: Order | ArchivedOrder | None) -> None:

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import Write, adjust, change, put
-from functions.model.entities import MAIN, ROOT, Product, Stock
-from functions.model.errors import AlreadyExists, Invalid, NotFound
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import Write, adjust, put_if_absent, update
+from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
+from functions.model.errors import AlreadyExists, InvalidInput, NotFound
 from functions.model.money import Currency
-from functions.model.patterns import A7, A11, A7b
+from functions.model.patterns import PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
 from functions.model.table import PRODUCT, STOCK
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.shop import Caller, Shop, decided_again
-from functions.shop.stock import held_of
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.stock import get_available_by_part
 
 
 @dataclass(frozen=True)
-class Offered:
+class ProductWithStock:
     """A product, and how many of it can be ordered now."""
 
     product: Product
@@ -34,15 +34,15 @@ def create_product(
     parts: int,
     *,
     backorder: bool = False,
-    category: str = ROOT,
-    catalog: str = MAIN,
+    category: str = ROOT_CATEGORY,
+    catalog: str = DEFAULT_CATALOG,
 ) -> Product:
     """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed.
 
     It may name a category that nobody has made: it is listed there all the same, and the category may come later.
     """
-    caller.must_be("staff")
-    now = shop.instant()
+    caller.require_group("staff")
+    now = shop.now_instant()
     product = Product(
         product_id=product_id,
         name=name,
@@ -55,40 +55,43 @@ def create_product(
         created_at=now,
         updated_at=now,
     )
-    must_have_one_debt(product)
-    shop.table.write(put(PRODUCT, product, refused=lambda found: AlreadyExists("product")), *first_stock(product, 0))
+    check_backorder_parts(product)
+    shop.table.write(
+        put_if_absent(PRODUCT, product, condition_error=lambda found: AlreadyExists("product")),
+        *create_stock(product, 0),
+    )
     return product
 
 
-def must_have_one_debt(product: Product) -> None:
+def check_backorder_parts(product: Product) -> None:
     """One part below zero beside another that holds some would sell these to two. Raises Invalid."""
     if product.backorder and product.parts > 1:
-        raise Invalid("backorder", "is for products whose stock is one part")
+        raise InvalidInput("backorder", "is for products whose stock is one part")
 
 
-def first_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
+def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
     """The stock of a new product, one item per part."""
-    for part, share in enumerate(_shares(product, quantity)):
+    for part, share in enumerate(_split_evenly(product, quantity)):
         held = Stock(
             product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
         )
-        yield put(STOCK, held)
+        yield put_if_absent(STOCK, held)
 
 
-def more_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
+def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
     """The writes that put goods into stock, spread evenly over its parts."""
-    for part, share in enumerate(_shares(product, quantity)):
+    for part, share in enumerate(_split_evenly(product, quantity)):
         if share:
             yield adjust(
                 STOCK,
                 STOCK.key(product_id=product.product_id, part=part),
                 add={"available": share, "received": share},
                 at_least={},
-                refused=lambda found: NotFound("product"),
+                condition_error=lambda found: NotFound("product"),
             )
 
 
-def _shares(product: Product, quantity: int) -> list[int]:
+def _split_evenly(product: Product, quantity: int) -> list[int]:
     return [quantity // product.parts + (part < quantity % product.parts) for part in range(product.parts)]
 
 
@@ -106,10 +109,10 @@ def update_product(
 
     What was backordered before that is switched off stays so; nobody orders more until enough has come in.
     """
-    caller.must_be("staff")
+    caller.require_group("staff")
 
     def attempt() -> Product:
-        before = product(shop, product_id)
+        before = get_product(shop, product_id)
         wanted = replace(
             before,
             name=before.name if name is None else name,
@@ -118,53 +121,55 @@ def update_product(
             category=before.category if category is None else category,
             catalog=before.catalog if catalog is None else catalog,
         )
-        must_have_one_debt(wanted)
+        check_backorder_parts(wanted)
         if wanted == before:
             return before
-        after = replace(wanted, updated_at=shop.instant(), version=before.version + 1)
-        shop.table.write(change(PRODUCT, before, after))
+        after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)
+        shop.table.write(update(PRODUCT, before, after))
         return after
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> Answer:
+def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
     """Goods came in: spread evenly over the product's parts. Keyed, since it adds up. For staff.
 
     Result: {"product_id", "quantity"}. Raises NotFound, KeyReused, NotAllowed.
     """
-    caller.must_be("staff")
+    caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
 
     def decide() -> tuple[list[Write[Stock]], dict[str, Any]]:
-        return list(more_stock(product(shop, product_id), quantity)), body
+        return list(add_stock(get_product(shop, product_id), quantity)), body
 
-    return once_per_key(shop, caller.id, key, "receive_stock", body, decide)
+    return run_idempotently(shop, caller.id, key, "receive_stock", body, decide)
 
 
-def product(shop: Shop, product_id: str) -> Product:
+def get_product(shop: Shop, product_id: str) -> Product:
     """A7. Anybody may see it. Raises NotFound."""
-    found = shop.table.get(A7, product_id=product_id)
+    found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
     if found is None:
         raise NotFound("product")
     return found
 
 
-def products_in_category(
-    shop: Shop, category: str, limit: int, after: str | None, catalog: str = MAIN
-) -> Page[Offered]:
+def list_products_in_category(
+    shop: Shop, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
+) -> QueryPage[ProductWithStock]:
     """A7b: what is for sale in just this category, by product id, and how many there are. Anybody may see it.
 
     What was made, moved or sold this moment may not show yet: neither the index nor the stock is read consistently.
     """
-    found = shop.table.query(A7b, catalog=catalog, category=category, limit=limit, after=after)
-    held = held_of(shop, {product.product_id: product for product in found.items}, consistent=False)
-    return Page(tuple(Offered(product, sum(held[product.product_id].values())) for product in found.items), found.after)
+    found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
+    held = get_available_by_part(shop, {product.product_id: product for product in found.items}, consistent=False)
+    return QueryPage(
+        tuple(ProductWithStock(product, sum(held[product.product_id].values())) for product in found.items), found.after
+    )
 
 
-def stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
+def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
     """A11: every part. Raises NotFound."""
-    parts = shop.table.query(A11, product_id=product_id, limit=100).items
+    parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
     if not parts:
         raise NotFound("product")
     return parts

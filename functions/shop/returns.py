@@ -5,25 +5,25 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.dynamodb.keys import Instant, instant
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import Write, change, put
-from functions.model.amounts import freed
+from functions.dynamodb.keys import Instant, to_instant
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.model.amounts import refund_due
 from functions.model.entities import Line, Order, Return
-from functions.model.errors import AlreadyExists, Invalid, ReturnWindowOver, TooMuch
-from functions.model.patterns import A12e
-from functions.model.states import moved
+from functions.model.errors import AlreadyExists, InvalidInput, ReturnWindowOver, TooMuch
+from functions.model.patterns import RETURNS_OF_ORDER
+from functions.model.states import apply_order_command
 from functions.model.table import ORDER, RETURN
 from functions.shop import discounts, stock
-from functions.shop.ending import expiry
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.orders import open_order, opened, order_by_id
-from functions.shop.refunds import To, given_back, store_credit_of
+from functions.shop.ending import put_expiry_marker
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
+from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
 from functions.shop.shop import Caller, Shop
 
 
 @dataclass(frozen=True)
-class Back:
+class ReturnedGoods:
     """So many of a product came back. `restock`: they can be sold again."""
 
     quantity: int
@@ -31,7 +31,7 @@ class Back:
 
     def __post_init__(self) -> None:
         if self.quantity < 1:
-            raise Invalid("quantity", "is less than one")
+            raise InvalidInput("quantity", "is less than one")
 
 
 def return_goods(
@@ -39,11 +39,11 @@ def return_goods(
     caller: Caller,
     key: str,
     order_id: str,
-    lines: Mapping[str, Back],
+    lines: Mapping[str, ReturnedGoods],
     *,
     refund_shipping: bool = False,
-    to: To = "original",
-) -> Answer:
+    to: RefundDestination = "original",
+) -> IdempotentResult:
     """Goods of a delivered order came back; what was paid for them is given back, and shipping once, if that is asked.
 
     Keyed. For the warehouse and staff. One transaction of the order, the return, its refunds, the stock and the moved
@@ -55,10 +55,10 @@ def return_goods(
     both. Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come
     back), KeyReused; AlreadyExists where the key made a return so long ago that it is forgotten.
     """
-    caller.must_be("warehouse", "staff")
+    caller.require_group("warehouse", "staff")
     if not lines:
-        raise Invalid("lines", "is empty")
-    asked = {
+        raise InvalidInput("lines", "is empty")
+    request = {
         "order_id": order_id,
         "lines": {id: [back.quantity, back.restock] for id, back in lines.items()},
         "refund_shipping": refund_shipping,
@@ -66,77 +66,81 @@ def return_goods(
     }
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        before = open_order(shop, order_id, "return")
-        moved(before, "return", shop.instant())  # refused where nothing can come back, before anything else is said
-        _must_be_in_time(shop, before)
-        after = replace(before, lines=_returned(before.lines, lines))
-        goods = freed(before, after)
+        before = get_unarchived_order(shop, order_id, "return")
+        apply_order_command(
+            before, "return", shop.now_instant()
+        )  # refused where nothing can come back, before anything else is said
+        _check_return_window(shop, before)
+        after = replace(before, lines=_count_returned(before.lines, lines))
+        goods = refund_due(before, after)
         shipping = before.shipping if refund_shipping and not before.shipping_refunded else 0
-        account_id = store_credit_of(shop, before.customer_id, before.currency) if to == "credit" else None
-        most = min(goods + shipping, before.paid - before.refunded - before.owed)
-        back = given_back(shop, before, most, "RETURNED", account_id)
-        of_shipping = max(0, most - goods)
-        all_back = all(line.returned == line.to_send for line in after.lines.values())
+        account_id = get_store_credit_account_id(shop, before.customer_id, before.currency) if to == "credit" else None
+        max_refund = min(goods + shipping, before.paid - before.refunded - before.owed)
+        plan = plan_refunds(shop, before, max_refund, "RETURNED", account_id)
+        shipping_refund = max(0, max_refund - goods)
+        all_back = all(line.returned == line.quantity_to_ship for line in after.lines.values())
         after = replace(
-            moved(after, "return" if all_back else "return_part", shop.instant()),
-            refunded=before.refunded + back.amount,
-            owed=before.owed + back.owed,
-            shipping_refunded=before.shipping_refunded or of_shipping > 0,
+            apply_order_command(after, "return" if all_back else "return_part", shop.now_instant()),
+            refunded=before.refunded + plan.amount,
+            owed=before.owed + plan.owed,
+            shipping_refunded=before.shipping_refunded or shipping_refund > 0,
         )
         item = Return(
             order_id=order_id,
-            return_id=shop.id_of("return", caller.id, key),
+            return_id=shop.derive_id("return", caller.id, key),
             customer_id=before.customer_id,
             quantities={id: back.quantity for id, back in lines.items()},
             restocked={id: back.quantity for id, back in lines.items() if back.restock},
-            amount=back.amount,
-            owed=back.owed,
-            shipping=of_shipping,
+            amount=plan.amount,
+            owed=plan.owed,
+            shipping=shipping_refund,
             currency=before.currency,
             created_at=after.updated_at,
         )
         writes: list[Write[Any]] = [
-            change(ORDER, before, after),
-            put(RETURN, item, refused=lambda found: AlreadyExists("return")),
-            *back.writes,
-            *stock.restocked(before, item.restocked),
-            *(discounts.released(before) if all_back else ()),
-            expiry(shop, after, shop.return_window_days + shop.retention_days),
+            update(ORDER, before, after),
+            put_if_absent(RETURN, item, condition_error=lambda found: AlreadyExists("return")),
+            *plan.writes,
+            *stock.restock(before, item.restocked),
+            *(discounts.release(before) if all_back else ()),
+            put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days),
         ]
-        return writes, {**asdict(item), "refund_ids": [refund.refund_id for refund in back.refunds]}
+        return writes, {**asdict(item), "refund_ids": [refund.refund_id for refund in plan.refunds]}
 
-    return once_per_key(shop, caller.id, key, "return_goods", asked, decide)
+    return run_idempotently(shop, caller.id, key, "return_goods", request, decide)
 
 
-def _must_be_in_time(shop: Shop, order: Order) -> None:
+def _check_return_window(shop: Shop, order: Order) -> None:
     """Raises ReturnWindowOver from the moment on that the window ends."""
     assert order.delivered_at is not None, "an order that can be returned says when it was delivered"
     ends = returnable_until(shop, order.delivered_at)
-    if shop.instant() >= ends:
+    if shop.now_instant() >= ends:
         raise ReturnWindowOver(ends)
 
 
 def returnable_until(shop: Shop, delivered_at: Instant) -> Instant:
     """The moment from which on an order that was delivered then cannot be returned any more."""
-    return instant(datetime.fromisoformat(delivered_at) + timedelta(days=shop.return_window_days))
+    return to_instant(datetime.fromisoformat(delivered_at) + timedelta(days=shop.return_window_days))
 
 
-def _returned(lines: Mapping[str, Line], back: Mapping[str, Back]) -> dict[str, Line]:
+def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGoods]) -> dict[str, Line]:
     """The lines with what came back counted; raises TooMuch where more of a product did than is with the customer."""
-    for id, came in back.items():
+    for id, came in returned.items():
         line = lines.get(id)
         if came.quantity > (most := line.delivered - line.returned if line else 0):
             raise TooMuch(id, most)
     return {
-        id: replace(line, returned=line.returned + back[id].quantity) if id in back else line
+        id: replace(line, returned=line.returned + returned[id].quantity) if id in returned else line
         for id, line in lines.items()
     }
 
 
-def returns_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Return]:
+def list_returns_of_order(
+    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+) -> QueryPage[Return]:
     """What came back of an order, by return id. For its customer and staff.
 
     Raises NotFound; WrongState where the order is archived, with its returns.
     """
-    opened(order_by_id(shop, caller, order_id), "show its returns")
-    return shop.table.query(A12e, order_id=order_id, limit=limit, after=after)
+    require_unarchived(get_order(shop, caller, order_id), "show its returns")
+    return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)

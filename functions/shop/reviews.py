@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import change, put
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import ArchivedOrder, Customer, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered
-from functions.model.patterns import A9, A9b, A9c, A9d
+from functions.model.patterns import (
+    PRODUCT_RATING,
+    REVIEW_BY_PRODUCT_AND_CUSTOMER,
+    REVIEWS_OF_CUSTOMER,
+    REVIEWS_OF_PRODUCT,
+)
 from functions.model.table import CUSTOMER, ORDER, REVIEW
-from functions.shop.orders import opened
-from functions.shop.shop import Caller, Shop, decided_again, deleted
+from functions.shop.orders import require_unarchived
+from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
 
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
@@ -34,8 +39,8 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
         before = next((item for item in found if isinstance(item, Review)), None)
         if before is None or before.order_id != order_id:
             order = next((item for item in found if isinstance(item, Order | ArchivedOrder)), None)
-            _must_have(caller, order, product_id)
-        now = shop.instant()
+            _check_bought(caller, order, product_id)
+        now = shop.now_instant()
         if before is None:
             made = Review(
                 product_id=product_id,
@@ -47,47 +52,49 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
                 created_at=now,
                 updated_at=now,
             )
-            shop.table.write(put(REVIEW, made))
+            shop.table.write(put_if_absent(REVIEW, made))
             return made
         wanted = replace(before, order_id=order_id, stars=stars, text=text)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=now, version=before.version + 1)
-        shop.table.write(change(REVIEW, before, after))
+        shop.table.write(update(REVIEW, before, after))
         return after
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def _must_have(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
+def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
     """Only one's own order counts, whatever else staff may see. Raises NotFound, NotBought, WrongState."""
     if order is None or order.customer_id != caller.id:
         raise NotFound("order")
-    line = opened(order, "review").lines.get(product_id)
+    line = require_unarchived(order, "review").lines.get(product_id)
     if line is None or not line.delivered:
         raise NotBought
 
 
 def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
     """For who wrote it, and staff. Repeatable. Raises NotFound for another's as for none."""
-    if not caller.sees(customer_id):
+    if not caller.can_see(customer_id):
         raise NotFound("review")
-    deleted(shop, REVIEW, A9c, product_id=product_id, customer_id=customer_id)
+    delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
 
 
-def reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> Page[Review]:
+def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> QueryPage[Review]:
     """A9, newest first. Anybody may see what they say, not who said it. What was written this moment may not show yet;
     one that is changed stays where it is."""
-    return shop.table.query(A9, product_id=product_id, limit=limit, after=after)
+    return shop.table.query(REVIEWS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)
 
 
-def rating_of_product(shop: Shop, product_id: str) -> Rating:
+def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
     """A9d, a moment behind the reviews. Anybody may see it."""
-    return shop.table.get(A9d, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
+    return shop.table.get(PRODUCT_RATING, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 
 
-def reviews_by_customer(shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None) -> Page[Review]:
+def list_reviews_by_customer(
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+) -> QueryPage[Review]:
     """A9b, newest first. Raises NotFound for another's."""
-    if not caller.sees(customer_id):
+    if not caller.can_see(customer_id):
         raise NotFound("customer")
-    return shop.table.query(A9b, customer_id=customer_id, limit=limit, after=after)
+    return shop.table.query(REVIEWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)

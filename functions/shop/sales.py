@@ -6,29 +6,35 @@ be shorter than its limit, though more follow.
 
 from dataclasses import replace
 
-from functions.dynamodb.store import Page
+from functions.dynamodb.store import QueryPage
 from functions.model.entities import OrderLine
 from functions.model.errors import NotFound
-from functions.model.patterns import A17, A18
+from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
 from functions.shop.shop import Caller, Shop
 
 
-def sales_of_product(
+def list_sales_of_product(
     shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
-) -> Page[OrderLine]:
+) -> QueryPage[OrderLine]:
     """A17: sales of orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
-    caller.must_be("staff")
-    return _sold(shop.table.query(A17, product_id=product_id, since=since, until=until, limit=limit, after=after))
+    caller.require_group("staff")
+    return _without_empty_lines(
+        shop.table.query(SALES_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after)
+    )
 
 
-def bought_by_customer(
+def list_purchases_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
-) -> Page[OrderLine]:
+) -> QueryPage[OrderLine]:
     """A18: what a customer bought with orders placed in [since, until), newest first. Raises NotFound."""
-    if not caller.sees(customer_id):
+    if not caller.can_see(customer_id):
         raise NotFound("customer")
-    return _sold(shop.table.query(A18, customer_id=customer_id, since=since, until=until, limit=limit, after=after))
+    return _without_empty_lines(
+        shop.table.query(
+            PURCHASES_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
+        )
+    )
 
 
-def _sold(page: Page[OrderLine]) -> Page[OrderLine]:
+def _without_empty_lines(page: QueryPage[OrderLine]) -> QueryPage[OrderLine]:
     return replace(page, items=tuple(sale for sale in page.items if sale.quantity))

@@ -9,20 +9,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from functions.dynamodb.keys import instant
-from functions.dynamodb.writes import Changed, change, put
+from functions.dynamodb.keys import to_instant
+from functions.dynamodb.writes import WriteConflict, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Line, Order, Shipment
-from functions.model.errors import Invalid, NotFound, TooMuch, WrongState
-from functions.model.patterns import A12, A21, A16b, A21b, A21c
-from functions.model.states import moved, moved_shipment
+from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
+from functions.model.patterns import (
+    ORDER_BY_ID,
+    ORDERS_BY_STATUS_OLDEST_FIRST,
+    SHIPMENT_BY_ID,
+    SHIPMENT_BY_TRACKING_NUMBER,
+    SHIPMENTS_OF_ORDER,
+)
+from functions.model.states import apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
-from functions.shop.ending import expiry
-from functions.shop.orders import open_order, placed_by
-from functions.shop.shop import Caller, Shop, decided_again
+from functions.shop.ending import put_expiry_marker
+from functions.shop.orders import get_order_owner, get_unarchived_order
+from functions.shop.shop import Caller, Shop, retry_on_conflict
 
-MOST_PARCELS = 90
+MAX_SHIPMENTS = 90
 """In so many shipments an order is sent at most, so that one transaction can take all of them as delivered."""
-MOST_ALIKE = 100
+MAX_SHIPMENTS_PER_TRACKING_NUMBER = 100
 """So many shipments with one number are looked at for those that somebody may see."""
 Quantities = Mapping[str, int]
 """Pieces by product."""
@@ -36,18 +42,18 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
     """
 
     def attempt() -> Shipment | None:
-        order = shop.table.get(A12, order_id=order_id)
+        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
         if not isinstance(order, Order) or order.status != "PAID":
             return None
-        after = replace(moved(order, "fulfil", shop.instant()), parcels=1)
-        shipment = _requested(after, {id: line.quantity for id, line in order.lines.items()})
-        shop.table.write(change(ORDER, order, after), put(SHIPMENT, shipment))
+        after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
+        shipment = _build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
+        shop.table.write(update(ORDER, order, after), put_if_absent(SHIPMENT, shipment))
         return shipment
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def _requested(order: Order, quantities: Quantities) -> Shipment:
+def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
     """The last shipment of an order so far, for the warehouse to pack. What was there is sent before what was not."""
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
@@ -63,7 +69,7 @@ def _requested(order: Order, quantities: Quantities) -> Shipment:
 
 
 # sent -----------------------------------------------------------------------------------------------------------------
-def dispatch(
+def dispatch_shipment(
     shop: Shop,
     caller: Caller,
     order_id: str,
@@ -77,95 +83,95 @@ def dispatch(
     For the warehouse and staff. Repeatable with the same carrier, tracking number and quantities. Raises NotAllowed,
     NotFound, WrongState, Invalid, TooMuch(product, how many are in it), TooMuch(parcels).
     """
-    caller.must_be("warehouse", "staff")
+    caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
-        raise Invalid("quantities", "is empty, or one of them is less than one")
+        raise InvalidInput("quantities", "is empty, or one of them is less than one")
 
     def attempt() -> Shipment:
-        before = _shipment(shop, order_id, shipment_id)
+        before = _get_shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
-        told = replace(before, carrier=carrier_as_kept(carrier), tracking_number=tracking_number, quantities=sent)
-        if before.status != "REQUESTED" and told == before:
+        updated = replace(before, carrier=normalize_carrier(carrier), tracking_number=tracking_number, quantities=sent)
+        if before.status != "REQUESTED" and updated == before:
             return before
-        now = shop.instant()
-        after = moved_shipment(replace(told, backordered=None), "dispatch", now)
-        left = _left(before.quantities, sent)
-        order = open_order(shop, order_id, "dispatch")
-        if left and order.parcels >= MOST_PARCELS:
-            raise TooMuch("parcels", MOST_PARCELS)
+        now = shop.now_instant()
+        after = apply_shipment_command(replace(updated, backordered=None), "dispatch", now)
+        left = _remaining(before.quantities, sent)
+        order = get_unarchived_order(shop, order_id, "dispatch")
+        if left and order.parcels >= MAX_SHIPMENTS:
+            raise TooMuch("parcels", MAX_SHIPMENTS)
         lines = {id: replace(line, shipped=line.shipped + sent.get(id, 0)) for id, line in order.lines.items()}
-        all_sent = all(line.shipped == line.to_send for line in lines.values())
+        all_sent = all(line.shipped == line.quantity_to_ship for line in lines.values())
         shipped = replace(
-            moved(order, "dispatch" if all_sent else "dispatch_part", now),
+            apply_order_command(order, "dispatch" if all_sent else "dispatch_part", now),
             lines=lines,
             parcels=order.parcels + bool(left),
         )
-        following = [put(SHIPMENT, _requested(shipped, left))] if left else []
-        shop.table.write(change(SHIPMENT, before, after), change(ORDER, order, shipped), *following)
+        following = [put_if_absent(SHIPMENT, _build_shipment(shipped, left))] if left else []
+        shop.table.write(update(SHIPMENT, before, after), update(ORDER, order, shipped), *following)
         return after
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def _left(there: Quantities, taken: Quantities) -> dict[str, int]:
+def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
     """What is left of a shipment; raises TooMuch where more of a product is taken than is there."""
     for id, quantity in taken.items():
-        if quantity > (most := there.get(id, 0)):
+        if quantity > (most := available.get(id, 0)):
             raise TooMuch(id, most)
-    left = {id: quantity - taken.get(id, 0) for id, quantity in there.items()}
+    left = {id: quantity - taken.get(id, 0) for id, quantity in available.items()}
     return {id: quantity for id, quantity in left.items() if quantity}
 
 
 # delivered ------------------------------------------------------------------------------------------------------------
-def deliver(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
+def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
     """The customer has it. With its last shipment the order is delivered: it can still be returned for a while, then
     it expires. For the warehouse and staff. Repeatable. Raises NotAllowed, NotFound, WrongState.
     """
-    caller.must_be("warehouse", "staff")
+    caller.require_group("warehouse", "staff")
 
     def attempt() -> Shipment:
-        before = _shipment(shop, order_id, shipment_id)
+        before = _get_shipment(shop, order_id, shipment_id)
         if before.status == "DELIVERED":
             return before
-        (after,) = _arrive(shop, open_order(shop, order_id, "deliver"), [before])
+        (after,) = _record_delivery(shop, get_unarchived_order(shop, order_id, "deliver"), [before])
         return after
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def _arrive(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
+def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
     """Take these shipments of an order as delivered, and the order where that is all of it."""
-    now = shop.instant()
-    there = [moved_shipment(shipment, "deliver", now) for shipment in shipments]
+    now = shop.now_instant()
+    delivered = [apply_shipment_command(shipment, "deliver", now) for shipment in shipments]
     lines: dict[str, Line] = {}
     for id, line in order.lines.items():
         arrived = sum(shipment.quantities.get(id, 0) for shipment in shipments)
         lines[id] = replace(line, delivered=line.delivered + arrived)
-    all_there = all(line.delivered == line.to_send for line in lines.values())
-    after = replace(moved(order, "deliver" if all_there else "deliver_part", now), lines=lines)
-    if all_there:
+    all_delivered = all(line.delivered == line.quantity_to_ship for line in lines.values())
+    after = replace(apply_order_command(order, "deliver" if all_delivered else "deliver_part", now), lines=lines)
+    if all_delivered:
         after = replace(after, delivered_at=now)
     shop.table.write(
-        *(change(SHIPMENT, *pair) for pair in zip(shipments, there, strict=True)),
-        change(ORDER, order, after),
-        *([expiry(shop, after, shop.return_window_days + shop.retention_days)] if all_there else []),
+        *(update(SHIPMENT, *pair) for pair in zip(shipments, delivered, strict=True)),
+        update(ORDER, order, after),
+        *([put_expiry_marker(shop, after, shop.return_window_days + shop.retention_days)] if all_delivered else []),
     )
-    return there
+    return delivered
 
 
-def unrequested(shop: Shop, paid_before: datetime) -> Iterator[str]:
+def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
     """The orders that were paid before this moment and did not go to the warehouse, as the queue shows them."""
-    paid = shop.table.every(A16b, queue="PAID", until=instant(paid_before))
-    return (order.order_id for order in paid if order.updated_at < instant(paid_before))
+    paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
+    return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
 
 
-def unconfirmed(shop: Shop, shipped_before: datetime) -> Iterator[str]:
+def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
     """The orders that were shipped before this moment and that nobody spoke of since, as the queue shows them.
 
     The queue is in order of placing, so it shows some that were shipped later: these are left out.
     """
-    end = instant(shipped_before)
-    waiting = shop.table.every(A16b, queue="SHIPPED", until=end)
+    end = to_instant(shipped_before)
+    waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="SHIPPED", until=end)
     return (order.order_id for order in waiting if order.updated_at < end)
 
 
@@ -175,56 +181,56 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
     False where it was delivered or ended meanwhile, or is not shipped as a whole.
     """
     try:
-        order = open_order(shop, order_id, "deliver")
+        order = get_unarchived_order(shop, order_id, "deliver")
         if order.status != "SHIPPED":
             return False
-        shipments = list(shop.table.every(A21, order_id=order_id))
-        _arrive(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
-    except (WrongState, NotFound, Changed):  # the index shows what was
+        shipments = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order_id))
+        _record_delivery(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
+    except (WrongState, NotFound, WriteConflict):  # the index shows what was
         return False
     return True
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def _shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
-    found = shop.table.get(A21c, order_id=order_id, shipment_id=shipment_id)
+def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
+    found = shop.table.get(SHIPMENT_BY_ID, order_id=order_id, shipment_id=shipment_id)
     if found is None:
         raise NotFound("shipment")
     return found
 
 
-def shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
+def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
     """A21. For who placed the order, staff and the warehouse. Raises NotFound."""
     if "warehouse" not in caller.groups:
-        placed_by(shop, caller, order_id)
-    return shop.table.query(A21, order_id=order_id, limit=MOST_PARCELS).items
+        get_order_owner(shop, caller, order_id)
+    return shop.table.query(SHIPMENTS_OF_ORDER, order_id=order_id, limit=MAX_SHIPMENTS).items
 
 
-def shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
+def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
     """A21b: those of them that the caller sees; staff and the warehouse see all. Raises NotFound where that is none.
 
     A number is the carrier's, who may give it out again, or mistyped: it is that of several shipments, sometimes.
     """
-    asked = {"carrier": carrier_as_kept(carrier), "tracking_number": tracking_number}
-    found = shop.table.query(A21b, **asked, limit=MOST_ALIKE).items
-    seen = tuple(one for one in found if caller.sees(one.customer_id) or "warehouse" in caller.groups)
+    asked = {"carrier": normalize_carrier(carrier), "tracking_number": tracking_number}
+    found = shop.table.query(SHIPMENT_BY_TRACKING_NUMBER, **asked, limit=MAX_SHIPMENTS_PER_TRACKING_NUMBER).items
+    seen = tuple(one for one in found if caller.can_see(one.customer_id) or "warehouse" in caller.groups)
     if not seen:
         raise NotFound("shipment")
     return seen
 
 
-def carrier_as_kept(name: str) -> str:
+def normalize_carrier(name: str) -> str:
     """A carrier's name as it is kept: how somebody types it makes no other."""
     return name.strip().lower()
 
 
-def parcel(shop: Shop, caller: Caller, order_id: str) -> Order:
+def get_order_for_packing(shop: Shop, caller: Caller, order_id: str) -> Order:
     """What the warehouse needs to pack and address a parcel: the order. For the warehouse and staff.
 
     Raises NotAllowed, NotFound.
     """
-    caller.must_be("warehouse", "staff")
-    order = shop.table.get(A12, order_id=order_id)
+    caller.require_group("warehouse", "staff")
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if order is None or isinstance(order, ArchivedOrder):
         raise NotFound("order")
     return order

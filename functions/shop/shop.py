@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import Changed, delete
+from functions.dynamodb.writes import WriteConflict, delete
 from functions.model.errors import NotAllowed
 
 R = TypeVar("R")
@@ -38,16 +38,16 @@ class Shop:
     def now(self) -> datetime:
         return self.table.clock()
 
-    def instant(self) -> Instant:
+    def now_instant(self) -> Instant:
         """Now, as the table keeps it."""
-        return instant(self.now())
+        return to_instant(self.now())
 
     def digest(self, *parts: str) -> bytes:
         """32 bytes that only this shop can make of these parts; no two lists of parts run together."""
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper(), text, hashlib.sha256).digest()
 
-    def id_of(self, *parts: str) -> str:
+    def derive_id(self, *parts: str) -> str:
         """The id that these parts make, and always make: 128 bits in 26 characters, so that nobody guesses one."""
         return base64.b32encode(self.digest(*parts)[:16]).decode().rstrip("=").lower()
 
@@ -59,7 +59,7 @@ class Caller:
     id: str
     groups: frozenset[str] = frozenset()
 
-    def sees(self, customer_id: str) -> bool:
+    def can_see(self, customer_id: str) -> bool:
         """Whether what belongs to this customer is theirs to see. Another's answers like what does not exist."""
         return self.id == customer_id or self.is_staff
 
@@ -67,13 +67,13 @@ class Caller:
     def is_staff(self) -> bool:
         return "staff" in self.groups
 
-    def must_be(self, *groups: str) -> None:
+    def require_group(self, *groups: str) -> None:
         """Raises NotAllowed unless the caller is in one of these groups."""
         if not self.groups & set(groups):
             raise NotAllowed(f"this is for {' or '.join(groups)} only")
 
 
-def deleted(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
+def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
     """Delete an item, if there is one. Whether there was. Repeatable."""
 
     def attempt() -> bool:
@@ -82,17 +82,17 @@ def deleted(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
             shop.table.write(delete(row, found))
         return found is not None
 
-    return decided_again(shop, attempt)
+    return retry_on_conflict(shop, attempt)
 
 
-def decided_again(shop: Shop, decide: Callable[[], R]) -> R:
+def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
     """Run a command that reads, decides and writes; where what it read changed before it wrote, decide anew.
 
     Raises Busy when that goes on until the time budget is spent. Safe because a refused write wrote nothing.
     """
-    waiting = shop.table.patience()
+    backoff = shop.table.new_backoff()
     while True:
         try:
             return decide()
-        except Changed:
-            waiting.pause()
+        except WriteConflict:
+            backoff.wait()

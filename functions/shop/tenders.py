@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 from typing import Any
 
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import Write, change, put
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import Account, Order, Payment
 from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency
-from functions.model.patterns import A12c
-from functions.model.states import moved
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.model.states import apply_order_command
 from functions.model.table import ORDER, PAYMENT
-from functions.shop.accounts import Source, movement, positive, spendable
-from functions.shop.keyed import Answer, once_per_key
-from functions.shop.orders import opened, order_by_id, with_paid
-from functions.shop.refunds import MOST_PAYMENTS, takes_no_more
+from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_account, require_positive
+from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.orders import apply_payment, get_order, require_unarchived
+from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
 from functions.shop.shop import Caller, Shop
 
 
 def pay_with_credit(
-    shop: Shop, caller: Caller, key: str, order_id: str, source: Source, amount: int | None = None
-) -> Answer:
+    shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
+) -> IdempotentResult:
     """Pay an order from its customer's store credit, or from a gift card by its code. Keyed. For them and staff.
 
     One transaction of the account, its entry, the payment and the order, which is PAID once nothing is due any more.
@@ -28,21 +28,23 @@ def pay_with_credit(
     Result: {"order_id", "payment_id", "account_id", "amount", "currency", "due"}, `due` after it. Raises NotFound,
     WrongState, WrongCurrency, Invalid, TooMuch(amount), InsufficientFunds, TooManyPayments, KeyReused.
     """
-    asked = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
+    request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-        order = opened(order_by_id(shop, caller, order_id), "pay")
-        moved(order, "pay", shop.instant())  # refused where it waits for no money, before anything else is said
-        account = spendable(shop, source, order.customer_id)
-        paying = _paying(order, account, amount)
-        if takes_no_more(shop, order):
-            raise TooManyPayments(MOST_PAYMENTS)
-        after = with_paid(order, paying, shop.instant())
-        payment = _payment(shop, order, account, paying, shop.id_of("credit payment", caller.id, key))
+        order = require_unarchived(get_order(shop, caller, order_id), "pay")
+        apply_order_command(
+            order, "pay", shop.now_instant()
+        )  # refused where it waits for no money, before anything else is said
+        account = get_spendable_account(shop, source, order.customer_id)
+        paying = _amount_to_pay(order, account, amount)
+        if has_max_payments(shop, order):
+            raise TooManyPayments(MAX_PAYMENTS)
+        after = apply_payment(order, paying, shop.now_instant())
+        payment = _build_payment(shop, order, account, paying, shop.derive_id("credit payment", caller.id, key))
         writes = [
-            *movement(shop, account, -paying, "PAID", order_id=order_id),
-            put(PAYMENT, payment),
-            change(ORDER, order, after),
+            *adjust_balance(shop, account, -paying, "PAID", order_id=order_id),
+            put_if_absent(PAYMENT, payment),
+            update(ORDER, order, after),
         ]
         return writes, {
             "order_id": order_id,
@@ -53,10 +55,10 @@ def pay_with_credit(
             "due": after.total - after.paid,
         }
 
-    return once_per_key(shop, caller.id, key, "pay_with_credit", asked, decide)
+    return run_idempotently(shop, caller.id, key, "pay_with_credit", request, decide)
 
 
-def _paying(order: Order, account: Account, amount: int | None) -> int:
+def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
     """How much is paid, of an order that waits for it."""
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
@@ -65,13 +67,13 @@ def _paying(order: Order, account: Account, amount: int | None) -> int:
         amount = min(due, account.balance)
         if not amount:
             raise InsufficientFunds(account.balance)
-    if positive(amount) > due:
+    if require_positive(amount) > due:
         raise TooMuch("amount", due)
     return amount
 
 
-def _payment(shop: Shop, order: Order, account: Account, amount: int, payment_id: str) -> Payment:
-    now = shop.instant()
+def _build_payment(shop: Shop, order: Order, account: Account, amount: int, payment_id: str) -> Payment:
+    now = shop.now_instant()
     return Payment(
         order_id=order.order_id,
         payment_id=payment_id,
@@ -85,15 +87,17 @@ def _payment(shop: Shop, order: Order, account: Account, amount: int, payment_id
     )
 
 
-def payments_of_order(shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None) -> Page[Payment]:
+def list_payments_of_order(
+    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+) -> QueryPage[Payment]:
     """All that was paid for an order, or tried to be, by payment id. For its customer; staff sees also money that
     matched no order, beside a stub or where no such order is.
 
     Raises NotFound where there is neither an order nor money; WrongState where it is archived, with its payments.
     """
     if "staff" not in caller.groups:
-        opened(order_by_id(shop, caller, order_id), "show its payments")
-    page = shop.table.query(A12c, order_id=order_id, limit=limit, after=after)
+        require_unarchived(get_order(shop, caller, order_id), "show its payments")
+    page = shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id, limit=limit, after=after)
     if not page.items and after is None:
-        order_by_id(shop, caller, order_id)
+        get_order(shop, caller, order_id)
     return page

@@ -15,40 +15,40 @@ What AWS documents is followed, with the page named where it is used; what it le
 
 from local.mappings.actions import (
     Action,
-    Counters,
-    Deliver,
-    Delivered,
-    Failed,
+    DeliverFailure,
+    FailureDelivered,
+    InvocationFailed,
+    InvocationReturned,
     Invoke,
-    Load,
+    MappingCounters,
+    MappingLoad,
     NotInvoked,
     Outcome,
-    Returned,
-    StartAt,
+    ShardIteratorRequest,
 )
-from local.mappings.filters import Dialect, Filters
+from local.mappings.filters import FilterCriteria, FilterDialect
 from local.mappings.mapping import EventSourceMapping
-from local.mappings.records import StreamRecord, is_unchanged, lambda_record
-from local.mappings.settings import Settings, Switches
+from local.mappings.records import StreamRecord, is_unchanged, to_lambda_record
+from local.mappings.settings import MappingAssumptions, MappingSettings
 
 __all__ = [
     "Action",
-    "Counters",
-    "Deliver",
-    "Delivered",
-    "Dialect",
+    "DeliverFailure",
     "EventSourceMapping",
-    "Failed",
-    "Filters",
+    "FailureDelivered",
+    "FilterCriteria",
+    "FilterDialect",
+    "InvocationFailed",
+    "InvocationReturned",
     "Invoke",
-    "Load",
+    "MappingAssumptions",
+    "MappingCounters",
+    "MappingLoad",
+    "MappingSettings",
     "NotInvoked",
     "Outcome",
-    "Returned",
-    "Settings",
-    "StartAt",
+    "ShardIteratorRequest",
     "StreamRecord",
-    "Switches",
     "is_unchanged",
-    "lambda_record",
+    "to_lambda_record",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from local.mappings.records import Records, lambda_event
+from local.mappings.records import Records, to_lambda_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Invoke:
 
     @property
     def event(self) -> dict[str, Any]:
-        return lambda_event(self.records)
+        return to_lambda_event(self.records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deliver:
+class DeliverFailure:
     """Send `document` as JSON to the on-failure destination, an ARN (to `key` if it is a bucket); report Delivered."""
 
     shard_id: str
@@ -40,14 +40,14 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class InvocationReturned:
     """The function returned. `response` is the decoded JSON, or the raw bytes where they are not JSON."""
 
     response: object = None
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class InvocationFailed:
     """The function raised or timed out. `error_type` is for whoever reads the trace; Lambda does not look at it."""
 
     error_type: str = "Unhandled"
@@ -61,18 +61,18 @@ class NotInvoked:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class FailureDelivered:
     """What became of a Deliver. Where it did not succeed its records are dropped, as on AWS: nobody tries again."""
 
     succeeded: bool = True
 
 
-Action: TypeAlias = Invoke | Deliver
-Outcome: TypeAlias = Returned | Failed | NotInvoked | Delivered
+Action: TypeAlias = Invoke | DeliverFailure
+Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | FailureDelivered
 
 
 @dataclass(slots=True)
-class Counters:
+class MappingCounters:
     """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case; `expired` is ours.
 
     `invoked` counts a record at every invocation that had it, `failed_invoke` at every try that failed it. `dropped`
@@ -91,7 +91,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class MappingLoad:
     """What a mapping has read and is not done with, in records; `oldest_seconds`: how long the first of them waits."""
 
     waiting: int
@@ -101,7 +101,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class StartAt:
+class ShardIteratorRequest:
     """A GetShardIterator request: its ShardIteratorType and, where that needs one, its SequenceNumber."""
 
     iterator_type: Literal["AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST"]

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from local.mappings.records import Records, as_json, lambda_event
-from local.mappings.settings import Switches
+from local.mappings.records import Records, to_json_bytes, to_lambda_event
+from local.mappings.settings import MappingAssumptions
 
-Condition: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
+DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """Records that are invoked together. `attempts` counts its failures; the last two are its last invocation's."""
 
     records: Records = ()
@@ -26,7 +26,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BatchOutcome:
     """How an invocation went: the first `accepted` records are done, `failed` counts as failed, the rest is retried.
 
     `splits` says that nothing is known about the records singly, so that bisecting the batch helps.
@@ -34,18 +34,18 @@ class Verdict:
 
     accepted: int
     failed: int
-    splits: bool = False
+    can_bisect: bool = False
 
 
-def verdict_of_response(records: Records, response: object, switches: Switches) -> Verdict:
+def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
     """The verdict on what a function returned while partial responses are on; bytes are a response that is no JSON.
 
     Everything before the lowest reported sequence number is done; that record and all after it are not. A response
     that names no record properly is the failure of all of them.
     """
-    success = Verdict(accepted=len(records), failed=0)
-    failure = Verdict(accepted=0, failed=len(records), splits=True)
-    identifiers = _reported(response)
+    success = BatchOutcome(accepted=len(records), failed=0)
+    failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
+    identifiers = _reported_identifiers(response)
     if identifiers is None:
         return failure if switches.unreadable_response == "fails" else success
     if not all(isinstance(identifier, str) and identifier for identifier in identifiers):
@@ -54,10 +54,10 @@ def verdict_of_response(records: Records, response: object, switches: Switches) 
     known = {places[identifier] for identifier in identifiers if identifier in places}
     if switches.unknown_identifier == "fails" and not places.keys() >= set(identifiers):
         return failure
-    return Verdict(accepted=min(known), failed=len(known)) if known else success
+    return BatchOutcome(accepted=min(known), failed=len(known)) if known else success
 
 
-def _reported(response: object) -> list[object] | None:
+def _reported_identifiers(response: object) -> list[object] | None:
     """The identifiers a response reports as failed (None for one without an itemIdentifier); None if unreadable."""
     if response in (None, {}, []):
         return []
@@ -68,16 +68,16 @@ def _reported(response: object) -> list[object] | None:
     return [entry.get("itemIdentifier") if isinstance(entry, Mapping) else None for entry in entries]
 
 
-def halves(records: Records, switches: Switches) -> list[Records]:
+def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
     """The two parts of a batch that failed, in the order in which they are tried."""
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]
 
 
-def failure_document(
-    batch: Batch,
-    condition: Condition,
+def build_invocation_record(
+    batch: RecordBatch,
+    condition: DiscardReason,
     *,
     function_arn: str,
     stream_arn: str,
@@ -119,11 +119,13 @@ def failure_document(
         },
     }
     if _is_bucket(destination):
-        document["payload"] = as_json(lambda_event(batch.records)).decode()
+        document["payload"] = to_json_bytes(to_lambda_event(batch.records)).decode()
     return document
 
 
-def object_key(destination: str, mapping_id: str, shard_id: str, now: float, new_id: Callable[[], str]) -> str | None:
+def invocation_record_key(
+    destination: str, mapping_id: str, shard_id: str, now: float, new_id: Callable[[], str]
+) -> str | None:
     """Where a document lies in a bucket, None for other destinations; `now` is the instant of its timestamp."""
     if not _is_bucket(destination):
         return None

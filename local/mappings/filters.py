@@ -28,7 +28,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class FilterDialect:
     """What AWS does not document, or documents in two ways; the defaults are the careful reading.
 
     `numbers`: whether 300 equals 300.0 ("value", as EventBridge) or is compared as written ("text", as Lambda's page
@@ -44,7 +44,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class FilterCriteria:
     """The compiled patterns of one mapping; without any, every record is accepted.
 
     Raises ValueError for what AWS refuses when a mapping is created (InvalidParameterValueException) and for what
@@ -52,16 +52,16 @@ class Filters:
     """
 
     patterns: tuple[str, ...] = ()
-    dialect: Dialect = Dialect()
+    dialect: FilterDialect = FilterDialect()
     _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.patterns) > self.dialect.quota:
             raise ValueError(f"{len(self.patterns)} filters; a mapping may have {self.dialect.quota}")
-        matchers = tuple(_Compiler(self.dialect).pattern(text) for text in self.patterns)
+        matchers = tuple(_Compiler(self.dialect).compile_pattern(text) for text in self.patterns)
         object.__setattr__(self, "_matchers", matchers)
 
-    def accept(self, record: Mapping[str, object]) -> bool:
+    def matches(self, record: Mapping[str, object]) -> bool:
         """Whether a record, in the shape the function would get it, is sent to the function."""
         return not self._matchers or any(matches(record) for matches in self._matchers)
 
@@ -69,7 +69,7 @@ class Filters:
 class _Compiler:
     """Turns a pattern into one function from a record to yes or no; every refusal happens here, none at match time."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: FilterDialect) -> None:
         self._dialect = dialect
         self._operators: dict[str, Callable[[object, Path], Matcher]] = {
             "exists": self._exists,
@@ -82,19 +82,19 @@ class _Compiler:
         if dialect.eventbridge_operators:
             self._operators |= {"wildcard": self._wildcard, "cidr": self._cidr}
 
-    def pattern(self, text: str) -> Matcher:
+    def compile_pattern(self, text: str) -> Matcher:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
             # Decimal keeps a number as it was written, which is what "text" compares. A key given twice: last wins.
-            tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_no_constant)
+            tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None
         return self._object(tree, ())
 
     def _object(self, tree: object, path: Path) -> Matcher:
         if not isinstance(tree, dict) or not tree:
-            _refuse(path, "an object with at least one field is expected")
+            _reject(path, "an object with at least one field is expected")
         fields = [self._field(name, rule, path) for name, rule in tree.items()]
 
         def matches(value: object) -> bool:
@@ -109,36 +109,36 @@ class _Compiler:
         if name == "$or":
             return self._alternatives(rule, path)
         if not path and name not in self._dialect.keys:
-            _refuse((name,), f"a DynamoDB filter may start with {', '.join(self._dialect.keys)}")
+            _reject((name,), f"a DynamoDB filter may start with {', '.join(self._dialect.keys)}")
         here = (*path, name)
         inner = self._leaf(rule, here) if isinstance(rule, list) else self._object(rule, here)
         return lambda value: inner(value.get(name, MISSING) if isinstance(value, dict | Mapping) else MISSING)
 
     def _alternatives(self, rule: object, path: Path) -> Matcher:
         if not isinstance(rule, list) or len(rule) < 2:
-            _refuse((*path, "$or"), "an array of two or more objects is expected")
+            _reject((*path, "$or"), "an array of two or more objects is expected")
         alternatives = [self._object(alternative, path) for alternative in rule]
         return lambda value: any(matches(value) for matches in alternatives)
 
     def _leaf(self, rules: list[object], path: Path) -> Matcher:
         if not rules:
-            _refuse(path, "an empty array matches nothing")
+            _reject(path, "an empty array matches nothing")
         tests = [self._rule(rule, path) for rule in rules]
         return lambda value: any(test(leaf) for leaf in _leaves(value) for test in tests)
 
     def _rule(self, rule: object, path: Path) -> Matcher:
         if isinstance(rule, list):
-            _refuse(path, "an array inside an array is no rule")
+            _reject(path, "an array inside an array is no rule")
         if not isinstance(rule, dict):
-            return lambda value: self._same(rule, value)
+            return lambda value: self._equals(rule, value)
         if len(rule) != 1:
-            _refuse(path, "an operator is an object with one key")
+            _reject(path, "an operator is an object with one key")
         ((name, operand),) = rule.items()
         if name not in self._operators:
-            _refuse(path, f"operator {name!r} is none of {', '.join(self._operators)}")
+            _reject(path, f"operator {name!r} is none of {', '.join(self._operators)}")
         return self._operators[name](operand, path)
 
-    def _same(self, expected: object, value: object) -> bool:
+    def _equals(self, expected: object, value: object) -> bool:
         if not isinstance(expected, Decimal):
             return type(expected) is type(value) and expected == value
         if not _is_number(value):
@@ -148,27 +148,27 @@ class _Compiler:
 
     def _exists(self, operand: object, path: Path) -> Matcher:
         if not isinstance(operand, bool):
-            _refuse(path, "exists takes true or false")
+            _reject(path, "exists takes true or false")
         return lambda value: (value is not MISSING) is operand
 
     def _prefix(self, operand: object, path: Path) -> Matcher:
-        text = _text(operand, "prefix", path)
+        text = _require_string(operand, "prefix", path)
         return lambda value: isinstance(value, str) and value.startswith(text)
 
     def _suffix(self, operand: object, path: Path) -> Matcher:
-        text = _text(operand, "suffix", path)
+        text = _require_string(operand, "suffix", path)
         return lambda value: isinstance(value, str) and value.endswith(text)
 
     def _equals_ignore_case(self, operand: object, path: Path) -> Matcher:
-        text = _text(operand, "equals-ignore-case", path).lower()
+        text = _require_string(operand, "equals-ignore-case", path).lower()
         return lambda value: isinstance(value, str) and value.lower() == text
 
     def _anything_but(self, operand: object, path: Path) -> Matcher:
         if isinstance(operand, dict) and not self._dialect.eventbridge_operators:
-            _refuse(path, "anything-but takes strings and numbers; an operator inside it is EventBridge's")
+            _reject(path, "anything-but takes strings and numbers; an operator inside it is EventBridge's")
         refused = operand if isinstance(operand, list) else [operand]
         if not refused or not all(isinstance(one, str | Decimal | dict) for one in refused):
-            _refuse(path, "anything-but takes a string, a number, or an array of them")
+            _reject(path, "anything-but takes a string, a number, or an array of them")
         tests = [self._rule(one, path) for one in refused]
         return lambda value: value is not MISSING and not any(test(value) for test in tests)
 
@@ -176,9 +176,9 @@ class _Compiler:
         bounds = list(operand) if isinstance(operand, list) else []
         operators, numbers = tuple(bounds[::2]), bounds[1::2]
         if operators not in _RANGES or len(numbers) != len(operators) or not all(map(_is_decimal, numbers)):
-            _refuse(path, 'numeric takes ["<", 5], or a lower and then an upper bound: [">", 0, "<=", 5]')
+            _reject(path, 'numeric takes ["<", 5], or a lower and then an upper bound: [">", 0, "<=", 5]')
         if len(numbers) == 2 and numbers[0] >= numbers[1]:
-            _refuse(path, "the lower bound of numeric is not below the upper")
+            _reject(path, "the lower bound of numeric is not below the upper")
         comparisons = [(_COMPARISONS[operator], number) for operator, number in zip(operators, numbers, strict=True)]
 
         def matches(value: object) -> bool:
@@ -190,12 +190,12 @@ class _Compiler:
         return matches
 
     def _wildcard(self, operand: object, path: Path) -> Matcher:
-        text = _text(operand, "wildcard", path)
+        text = _require_string(operand, "wildcard", path)
         expression = re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
         return lambda value: isinstance(value, str) and expression.fullmatch(value) is not None
 
     def _cidr(self, operand: object, path: Path) -> Matcher:
-        network = ipaddress.ip_network(_text(operand, "cidr", path), strict=False)
+        network = ipaddress.ip_network(_require_string(operand, "cidr", path), strict=False)
 
         def matches(value: object) -> bool:
             try:
@@ -236,15 +236,15 @@ def _is_decimal(value: object) -> bool:
     return isinstance(value, Decimal)
 
 
-def _text(operand: object, operator: str, path: Path) -> str:
+def _require_string(operand: object, operator: str, path: Path) -> str:
     if not isinstance(operand, str):
-        _refuse(path, f"{operator} takes a string")
+        _reject(path, f"{operator} takes a string")
     return operand
 
 
-def _refuse(path: Path, reason: str) -> NoReturn:
+def _reject(path: Path, reason: str) -> NoReturn:
     raise ValueError(f"filter pattern, at {'.'.join(path) or 'the top'}: {reason}")
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")

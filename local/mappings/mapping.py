@@ -11,29 +11,29 @@ from itertools import takewhile
 
 from local.mappings.actions import (
     Action,
-    Counters,
-    Deliver,
-    Delivered,
-    Failed,
+    DeliverFailure,
+    FailureDelivered,
+    InvocationFailed,
+    InvocationReturned,
     Invoke,
-    Load,
+    MappingCounters,
+    MappingLoad,
     NotInvoked,
     Outcome,
-    Returned,
-    StartAt,
+    ShardIteratorRequest,
 )
 from local.mappings.failures import (
-    Batch,
-    Condition,
-    Verdict,
-    failure_document,
-    halves,
-    object_key,
-    verdict_of_response,
+    BatchOutcome,
+    DiscardReason,
+    RecordBatch,
+    bisect_records,
+    build_invocation_record,
+    evaluate_response,
+    invocation_record_key,
 )
 from local.mappings.records import LambdaRecord, Records, StreamRecord, is_unchanged
-from local.mappings.settings import INFINITE, Settings, Switches
-from local.mappings.shards import Lane, Shard
+from local.mappings.settings import INFINITE, MappingAssumptions, MappingSettings
+from local.mappings.shards import ShardLane, ShardProgress
 
 
 class EventSourceMapping:
@@ -44,80 +44,84 @@ class EventSourceMapping:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: MappingSettings,
         *,
         mapping_id: str,
         function_arn: str,
         stream_arn: str,
         new_id: Callable[[], str],
-        resume: Mapping[str, str] | None = None,
-        switches: Switches | None = None,
+        resume_from: Mapping[str, str] | None = None,
+        assumptions: MappingAssumptions | None = None,
     ) -> None:
         self.settings = settings
-        self.switches = switches or Switches()
-        self.counters = Counters()
+        self.assumptions = assumptions or MappingAssumptions()
+        self.counters = MappingCounters()
         self._mapping_id = mapping_id
         self._function_arn = function_arn
         self._stream_arn = stream_arn
         self._new_id = new_id
-        self._resume = dict(resume or {})
-        self._shards: dict[str, Shard] = {}
+        self._resume_from = dict(resume_from or {})
+        self._shards: dict[str, ShardProgress] = {}
 
     # What was read
 
-    def shard(self, shard_id: str, parent: str | None = None) -> None:
+    def add_shard(self, shard_id: str, parent: str | None = None) -> None:
         """Declare a shard before it is fed; again is harmless. Nothing of it is due until its parent is drained.
 
         A parent that is never declared (trimmed) holds nobody back, so declare all of one DescribeStream first.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
-            lanes = tuple(Lane(index, self.settings, self.switches) for index in range(count))
-            self._shards[shard_id] = Shard(shard_id, parent, lanes, self.switches, self._resume.get(shard_id))
+            lanes = tuple(ShardLane(index, self.settings, self.assumptions) for index in range(count))
+            self._shards[shard_id] = ShardProgress(
+                shard_id, parent, lanes, self.assumptions, self._resume_from.get(shard_id)
+            )
 
-    def start_of(self, shard_id: str) -> StartAt:
+    def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
         """Where to begin reading a declared shard: behind its checkpoint, else at the starting position."""
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
-            return StartAt("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
+            return ShardIteratorRequest("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
         is_child = shard.parent in self._shards
-        return StartAt(self.switches.child_shards_start if is_child else self.settings.starting_position)
+        return ShardIteratorRequest(
+            self.assumptions.child_shards_start if is_child else self.settings.starting_position
+        )
 
-    def wants(self, shard_id: str) -> bool:
+    def should_read(self, shard_id: str) -> bool:
         """Whether the driver should read on in this shard: its parent is drained and not too much is unfinished."""
         shard = self._shards[shard_id]
-        return self._may_run(shard) and len(shard.unpassed) < self.switches.read_ahead_records
+        return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
 
-    def feed(self, shard_id: str, record: LambdaRecord, now: float) -> None:
+    def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
         """Take the next record of a shard, in Lambda's shape. One that was fed before is ignored (retry safe)."""
         shard = self._shards[shard_id]
-        one = StreamRecord.of(record, now)
-        if not shard.begin(one):
+        one = StreamRecord.from_event(record, now)
+        if not shard.mark_read(one):
             return
         if is_unchanged(record):
-            shard.finish((one,))
+            shard.mark_done((one,))
             return
         self.counters.polled += 1
-        if not self.switches.filters_before_batching or self._kept(shard, (one,)):
+        if not self.assumptions.filters_before_batching or self._filter_records(shard, (one,)):
             shard.lane_of(one).add(one)
 
     def close_shard(self, shard_id: str) -> None:
         """Say that a shard was read to its end (no next iterator). Its children begin once its records are done."""
-        self._shards[shard_id].closed = True
+        self._shards[shard_id].is_closed = True
 
     def checkpoint(self) -> dict[str, str]:
         """By shard, the sequence number up to which everything is done: a new mapping resumes behind it."""
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
-        return self._resume | shards
+        return self._resume_from | shards
 
-    def load(self, now: float) -> Load:
+    def measure_load(self, now: float) -> MappingLoad:
         """How much is unfinished."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
         oldest = [lane.waiting[0] for lane in lanes if lane.waiting]
         since = min((record.created_at for record in (*under_way, *retrying, *oldest)), default=now)
-        return Load(
+        return MappingLoad(
             waiting=sum(len(lane.waiting) for lane in lanes),
             in_flight=len(under_way),
             retrying=len(retrying),
@@ -126,7 +130,7 @@ class EventSourceMapping:
 
     # What to do
 
-    def due(self, now: float) -> list[Action]:
+    def due_actions(self, now: float) -> list[Action]:
         """The actions to start now, at most one per lane, all of which may run side by side.
 
         Each is handed out once; its lane does nothing else until `result` reports the outcome.
@@ -135,12 +139,12 @@ class EventSourceMapping:
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
         return [action for action in actions if action is not None]
 
-    def next_at(self, now: float) -> float | None:
+    def next_action_at(self, now: float) -> float | None:
         """When `due` next has something (`now` if it has already); None if a record or a result must come first."""
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
-    def result(self, action: Action, outcome: Outcome, now: float) -> None:
+    def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
         """Report the outcome of an action of `due`, once; ValueError for one that is not under way."""
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
@@ -149,11 +153,11 @@ class EventSourceMapping:
         match action, outcome:
             case Invoke(), NotInvoked():
                 self.counters.failed_invoke += len(action.records)
-                self._try_again(lane, [lane.batch], now)
-            case Invoke(), Returned() | Failed():
-                self._invoked(shard, lane, action, outcome, now)
-            case Deliver(), Delivered():
-                self._delivered(shard, action.records, outcome.succeeded)
+                self._schedule_retry(lane, [lane.batch], now)
+            case Invoke(), InvocationReturned() | InvocationFailed():
+                self._handle_invocation(shard, lane, action, outcome, now)
+            case DeliverFailure(), FailureDelivered():
+                self._handle_delivery(shard, action.records, outcome.succeeded)
             case _:
                 raise ValueError(f"{type(outcome).__name__} is no outcome of {type(action).__name__}")
         lane.action = None
@@ -161,49 +165,49 @@ class EventSourceMapping:
 
     # Choosing
 
-    def _may_run(self, shard: Shard) -> bool:
-        return shard.parent not in self._shards or self._drained(self._shards[shard.parent])
+    def _can_run(self, shard: ShardProgress) -> bool:
+        return shard.parent not in self._shards or self._is_drained(self._shards[shard.parent])
 
-    def _drained(self, shard: Shard) -> bool:
-        return shard.closed and not shard.unpassed and self._may_run(shard)
+    def _is_drained(self, shard: ShardProgress) -> bool:
+        return shard.is_closed and not shard.unfinished and self._can_run(shard)
 
-    def _ready_at(self, shard: Shard, lane: Lane) -> float | None:
-        return shard.ready_at(lane) if self._may_run(shard) else None
+    def _ready_at(self, shard: ShardProgress, lane: ShardLane) -> float | None:
+        return shard.ready_at(lane) if self._can_run(shard) else None
 
-    def _next_action(self, shard: Shard, lane: Lane, now: float) -> Action | None:
+    def _next_action(self, shard: ShardProgress, lane: ShardLane, now: float) -> Action | None:
         while (ready_at := self._ready_at(shard, lane)) is not None and ready_at <= now:
             if lane.discarded:
                 return self._deliver(shard, lane, *lane.discarded.popleft(), now)
-            batch = lane.retries.popleft() if lane.retries else Batch(self._new_records(shard, lane))
-            young = self._without_old(shard, lane, batch, now)
+            batch = lane.retries.popleft() if lane.retries else RecordBatch(self._new_records(shard, lane))
+            young = self._discard_old_records(shard, lane, batch, now)
             if young and not lane.discarded:
                 return self._invoke(shard, lane, replace(batch, records=young), now)
             if young:
                 lane.retries.appendleft(replace(batch, records=young))
         return None
 
-    def _new_records(self, shard: Shard, lane: Lane) -> Records:
-        records = lane.take()
-        return records if self.switches.filters_before_batching else self._kept(shard, records)
+    def _new_records(self, shard: ShardProgress, lane: ShardLane) -> Records:
+        records = lane.take_batch()
+        return records if self.assumptions.filters_before_batching else self._filter_records(shard, records)
 
-    def _kept(self, shard: Shard, records: Records) -> Records:
-        accepted = [self.settings.filters.accept(record.event) for record in records]
+    def _filter_records(self, shard: ShardProgress, records: Records) -> Records:
+        accepted = [self.settings.filters.matches(record.event) for record in records]
         self.counters.filtered_out += accepted.count(False)
-        shard.finish(tuple(record for record, kept in zip(records, accepted, strict=True) if not kept))
+        shard.mark_done(tuple(record for record, kept in zip(records, accepted, strict=True) if not kept))
         return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
 
-    def _without_old(self, shard: Shard, lane: Lane, batch: Batch, now: float) -> Records:
+    def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
         """The batch's records but, at its front, those the stream no longer has and those over the maximum age."""
-        expired, kept = _cut(batch.records, now, self.switches.retention_seconds)
+        expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
-        shard.finish(expired)
+        shard.mark_done(expired)
         limit = self.settings.max_record_age_seconds
-        aged, young = _cut(kept, now, None if limit == INFINITE else limit)
+        aged, young = _split_by_age(kept, now, None if limit == INFINITE else limit)
         if aged:
             self._discard(shard, lane, replace(batch, records=aged), "RecordAgeExceeded")
         return young
 
-    def _invoke(self, shard: Shard, lane: Lane, batch: Batch, now: float) -> Invoke:
+    def _invoke(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Invoke:
         lane.batch = batch
         lane.action = action = Invoke(
             request_id=self._new_id(),
@@ -215,9 +219,11 @@ class EventSourceMapping:
         )
         return action
 
-    def _deliver(self, shard: Shard, lane: Lane, batch: Batch, condition: Condition, now: float) -> Deliver:
+    def _deliver(
+        self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason, now: float
+    ) -> DeliverFailure:
         destination = self.settings.on_failure or ""
-        document = failure_document(
+        document = build_invocation_record(
             batch if batch.request_id else replace(batch, request_id=self._new_id()),
             condition,
             function_arn=self._function_arn,
@@ -226,75 +232,82 @@ class EventSourceMapping:
             destination=destination,
             now=now,
         )
-        lane.action = action = Deliver(
+        lane.action = action = DeliverFailure(
             shard_id=shard.shard_id,
             lane=lane.index,
             records=batch.records,
             destination=destination,
-            key=object_key(destination, self._mapping_id, shard.shard_id, now, self._new_id),
+            key=invocation_record_key(destination, self._mapping_id, shard.shard_id, now, self._new_id),
             document=document,
         )
         return action
 
     # Judging
 
-    def _invoked(self, shard: Shard, lane: Lane, action: Invoke, outcome: Returned | Failed, now: float) -> None:
-        verdict = self._verdict(action.records, outcome)
+    def _handle_invocation(
+        self,
+        shard: ShardProgress,
+        lane: ShardLane,
+        action: Invoke,
+        outcome: InvocationReturned | InvocationFailed,
+        now: float,
+    ) -> None:
+        verdict = self._evaluate_outcome(action.records, outcome)
         self.counters.invoked += len(action.records)
         self.counters.failed_invoke += verdict.failed
-        shard.finish(action.records[: verdict.accepted])
+        shard.mark_done(action.records[: verdict.accepted])
         rest = replace(
             lane.batch,
             records=action.records[verdict.accepted :],
             request_id=action.request_id,
-            function_error="Unhandled" if isinstance(outcome, Failed) else None,
+            function_error="Unhandled" if isinstance(outcome, InvocationFailed) else None,
         )
         retries = self.settings.max_retry_attempts
         if verdict.accepted:
             lane.failures_in_a_row = 0
         if not rest.records:
             return
-        if verdict.splits and self.settings.bisect_on_error and len(rest.records) > 1:
-            attempts = rest.attempts if self.switches.bisect_attempts == "inherit" else 0
-            parts = halves(rest.records, self.switches)
-            self._try_again(lane, [replace(rest, records=part, attempts=attempts) for part in parts], now)
-        elif verdict.accepted and self.switches.progress_resets_attempts:
-            self._try_again(lane, [replace(rest, attempts=0)], now)
+        if verdict.can_bisect and self.settings.bisect_on_error and len(rest.records) > 1:
+            attempts = rest.attempts if self.assumptions.bisect_attempts == "inherit" else 0
+            parts = bisect_records(rest.records, self.assumptions)
+            self._schedule_retry(lane, [replace(rest, records=part, attempts=attempts) for part in parts], now)
+        elif verdict.accepted and self.assumptions.progress_resets_attempts:
+            self._schedule_retry(lane, [replace(rest, attempts=0)], now)
         elif rest.attempts < retries or retries == INFINITE:
-            self._try_again(lane, [replace(rest, attempts=rest.attempts + 1)], now)
+            self._schedule_retry(lane, [replace(rest, attempts=rest.attempts + 1)], now)
         else:
             self._discard(shard, lane, replace(rest, attempts=rest.attempts + 1), "RetryAttemptsExhausted")
 
-    def _verdict(self, records: Records, outcome: Returned | Failed) -> Verdict:
-        if isinstance(outcome, Failed):
-            return Verdict(accepted=0, failed=len(records), splits=True)
+    def _evaluate_outcome(self, records: Records, outcome: InvocationReturned | InvocationFailed) -> BatchOutcome:
+        if isinstance(outcome, InvocationFailed):
+            return BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
         if not self.settings.report_item_failures:
-            return Verdict(accepted=len(records), failed=0)
-        return verdict_of_response(records, outcome.response, self.switches)
+            return BatchOutcome(accepted=len(records), failed=0)
+        return evaluate_response(records, outcome.response, self.assumptions)
 
-    def _try_again(self, lane: Lane, batches: list[Batch], now: float) -> None:
+    def _schedule_retry(self, lane: ShardLane, batches: list[RecordBatch], now: float) -> None:
         lane.failures_in_a_row += 1
-        lane.retry_at = now + self.switches.retry_delay_seconds(lane.failures_in_a_row)
+        lane.retry_at = now + self.assumptions.retry_delay_seconds(lane.failures_in_a_row)
         lane.retries.extendleft(reversed(batches))
 
-    def _discard(self, shard: Shard, lane: Lane, batch: Batch, condition: Condition) -> None:
+    def _discard(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason) -> None:
         lane.failures_in_a_row = 0
         if self.settings.on_failure:
             lane.discarded.append((batch, condition))
         else:
             self.counters.dropped += len(batch.records)
-            shard.finish(batch.records)
+            shard.mark_done(batch.records)
 
-    def _delivered(self, shard: Shard, records: Records, succeeded: bool) -> None:
+    def _handle_delivery(self, shard: ShardProgress, records: Records, succeeded: bool) -> None:
         if succeeded:
             self.counters.on_failure_destination_delivered += len(records)
         else:
             self.counters.destination_delivery_failures += 1
             self.counters.dropped += len(records)
-        shard.finish(records)
+        shard.mark_done(records)
 
 
-def _cut(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
+def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
     """The records at the front that are older than the limit, and the rest."""
     if limit_seconds is None:
         return (), records

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 LambdaRecord: TypeAlias = Mapping[str, Any]
-TIME_TO_LIVE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class StreamRecord:
 
     # Asked for only of a record that passes the filters: most do not, and reading them all as JSON takes longest.
     @cached_property
-    def item(self) -> str:
+    def item_key(self) -> str:
         return orjson.dumps(self.event["dynamodb"]["Keys"], option=orjson.OPT_SORT_KEYS).decode()
 
     @cached_property
     def size_bytes(self) -> int:
-        return len(as_json(self.event))
+        return len(to_json_bytes(self.event))
 
     @classmethod
-    def of(cls, event: LambdaRecord, polled_at: float) -> "StreamRecord":
+    def from_event(cls, event: LambdaRecord, polled_at: float) -> "StreamRecord":
         change = event["dynamodb"]
         return cls(
             event=event,
@@ -53,7 +53,7 @@ class StreamRecord:
 Records: TypeAlias = tuple[StreamRecord, ...]
 
 
-def lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
+def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
     """The Lambda event record of one GetRecords record as boto3 returns it; the input is not changed.
 
     Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
@@ -77,23 +77,23 @@ def lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) ->
     identity = record.get("userIdentity")
     if identity is not None:
         event["userIdentity"] = {
-            "type": identity.get("Type", TIME_TO_LIVE["type"]),
-            "principalId": identity.get("PrincipalId", TIME_TO_LIVE["principalId"]),
+            "type": identity.get("Type", TTL_IDENTITY["type"]),
+            "principalId": identity.get("PrincipalId", TTL_IDENTITY["principalId"]),
         }
     return event
 
 
-def lambda_event(records: Records) -> dict[str, Any]:
+def to_lambda_event(records: Records) -> dict[str, Any]:
     return {"Records": [record.event for record in records]}
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
     """Whether both images are there and equal. AWS writes no record for such a write; a local engine may."""
     change = event["dynamodb"]
-    return "OldImage" in change and "NewImage" in change and _same(change["OldImage"], change["NewImage"])
+    return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])
 
 
-def as_json(value: object) -> bytes:
+def to_json_bytes(value: object) -> bytes:
     """JSON as it is counted and sent: no spaces, UTF-8 as it is."""
     return orjson.dumps(value)
 
@@ -110,7 +110,7 @@ def _json_values(value: Any) -> Any:
             return value
 
 
-def _same(old: Any, new: Any) -> bool:
+def _images_equal(old: Any, new: Any) -> bool:
     """Whether two images, or parts of them, hold the same: the elements of a set have no order."""
     if old == new:
         return True
@@ -120,8 +120,8 @@ def _same(old: Any, new: Any) -> bool:
         ):
             return sorted(a) == sorted(b)
         case dict(), dict():
-            return old.keys() == new.keys() and all(_same(old[name], new[name]) for name in old)
+            return old.keys() == new.keys() and all(_images_equal(old[name], new[name]) for name in old)
         case list(), list():
-            return len(old) == len(new) and all(_same(one, other) for one, other in zip(old, new, strict=True))
+            return len(old) == len(new) and all(_images_equal(one, other) for one, other in zip(old, new, strict=True))
         case _:
             return False

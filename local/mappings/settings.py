@@ -9,40 +9,40 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
-from local.mappings.filters import Dialect, Filters
+from local.mappings.filters import FilterCriteria, FilterDialect
 
 INFINITE: Final = -1
 REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
 
 # Properties that say nothing about when, how and with what the function is invoked.
-_ELSEWHERE: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
+_IGNORED_PROPERTIES: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
 
 
-def _number(parameter: str, default: int, lowest: int, highest: int, *, infinite: bool = False) -> Any:
+def _number_field(parameter: str, default: int, lowest: int, highest: int, *, infinite: bool = False) -> Any:
     metadata = {"parameter": parameter, "lowest": lowest, "highest": highest, "infinite": infinite}
     return field(default=default, metadata=metadata)
 
 
-def _refuse_reference(value: object) -> NoReturn:
+def _reject_reference(value: object) -> NoReturn:
     raise ValueError(f"{value!r} is a reference: pass `resolve`, which knows what the deployed stack made of it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class MappingSettings:
     """The settings of one mapping, checked; ValueError names the parameter and its range.
 
     -1 retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
     destination; an S3 bucket gets the records themselves, any other kind only where they were.
     """
 
-    batch_size: int = _number("BatchSize", 100, 1, 10_000)
-    batching_window_seconds: int = _number("MaximumBatchingWindowInSeconds", 0, 0, 300)
-    parallelization_factor: int = _number("ParallelizationFactor", 1, 1, 10)
-    max_retry_attempts: int = _number("MaximumRetryAttempts", INFINITE, 0, 10_000, infinite=True)
-    max_record_age_seconds: int = _number("MaximumRecordAgeInSeconds", INFINITE, 60, 604_800, infinite=True)
+    batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
+    batching_window_seconds: int = _number_field("MaximumBatchingWindowInSeconds", 0, 0, 300)
+    parallelization_factor: int = _number_field("ParallelizationFactor", 1, 1, 10)
+    max_retry_attempts: int = _number_field("MaximumRetryAttempts", INFINITE, 0, 10_000, infinite=True)
+    max_record_age_seconds: int = _number_field("MaximumRecordAgeInSeconds", INFINITE, 60, 604_800, infinite=True)
     bisect_on_error: bool = False
     report_item_failures: bool = False
-    filters: Filters = field(default_factory=Filters)
+    filters: FilterCriteria = field(default_factory=FilterCriteria)
     starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
     on_failure: str | None = None
     enabled: bool = True
@@ -61,15 +61,15 @@ class Settings:
         cls,
         properties: Mapping[str, Any],
         *,
-        resolve: Callable[[object], str] = _refuse_reference,
-        dialect: Dialect | None = None,
-    ) -> "Settings":
+        resolve: Callable[[object], str] = _reject_reference,
+        dialect: FilterDialect | None = None,
+    ) -> "MappingSettings":
         """Settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
         `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into the value it has in the deployed stack; only
         the on-failure destination is asked for. A property the model does not know is refused, never ignored.
         """
-        rest = {name: value for name, value in properties.items() if name not in _ELSEWHERE}
+        rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
             raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not modelled here")
         if "StartingPosition" not in rest:
@@ -84,7 +84,7 @@ class Settings:
         settings = cls(
             bisect_on_error=rest.pop("BisectBatchOnFunctionError", False),
             report_item_failures=bool(response_types),
-            filters=Filters(patterns, dialect or Dialect()),
+            filters=FilterCriteria(patterns, dialect or FilterDialect()),
             starting_position=rest.pop("StartingPosition"),
             on_failure=destination,
             enabled=rest.pop("Enabled", True),
@@ -95,7 +95,7 @@ class Settings:
         return settings
 
 
-_NUMBERS: Final = tuple(one for one in dataclasses.fields(Settings) if one.metadata)
+_NUMBERS: Final = tuple(one for one in dataclasses.fields(MappingSettings) if one.metadata)
 
 
 def _check_range(value: object, *, parameter: str, lowest: int, highest: int, infinite: bool) -> None:
@@ -107,7 +107,7 @@ def _check_range(value: object, *, parameter: str, lowest: int, highest: int, in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switches:
+class MappingAssumptions:
     """What AWS does not document about stream mappings, or documents vaguely; the defaults are the likelier reading.
 
     The laptop uses the defaults; the simulator tries the others, so that nothing of ours leans on a guess.

@@ -10,37 +10,37 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from local.mappings.actions import Action
-from local.mappings.failures import Batch, Condition
+from local.mappings.failures import DiscardReason, RecordBatch
 from local.mappings.records import Records, StreamRecord
-from local.mappings.settings import Settings, Switches
+from local.mappings.settings import MappingAssumptions, MappingSettings
 
 # Each record but the first brings a comma, so a lane counts one for every record and one less for the brackets.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
-NOW: Final = 0.0
+IMMEDIATELY: Final = 0.0
 
 
 @dataclass(slots=True)
-class Lane:
+class ShardLane:
     """One strictly ordered line of records: discarded ones go first, then batches to try again, then new records.
 
     `action` is what is under way, with `batch` if that is an invocation; nothing else of the lane is until it ends.
     """
 
     index: int
-    settings: Settings
-    switches: Switches
-    discarded: deque[tuple[Batch, Condition]] = field(default_factory=deque)
-    retries: deque[Batch] = field(default_factory=deque)
+    settings: MappingSettings
+    assumptions: MappingAssumptions
+    discarded: deque[tuple[RecordBatch, DiscardReason]] = field(default_factory=deque)
+    retries: deque[RecordBatch] = field(default_factory=deque)
     waiting: deque[StreamRecord] = field(default_factory=deque)
     waiting_bytes: int = _ENVELOPE_BYTES
     action: Action | None = None
-    batch: Batch = field(default_factory=Batch)
+    batch: RecordBatch = field(default_factory=RecordBatch)
     failures_in_a_row: int = 0
-    retry_at: float = NOW
+    retry_at: float = IMMEDIATELY
     completed_at: float | None = None
 
     @property
-    def failing(self) -> bool:
+    def is_failing(self) -> bool:
         """It has something that failed. What failed, and is too old by now, holds nobody up."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
@@ -49,13 +49,13 @@ class Lane:
         self.waiting.append(record)
         self.waiting_bytes += record.size_bytes + 1
 
-    def take(self) -> Records:
+    def take_batch(self) -> Records:
         """The next batch of new records: as many as the batch size and the payload limit let in, but at least one."""
         taken: list[StreamRecord] = []
         size = _ENVELOPE_BYTES
         while self.waiting and len(taken) < self.settings.batch_size:
             size += self.waiting[0].size_bytes + 1
-            if taken and size > self.switches.payload_limit_bytes:
+            if taken and size > self.assumptions.payload_limit_bytes:
                 break
             taken.append(self.waiting.popleft())
             self.waiting_bytes -= taken[-1].size_bytes + 1
@@ -66,7 +66,7 @@ class Lane:
         if self.action:
             return None
         if self.discarded:
-            return NOW
+            return IMMEDIATELY
         if self.retries:
             return self.retry_at
         return self._batch_complete_at() if self.waiting else None
@@ -74,17 +74,17 @@ class Lane:
     def _batch_complete_at(self) -> float:
         window = self.settings.batching_window_seconds
         is_full = len(self.waiting) >= self.settings.batch_size
-        if not window or is_full or self.waiting_bytes >= self.switches.payload_limit_bytes:
-            return NOW
+        if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
+            return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
         # The window that opened at completion and found nothing until its end is taken to wait for the first record.
-        if self.switches.window_opens == "at_completion" and self.completed_at is not None:
+        if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
 
 
 @dataclass(slots=True)
-class Shard:
+class ShardProgress:
     """A shard, its lanes, and how far it is done.
 
     `unpassed` has the sequence numbers that were read and that the checkpoint has not passed, in order; `done` those
@@ -93,38 +93,38 @@ class Shard:
 
     shard_id: str
     parent: str | None
-    lanes: tuple[Lane, ...]
-    switches: Switches
+    lanes: tuple[ShardLane, ...]
+    assumptions: MappingAssumptions
     checkpoint: str | None
-    closed: bool = False
+    is_closed: bool = False
     read_up_to: int = -1
-    unpassed: deque[str] = field(default_factory=deque)
+    unfinished: deque[str] = field(default_factory=deque)
     done: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:
             self.read_up_to = int(self.checkpoint)
 
-    def begin(self, record: StreamRecord) -> bool:
+    def mark_read(self, record: StreamRecord) -> bool:
         """Note a record as read; False if it was before. Sequence numbers are compared as numbers, not as text."""
         if int(record.sequence_number) <= self.read_up_to:
             return False
         self.read_up_to = int(record.sequence_number)
-        self.unpassed.append(record.sequence_number)
+        self.unfinished.append(record.sequence_number)
         return True
 
-    def finish(self, records: Records) -> None:
+    def mark_done(self, records: Records) -> None:
         """Note records as done. The checkpoint moves up to the first one, of whatever lane, that is not."""
         self.done.update(record.sequence_number for record in records)
-        while self.unpassed and self.unpassed[0] in self.done:
-            self.checkpoint = self.unpassed.popleft()
+        while self.unfinished and self.unfinished[0] in self.done:
+            self.checkpoint = self.unfinished.popleft()
             self.done.remove(self.checkpoint)
 
-    def lane_of(self, record: StreamRecord) -> Lane:
+    def lane_of(self, record: StreamRecord) -> ShardLane:
         """The lane of the record's item: one item is always in one lane, which is what keeps its records in order."""
-        return self.lanes[zlib.crc32((self.switches.lane_salt + record.item).encode()) % len(self.lanes)]
+        return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
-    def ready_at(self, lane: Lane) -> float | None:
+    def ready_at(self, lane: ShardLane) -> float | None:
         """As `Lane.ready_at`; with lanes that stall each other, new records also wait for the shard's retries."""
-        stalls = self.switches.failing_lane_stalls_shard and not lane.failing
-        return None if stalls and any(other.failing for other in self.lanes) else lane.ready_at()
+        stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
+        return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

@@ -19,7 +19,7 @@ from functions.shop.shop import Caller, Shop
 from local.engine import REGION
 
 JSON = {"content-type": "application/json"}
-HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+HOME_ADDRESS = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 WEBHOOK_SECRETS = {"current": "whsec_current", "previous": "whsec_previous"}
 
 
@@ -54,7 +54,7 @@ STAFF = Token("staff-1", ("staff",))
 WAREHOUSE = Token("warehouse-1", ("warehouse",))
 
 
-def event(
+def http_event(
     method: str,
     path: str,
     *,
@@ -102,7 +102,7 @@ def event(
 
 
 @dataclass(frozen=True)
-class Answered:
+class HandlerResponse:
     """`headers` by their names in lower case; `said`: the body, parsed."""
 
     status: int
@@ -110,48 +110,48 @@ class Answered:
     text: str
 
     @property
-    def said(self) -> Any:
+    def body(self) -> Any:
         return json.loads(self.text)
 
     @property
-    def problem(self) -> str:
+    def problem_type(self) -> str:
         """The slug of the problem that it is."""
         assert self.headers["content-type"] == "application/problem+json", self.text
-        assert self.said["status"] == self.status
-        assert self.said["title"]
-        assert self.said["detail"]
-        assert self.said["instance"] == "request-1"
-        return str(self.said["type"]).removeprefix("/docs#")
+        assert self.body["status"] == self.status
+        assert self.body["title"]
+        assert self.body["detail"]
+        assert self.body["instance"] == "request-1"
+        return str(self.body["type"]).removeprefix("/docs#")
 
     @property
-    def wrong(self) -> dict[str, str]:
+    def field_errors(self) -> dict[str, str]:
         """Of a malformed request: why, by field."""
-        assert self.problem == "malformed"
-        return {one["field"]: one["why"] for one in self.said["errors"]}
+        assert self.problem_type == "malformed"
+        return {one["field"]: one["why"] for one in self.body["errors"]}
 
 
-class Context:
+class LambdaContext:
     """What Lambda hands a function beside the event."""
 
     aws_request_id = "invocation-1"
 
 
-def answer_to(raw: Mapping[str, Any]) -> Answered:
+def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
     """What the Lambda answers to an event."""
-    response = handler(dict(raw), Context())
+    response = handler(dict(raw), LambdaContext())
     text = response["body"]
     if response.get("isBase64Encoded"):
         text = base64.b64decode(text).decode()
-    return Answered(response["statusCode"], {k.lower(): v for k, v in response["headers"].items()}, text)
+    return HandlerResponse(response["statusCode"], {k.lower(): v for k, v in response["headers"].items()}, text)
 
 
 @dataclass(frozen=True)
-class Api:
+class ApiHarness:
     """The API on a table of its own."""
 
     shop: Shop
 
-    def ask(
+    def call(
         self,
         method: str,
         path: str,
@@ -160,12 +160,12 @@ class Api:
         *,
         key: str | None = None,
         **query: Any,
-    ) -> Answered:
+    ) -> HandlerResponse:
         """Send a request; a `body` goes as JSON, a `key` as the Idempotency-Key."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
         text = None if body is None else json.dumps(body)
         asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
-        return answer_to(event(method, path, token=token, body=text, headers=headers, query=asked))
+        return invoke_api(http_event(method, path, token=token, body=text, headers=headers, query=asked))
 
     def send_file(
         self,
@@ -174,29 +174,31 @@ class Api:
         *,
         key: str | None = "import-1",
         media_type: str = "application/x-ndjson",
-    ) -> Answered:
+    ) -> HandlerResponse:
         """Send a file of products; bytes come as what the gateway does not take for text."""
         headers = {"content-type": media_type, **({"idempotency-key": key} if key is not None else {})}
-        return answer_to(event("POST", "/products:import", token=token, body=content, headers=headers))
+        return invoke_api(http_event("POST", "/products:import", token=token, body=content, headers=headers))
 
-    def place(self, key: str = "key-1", token: Token = ANN, **quantities: int) -> Answered:
+    def place_order(self, key: str = "key-1", token: Token = ANN, **quantities: int) -> HandlerResponse:
         """Order these products, two mugs if nothing is said."""
-        return self.ask("POST", "/orders", token, new_order(**quantities), key=key)
+        return self.call("POST", "/orders", token, order_body(**quantities), key=key)
 
     def pay(self, order_id: str, *, event_id: str = "evt_1", payment_id: str = "pi_1", failed: bool = False) -> None:
         """The provider says that the order's total came, or that it did not."""
-        total = self.ask("GET", f"/orders/{order_id}", STAFF).said["total"]
+        total = self.call("GET", f"/orders/{order_id}", STAFF).body["total"]
         kind = "payment_intent.payment_failed" if failed else "payment_intent.succeeded"
         text = json.dumps(payment_event(order_id, total, kind, id=event_id, payment_id=payment_id))
         headers = {**JSON, "stripe-signature": stripe_signature(text, self.shop.now())}
-        assert answer_to(event("POST", "/payments/events", body=text, headers=headers)).status == 200
+        assert invoke_api(http_event("POST", "/payments/events", body=text, headers=headers)).status == 200
 
-    def register(self, token: Token, email: str = "") -> None:
+    def register_customer(self, token: Token, email: str = "") -> None:
         """Make them a customer."""
-        customers.register(self.shop, Caller(token.sub), email or f"{token.sub}@example.com", token.sub.capitalize())
+        customers.register_customer(
+            self.shop, Caller(token.sub), email or f"{token.sub}@example.com", token.sub.capitalize()
+        )
 
     @contextmanager
-    def requests(self) -> Iterator[list[str]]:
+    def record_requests(self) -> Iterator[list[str]]:
         """The requests that are sent to the table meanwhile."""
         sent: list[str] = []
         events = self.shop.table.client.meta.events
@@ -207,16 +209,16 @@ class Api:
         finally:
             events.unregister("before-call.dynamodb", note)
 
-    def contents(self) -> list[Any]:
+    def table_images(self) -> list[Any]:
         """Every image in the table."""
         found = self.shop.table.client.scan(TableName=self.shop.table.name, ConsistentRead=True)["Items"]
         return sorted(found, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
 
 
-def new_order(**quantities: int) -> dict[str, Any]:
+def order_body(**quantities: int) -> dict[str, Any]:
     """The body of an order."""
     wanted = quantities or {"mug": 2}
-    return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME}
+    return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME_ADDRESS}
 
 
 def payment_event(
@@ -234,11 +236,11 @@ def payment_event(
     return {"id": id, "object": "event", "api_version": "2026-09-30", "type": kind, "data": {"object": intent}}
 
 
-def sent(api: Api, body: Any, **signing: Any) -> Answered:
+def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
     """Post an event as the provider does: signed, without a token, its JSON spaced in its own way."""
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
-    return answer_to(event("POST", "/payments/events", body=text, headers=headers))
+    return invoke_api(http_event("POST", "/payments/events", body=text, headers=headers))
 
 
 def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["current"]) -> str:
@@ -247,7 +249,7 @@ def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["cur
     return f"t={int(at.timestamp())},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
-def signed_up(email: str, verified: bool) -> Token:
+def create_cognito_user(email: str, verified: bool) -> Token:
     """A user of the identity provider, who has signed in."""
     cognito = boto3.client("cognito-idp", region_name=REGION)
     pool = cognito.create_user_pool(PoolName="shop", UsernameAttributes=["email"])["UserPool"]["Id"]
@@ -270,7 +272,7 @@ def signed_up(email: str, verified: bool) -> Token:
     return Token(sub, bearer=signed_in["AuthenticationResult"]["AccessToken"])
 
 
-def verify(token: Token, email: str, *, verified: bool = True) -> None:
+def change_cognito_email(token: Token, email: str, *, verified: bool = True) -> None:
     """Have a user of the identity provider take another address there, and verify it, or not yet."""
     attributes: Any = [
         {"Name": "email", "Value": email},

@@ -15,8 +15,8 @@ from functions.api import context
 from functions.shop import products
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
-from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api, Token
-from tests.api.every_route import furnish
+from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
+from tests.api.every_route import create_one_of_everything
 from tests.shopfloor import MOTO
 from tests.support.items import Item, read_items, write_items
 
@@ -47,10 +47,10 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         secrets.create_secret(Name="pepper", SecretString="pepper of the tests")
         secrets.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
         wiring.client.cache_clear()
-        wiring.secret.cache_clear()
+        wiring.get_secret.cache_clear()
         yield patch
     wiring.client.cache_clear()
-    wiring.secret.cache_clear()
+    wiring.get_secret.cache_clear()
 
 
 @pytest.fixture
@@ -66,18 +66,18 @@ def logged() -> Iterator[list[dict[str, Any]]]:
 
 
 @contextmanager
-def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[Api]:
+def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[ApiHarness]:
     """The API on this table."""
     outside.setenv("TABLE_NAME", table_name)
-    environment.current.cache_clear()
+    environment.load_environment.cache_clear()
     context.shop.cache_clear()
-    yield Api(context.shop())
-    environment.current.cache_clear()
+    yield ApiHarness(context.shop())
+    environment.load_environment.cache_clear()
     context.shop.cache_clear()
 
 
 @pytest.fixture
-def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[Api]:
+def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[ApiHarness]:
     """The API of a shop with nothing in it."""
     with serving(outside, new_table()) as api:
         yield api
@@ -86,10 +86,10 @@ def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[
 @pytest.fixture(scope="module")
 def items_after(
     outside: pytest.MonkeyPatch, lasting_table: Callable[[], str], dynamodb: "DynamoDBClient"
-) -> Callable[[Callable[[Api], T]], tuple[list[Item], T]]:
+) -> Callable[[Callable[[ApiHarness], T]], tuple[list[Item], T]]:
     """Calls a function with the API of an empty shop. Returns the items that are then in the table, and its result."""
 
-    def items_after(act: Callable[[Api], T]) -> tuple[list[Item], T]:
+    def items_after(act: Callable[[ApiHarness], T]) -> tuple[list[Item], T]:
         name = lasting_table()
         with serving(outside, name) as api:
             result = act(api)
@@ -100,16 +100,16 @@ def items_after(
     return items_after
 
 
-def open_shop(api: Api) -> None:
+def open_shop(api: ApiHarness) -> None:
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
-    api.register(ANN)
+    api.register_customer(ANN)
     for product_id in ("mug", "pot"):
         products.create_product(api.shop, staff, product_id, f"Blue {product_id}", 1250, "EUR", 1)
         products.receive_stock(api.shop, staff, f"first-{product_id}", product_id, 10)
 
 
 @pytest.fixture(scope="module")
-def opened(items_after: Callable[[Callable[[Api], None]], tuple[list[Item], None]]) -> list[Item]:
+def opened(items_after: Callable[[Callable[[ApiHarness], None]], tuple[list[Item], None]]) -> list[Item]:
     """The items of an open shop."""
     items, _ = items_after(open_shop)
     return items
@@ -117,26 +117,26 @@ def opened(items_after: Callable[[Callable[[Api], None]], tuple[list[Item], None
 
 @pytest.fixture(scope="module")
 def furnished(
-    items_after: Callable[[Callable[[Api], dict[str, str]]], tuple[list[Item], dict[str, str]]],
+    items_after: Callable[[Callable[[ApiHarness], dict[str, str]]], tuple[list[Item], dict[str, str]]],
 ) -> tuple[list[Item], dict[str, str]]:
     """The items of an open shop that has one of everything, and the values of paths."""
 
-    def furnish_open_shop(api: Api) -> dict[str, str]:
+    def furnish_open_shop(api: ApiHarness) -> dict[str, str]:
         open_shop(api)
-        return furnish(api)
+        return create_one_of_everything(api)
 
     return items_after(furnish_open_shop)
 
 
 @pytest.fixture
-def api(bare: Api, opened: list[Item], dynamodb: "DynamoDBClient") -> Api:
+def api(bare: ApiHarness, opened: list[Item], dynamodb: "DynamoDBClient") -> ApiHarness:
     """The API of an open shop: Ann is a customer, ten mugs and ten pots are for sale at 12.50 EUR."""
     write_items(dynamodb, bare.shop.table.name, opened)
     return bare
 
 
 @pytest.fixture
-def world(api: Api, furnished: tuple[list[Item], dict[str, str]], dynamodb: "DynamoDBClient") -> dict[str, str]:
+def world(api: ApiHarness, furnished: tuple[list[Item], dict[str, str]], dynamodb: "DynamoDBClient") -> dict[str, str]:
     """There is one of everything that a route is about: the values of paths."""
     items, values = furnished
     write_items(dynamodb, api.shop.table.name, items)

@@ -3,16 +3,26 @@
 import re
 from typing import Any
 
-from functions.api.context import PUBLIC
+from functions.api.context import PUBLIC_ROUTES
 from functions.api.handler import app
-from functions.api.imports import TAKES_FILES
+from functions.api.imports import IMPORT_ROUTE
 from functions.shop.invoices import issue_invoice
-from functions.shop.settling import settle
+from functions.shop.settling import process_refund
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, HOME, STAFF, WAREHOUSE, Answered, Api, Token, payment_event, sent
-from tests.provider import REFUSED, meeting
+from tests.api.asking import (
+    ANN,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    HandlerResponse,
+    Token,
+    payment_event,
+    post_webhook,
+)
+from tests.provider import REFUSED, provider_behaving
 
-ROUTES = [route.key for route in app.known]
+ROUTES = [route.key for route in app.known_routes]
 BODIES: dict[str, Any] = {
     "POST /customers": {"name": "Bob"},
     "PATCH /customers/{customer_id}": {"name": "Bob"},
@@ -31,8 +41,8 @@ BODIES: dict[str, Any] = {
     "POST /customers/{customer_id}/credit": {"amount": 100, "currency": "EUR"},
     "POST /transfers": {"account_id": "from", "to": "to", "amount": 1, "currency": "EUR"},
     "POST /orders/{order_id}/payments": {"account_id": "from"},
-    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME},
-    "PATCH /orders/{order_id}/address": HOME,
+    "POST /orders": {"lines": [{"product_id": "mug", "quantity": 1}], "address": HOME_ADDRESS},
+    "PATCH /orders/{order_id}/address": HOME_ADDRESS,
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/refunds": {"amount": 100},
     "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
@@ -45,7 +55,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "PATCH /categories": {"path_": "/mugs/"},
     "GET /shipments": {"carrier": "DHL", "tracking_number": "42"},
 }
-KEYED = {
+IDEMPOTENT_ROUTES = {
     "POST /orders",
     "POST /products:import",
     "POST /products/{product_id}/receipts",
@@ -57,7 +67,7 @@ KEYED = {
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/returns",
 }
-FOR_STAFF = {
+STAFF_ROUTES = {
     "POST /products:import",
     "GET /imports/{import_id}",
     "GET /imports/{import_id}/rejected",
@@ -87,7 +97,7 @@ FOR_STAFF = {
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/retry",
 }
-FOR_WAREHOUSE = {
+WAREHOUSE_ROUTES = {
     "GET /orders/{order_id}/parcel",
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched",
     "POST /orders/{order_id}/shipments/{shipment_id}/delivered",
@@ -95,11 +105,11 @@ FOR_WAREHOUSE = {
     "POST /orders/{order_id}/cancel/refused",
     "POST /orders/{order_id}/returns",
 }
-SIGNED = {"POST /payments/events", "GET /invoices/{invoice_id}/print"}
+SIGNED_ROUTES = {"POST /payments/events", "GET /invoices/{invoice_id}/print"}
 """What needs no token but a signature, which these requests lack."""
-THEIRS_ALONE = {"PUT /customers/{customer_id}/email"}
+OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
 """What is nobody's but the customer's, staff not excepted: only their own token says which address is verified."""
-OF_WHO_ASKS = {
+CALLER_ROUTES = {
     "POST /customers",
     "GET /orders",
     "POST /orders",
@@ -110,63 +120,63 @@ OF_WHO_ASKS = {
     "DELETE /products/{product_id}/followers/me",
 }
 """What is for whoever is signed in, and about nobody else."""
-OF_SOMEBODY = {
+CUSTOMER_DATA_ROUTES = {
     key
     for key in ROUTES
     if key == "GET /shipments" or re.search("{(customer|company|account|order|invoice)_id}", key)
-} - FOR_STAFF - FOR_WAREHOUSE - PUBLIC  # fmt: skip
+} - STAFF_ROUTES - WAREHOUSE_ROUTES - PUBLIC_ROUTES  # fmt: skip
 
 
-def credit_of_ann(api: Api) -> str:
+def issue_credit_to_ann(api: ApiHarness) -> str:
     body = {"amount": 100, "currency": "EUR"}
-    return str(api.ask("POST", "/customers/ann/credit", STAFF, body, key="first").said["account_id"])
+    return str(api.call("POST", "/customers/ann/credit", STAFF, body, key="first").body["account_id"])
 
 
-def refund_that_failed(api: Api, order_id: str) -> str:
-    given = api.ask("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100}, key="first").said
-    settle(api.shop, meeting(REFUSED), order_id, given["refund_ids"][0])
+def create_failed_refund(api: ApiHarness, order_id: str) -> str:
+    given = api.call("POST", f"/orders/{order_id}/refunds", STAFF, {"amount": 100}, key="first").body
+    process_refund(api.shop, provider_behaving(REFUSED), order_id, given["refund_ids"][0])
     return str(given["refund_ids"][0])
 
 
-def payment_of_nothing(api: Api, order_id: str) -> str:
+def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
     told = payment_event(order_id, 100, id="evt_odd", payment_id="pi_odd")
     told["data"]["object"]["currency"] = "usd"
-    return str(sent(api, told).said["payment_id"])
+    return str(post_webhook(api, told).body["payment_id"])
 
 
-def furnish(api: Api) -> dict[str, str]:
+def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     """Make an order of Ann's with everything that can be asked about. The values of paths."""
-    order_id = api.place().said["order_id"]
+    order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     shipment = request_shipment(api.shop, order_id)
     assert shipment is not None
     invoice_id = issue_invoice(api.shop, order_id)
     assert invoice_id is not None
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
-    assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
-    assert api.ask("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
-    assert api.ask("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
-    assert api.ask("PUT", "/companies/acme/members/ann", STAFF).status == 200
-    assert api.ask("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
+    assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
+    assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201
+    assert api.call("POST", "/companies", STAFF, {"company_id": "acme", "name": "Acme"}).status == 201
+    assert api.call("PUT", "/companies/acme/members/ann", STAFF).status == 200
+    assert api.call("POST", "/categories", STAFF, {"path": "/mugs/", "name": "Mugs"}).status == 201
     return {
         "code": "SPRING",
-        "account_id": credit_of_ann(api),
+        "account_id": issue_credit_to_ann(api),
         "order_id": order_id,
-        "payment_id": payment_of_nothing(api, order_id),
-        "refund_id": refund_that_failed(api, order_id),
+        "payment_id": create_unmatched_payment(api, order_id),
+        "refund_id": create_failed_refund(api, order_id),
         "shipment_id": shipment.shipment_id,
         "invoice_id": invoice_id,
         "customer_id": ANN.sub,
         "company_id": "acme",
-        "import_id": api.send_file("{}").said["import_id"],
+        "import_id": api.send_file("{}").body["import_id"],
         "product_id": "mug",
     }
 
 
-def ask(api: Api, world: dict[str, str], key: str, token: Token | None) -> Answered:
+def call_route(api: ApiHarness, world: dict[str, str], key: str, token: Token | None) -> HandlerResponse:
     """Ask this route, about the things there are."""
     method, path = key.split()
-    if key == TAKES_FILES:
+    if key == IMPORT_ROUTE:
         return api.send_file('{"product_id": "new", "name": "New", "price": 1, "currency": "EUR"}', token, key="key-9")
-    asked_key = "key-9" if key in KEYED else None
-    return api.ask(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))
+    asked_key = "key-9" if key in IDEMPOTENT_ROUTES else None
+    return api.call(method, path.format(**world), token, BODIES.get(key), key=asked_key, **QUERIES.get(key, {}))

@@ -8,8 +8,8 @@ import pytest
 
 from functions.dynamodb.keys import Instant
 from functions.model import table as t
-from functions.model.entities import SHARDS, Activity, shard_of
-from tests.api.asking import ANN, STAFF, Api, Token
+from functions.model.entities import SHARD_COUNT, Activity, shard_of
+from tests.api.asking import ANN, STAFF, ApiHarness, Token
 from tests.model.samples import SAMPLES
 
 DAY = "2028-02-29"
@@ -29,43 +29,43 @@ def happened(number: int, at: str, **changed: Any) -> Activity:
     return replace(sample, **values | changed)
 
 
-def put(api: Api, *entries: Activity) -> None:
+def put(api: ApiHarness, *entries: Activity) -> None:
     for entry in entries:
-        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ACTIVITY.write(entry))
+        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ACTIVITY.encode(entry))
 
 
-def pages(api: Api, **query: Any) -> Iterator[list[str]]:
+def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
     """All pages of the day, each as the ids of the orders that something happened to."""
     cursor: dict[str, Any] = {}
     while True:
-        said = api.ask("GET", "/activity", STAFF, day=DAY, **query, **cursor).said
+        said = api.call("GET", "/activity", STAFF, day=DAY, **query, **cursor).body
         yield [entry["order_id"] for entry in said["items"]]
         if said["cursor"] is None:
             return
         cursor = {"cursor": said["cursor"]}
 
 
-def test_a_customer_sees_what_happened_to_their_orders(api: Api) -> None:
+def test_a_customer_sees_what_happened_to_their_orders(api: ApiHarness) -> None:
     put(api, happened(0, f"{DAY}T09:30:00.000Z"), happened(1, f"{DAY}T09:31:00.000Z"))
-    assert api.ask("GET", "/customers/me/activity", ANN).said == {
+    assert api.call("GET", "/customers/me/activity", ANN).body == {
         "items": [{"at": f"{DAY}T09:30:00.000Z", "event": "OrderPlaced", "customer_id": "ann", "order_id": "o00000"}],
         "cursor": None,
     }
 
 
-def test_f27_a_day_of_everybody_is_one_query_a_shard_merged_newest_first(api: Api) -> None:
+def test_f27_a_day_of_everybody_is_one_query_a_shard_merged_newest_first(api: ApiHarness) -> None:
     entries = [happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(60)]
-    assert {shard_of(entry.change_id) for entry in entries} == {str(shard) for shard in range(SHARDS)}
+    assert {shard_of(entry.change_id) for entry in entries} == {str(shard) for shard in range(SHARD_COUNT)}
     put(api, *entries)
-    with api.requests() as sent:
-        said = api.ask("GET", "/activity", STAFF, day=DAY, limit=100).said
-    assert sent == ["Query"] * SHARDS
+    with api.record_requests() as sent:
+        said = api.call("GET", "/activity", STAFF, day=DAY, limit=100).body
+    assert sent == ["Query"] * SHARD_COUNT
     assert [entry["at"] for entry in said["items"]] == [entry.at for entry in reversed(entries)]
     assert {entry["customer_id"] for entry in said["items"]} == {"ann", "bob", "eve"}
 
 
 @pytest.mark.parametrize("limit", [1, 7, 60, 100])
-def test_page_after_page_everything_of_the_day_comes_once(api: Api, limit: int) -> None:
+def test_page_after_page_everything_of_the_day_comes_once(api: ApiHarness, limit: int) -> None:
     """Also where several things happen at once, which lie in several shards."""
     put(api, *(happened(n, f"{DAY}T09:{n // 5:02}:00.000Z") for n in range(60)))
     found = list(pages(api, limit=limit))
@@ -73,39 +73,39 @@ def test_page_after_page_everything_of_the_day_comes_once(api: Api, limit: int) 
     assert max(map(len, found)) <= limit
 
 
-def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(api: Api) -> None:
+def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(api: ApiHarness) -> None:
     put(api, *(happened(n, f"{DAY}T{n // 60:02}:{n % 60:02}:00.000Z", event=FAT) for n in range(100)))
     found = list(pages(api, limit=100))
     assert [id for page in found for id in page] == [f"o{n:05}" for n in reversed(range(100))]
-    assert 100 * len(FAT) > SHARDS * (1 << 20)
+    assert 100 * len(FAT) > SHARD_COUNT * (1 << 20)
     assert len(found) > 1
 
 
-def test_a_day_has_its_first_millisecond_and_its_last_and_none_beside(api: Api) -> None:
+def test_a_day_has_its_first_millisecond_and_its_last_and_none_beside(api: ApiHarness) -> None:
     moments = ("2028-02-28T23:59:59.999Z", f"{DAY}T00:00:00.000Z", f"{DAY}T23:59:59.999Z", "2028-03-01T00:00:00.000Z")
     put(api, *(happened(n, at) for n, at in enumerate(moments)))
     assert list(pages(api)) == [["o00002", "o00001"]]
 
 
-def test_what_has_ended_is_not_shown_though_it_is_still_there(api: Api) -> None:
+def test_what_has_ended_is_not_shown_though_it_is_still_there(api: ApiHarness) -> None:
     ended = int(api.shop.now().timestamp()) - 1
     put(api, happened(0, f"{DAY}T09:30:00.000Z", ttl=ended), happened(3, f"{DAY}T09:31:00.000Z"))
     assert list(pages(api)) == [["o00003"]]
-    found = api.ask("GET", "/customers/me/activity", ANN).said["items"]
+    found = api.call("GET", "/customers/me/activity", ANN).body["items"]
     assert [entry["order_id"] for entry in found] == ["o00003"]
 
 
 @pytest.mark.parametrize("day", ["", "2027-02-29", "2028-2-29", "20280229", "2028-02-29T00:00:00Z", "2028-02-29 "])
-def test_what_is_no_day_is_malformed(api: Api, day: str) -> None:
-    assert list(api.ask("GET", "/activity", STAFF, day=day).wrong) == ["day"]
+def test_what_is_no_day_is_malformed(api: ApiHarness, day: str) -> None:
+    assert list(api.call("GET", "/activity", STAFF, day=day).field_errors) == ["day"]
 
 
-def test_a_day_must_be_named(api: Api) -> None:
-    assert api.ask("GET", "/activity", STAFF).wrong == {"day": "is required"}
+def test_a_day_must_be_named(api: ApiHarness) -> None:
+    assert api.call("GET", "/activity", STAFF).field_errors == {"day": "is required"}
 
 
-def test_a_cursor_is_of_no_other_day_and_nobody_elses(api: Api) -> None:
+def test_a_cursor_is_of_no_other_day_and_nobody_elses(api: ApiHarness) -> None:
     put(api, *(happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(3)))
-    cursor = api.ask("GET", "/activity", STAFF, day=DAY, limit=1).said["cursor"]
-    assert list(api.ask("GET", "/activity", STAFF, day="2028-02-28", cursor=cursor).wrong) == ["cursor"]
-    assert list(api.ask("GET", "/activity", OTHER_STAFF, day=DAY, cursor=cursor).wrong) == ["cursor"]
+    cursor = api.call("GET", "/activity", STAFF, day=DAY, limit=1).body["cursor"]
+    assert list(api.call("GET", "/activity", STAFF, day="2028-02-28", cursor=cursor).field_errors) == ["cursor"]
+    assert list(api.call("GET", "/activity", OTHER_STAFF, day=DAY, cursor=cursor).field_errors) == ["cursor"]

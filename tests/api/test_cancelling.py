@@ -5,135 +5,135 @@ from typing import Any
 import pytest
 
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, HOME, STAFF, WAREHOUSE, Api
+from tests.api.asking import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
 
-ELSEWHERE = {**HOME, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
+ELSEWHERE = {**HOME_ADDRESS, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
 
 
-def paid(api: Api, key: str = "key-1", **quantities: int) -> str:
-    order_id = str(api.place(key, ANN, **quantities).said["order_id"])
+def paid(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
+    order_id = str(api.place_order(key, ANN, **quantities).body["order_id"])
     api.pay(order_id, event_id=f"evt_{key}", payment_id=f"pi_{key}")
     return order_id
 
 
-def fulfilling(api: Api, key: str = "key-1", **quantities: int) -> str:
+def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
     order_id = paid(api, key, **quantities)
     assert request_shipment(api.shop, order_id)
     return order_id
 
 
 # cancelled ------------------------------------------------------------------------------------------------------------
-def test_a_paid_order_is_cancelled_and_its_money_goes_back(api: Api) -> None:
+def test_a_paid_order_is_cancelled_and_its_money_goes_back(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):
-        cancelled = api.ask("POST", f"/orders/{order_id}/cancel", token)
-        assert (cancelled.status, cancelled.said["status"]) == (200, "CANCELLED")
-        assert (cancelled.said["paid"], cancelled.said["refunded"], cancelled.said["due"]) == (2500, 2500, 0)
-    (refund,) = api.ask("GET", f"/orders/{order_id}/whole", ANN).said["refunds"]
+        cancelled = api.call("POST", f"/orders/{order_id}/cancel", token)
+        assert (cancelled.status, cancelled.body["status"]) == (200, "CANCELLED")
+        assert (cancelled.body["paid"], cancelled.body["refunded"], cancelled.body["due"]) == (2500, 2500, 0)
+    (refund,) = api.call("GET", f"/orders/{order_id}/whole", ANN).body["refunds"]
     assert (refund["amount"], refund["why"], refund["status"]) == (2500, "CANCELLED", "REQUESTED")
-    assert api.ask("GET", "/products/mug/stock").said["available"] == 10
+    assert api.call("GET", "/products/mug/stock").body["available"] == 10
 
 
-def test_the_warehouse_stops_what_it_is_asked_to_stop(api: Api) -> None:
+def test_the_warehouse_stops_what_it_is_asked_to_stop(api: ApiHarness) -> None:
     order_id = fulfilling(api)
-    asked = api.ask("POST", f"/orders/{order_id}/cancel", ANN)
-    assert (asked.status, asked.said["status"], asked.said["refunded"]) == (200, "CANCEL_REQUESTED", 0)
+    asked = api.call("POST", f"/orders/{order_id}/cancel", ANN)
+    assert (asked.status, asked.body["status"], asked.body["refunded"]) == (200, "CANCEL_REQUESTED", 0)
     for token in (WAREHOUSE, WAREHOUSE, STAFF):
-        agreed = api.ask("POST", f"/orders/{order_id}/cancel/agreed", token)
-        assert (agreed.status, agreed.said) == (200, {"order_id": order_id, "status": "CANCELLED"})
-    whole = api.ask("GET", f"/orders/{order_id}/whole", ANN).said
+        agreed = api.call("POST", f"/orders/{order_id}/cancel/agreed", token)
+        assert (agreed.status, agreed.body) == (200, {"order_id": order_id, "status": "CANCELLED"})
+    whole = api.call("GET", f"/orders/{order_id}/whole", ANN).body
     assert [shipment["status"] for shipment in whole["shipments"]] == ["CANCELLED"]
     assert (whole["order"]["refunded"], len(whole["refunds"])) == (2500, 1)
 
 
-def test_the_warehouse_refuses_to_stop_what_is_packed(api: Api) -> None:
+def test_the_warehouse_refuses_to_stop_what_is_packed(api: ApiHarness) -> None:
     order_id = fulfilling(api)
-    api.ask("POST", f"/orders/{order_id}/cancel", ANN)
+    api.call("POST", f"/orders/{order_id}/cancel", ANN)
     for _ in range(2):
-        refused = api.ask("POST", f"/orders/{order_id}/cancel/refused", WAREHOUSE)
-        assert (refused.status, refused.said) == (200, {"order_id": order_id, "status": "FULFILLING"})
+        refused = api.call("POST", f"/orders/{order_id}/cancel/refused", WAREHOUSE)
+        assert (refused.status, refused.body) == (200, {"order_id": order_id, "status": "FULFILLING"})
     path = f"/orders/{order_id}/shipments/{order_id}-1/dispatched"
-    assert api.ask("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"}).status == 200
-    late = api.ask("POST", f"/orders/{order_id}/cancel", ANN)
-    assert (late.status, late.problem, late.said["state"]) == (409, "wrong-state", "SHIPPED")
+    assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"}).status == 200
+    late = api.call("POST", f"/orders/{order_id}/cancel", ANN)
+    assert (late.status, late.problem_type, late.body["state"]) == (409, "wrong-state", "SHIPPED")
 
 
-def test_the_rest_of_an_order_that_was_sent_in_part_is_cancelled(api: Api) -> None:
+def test_the_rest_of_an_order_that_was_sent_in_part_is_cancelled(api: ApiHarness) -> None:
     order_id = fulfilling(api, mug=2, pot=1)
     path = f"/orders/{order_id}/shipments/{order_id}-1"
     part = {"carrier": "dhl", "tracking_number": "1", "quantities": {"mug": 1}}
-    assert api.ask("POST", f"{path}/dispatched", WAREHOUSE, part).status == 200
+    assert api.call("POST", f"{path}/dispatched", WAREHOUSE, part).status == 200
     for _ in range(2):
-        asked = api.ask("POST", f"/orders/{order_id}/cancel", ANN)
-        assert (asked.status, asked.said["status"]) == (200, "CUT_REQUESTED")
-    (waiting,) = api.ask("GET", "/orders", STAFF, status="CUT_REQUESTED").said["items"]
+        asked = api.call("POST", f"/orders/{order_id}/cancel", ANN)
+        assert (asked.status, asked.body["status"]) == (200, "CUT_REQUESTED")
+    (waiting,) = api.call("GET", "/orders", STAFF, status="CUT_REQUESTED").body["items"]
     assert waiting["order_id"] == order_id
-    refused = api.ask("POST", f"/orders/{order_id}/cancel/refused", WAREHOUSE)
-    assert (refused.status, refused.said) == (200, {"order_id": order_id, "status": "PARTIALLY_SHIPPED"})
-    api.ask("POST", f"/orders/{order_id}/cancel", ANN)
+    refused = api.call("POST", f"/orders/{order_id}/cancel/refused", WAREHOUSE)
+    assert (refused.status, refused.body) == (200, {"order_id": order_id, "status": "PARTIALLY_SHIPPED"})
+    api.call("POST", f"/orders/{order_id}/cancel", ANN)
     for token in (WAREHOUSE, WAREHOUSE, STAFF):
-        agreed = api.ask("POST", f"/orders/{order_id}/cancel/agreed", token)
-        assert (agreed.status, agreed.said) == (200, {"order_id": order_id, "status": "SHIPPED"})
-    whole = api.ask("GET", f"/orders/{order_id}/whole", ANN).said
+        agreed = api.call("POST", f"/orders/{order_id}/cancel/agreed", token)
+        assert (agreed.status, agreed.body) == (200, {"order_id": order_id, "status": "SHIPPED"})
+    whole = api.call("GET", f"/orders/{order_id}/whole", ANN).body
     lines = [
         tuple(line[of] for of in ("product_id", "quantity", "shipped", "dropped")) for line in whole["order"]["lines"]
     ]
     assert lines == [("mug", 2, 1, 1), ("pot", 1, 0, 1)]
     assert (whole["order"]["refunded"], [refund["why"] for refund in whole["refunds"]]) == (2500, ["CUT_SHORT"])
-    assert api.ask("GET", "/products/mug/stock").said["available"] == 9
-    assert api.ask("POST", f"{path}/delivered", WAREHOUSE).status == 200
-    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "DELIVERED"
+    assert api.call("GET", "/products/mug/stock").body["available"] == 9
+    assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200
+    assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "DELIVERED"
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: Api, answer: str) -> None:
+def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: ApiHarness, answer: str) -> None:
     order_id = fulfilling(api)
-    api.ask("POST", f"/orders/{order_id}/cancel", ANN)
-    before = api.contents()
+    api.call("POST", f"/orders/{order_id}/cancel", ANN)
+    before = api.table_images()
     for token in (ANN, BOB):
-        refused = api.ask("POST", f"/orders/{order_id}/cancel/{answer}", token)
-        assert (refused.status, refused.problem) == (403, "not-allowed")
-    assert api.ask("POST", f"/orders/other/cancel/{answer}", WAREHOUSE).problem == "not-found"
-    assert api.contents() == before
+        refused = api.call("POST", f"/orders/{order_id}/cancel/{answer}", token)
+        assert (refused.status, refused.problem_type) == (403, "not-allowed")
+    assert api.call("POST", f"/orders/other/cancel/{answer}", WAREHOUSE).problem_type == "not-found"
+    assert api.table_images() == before
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_what_nobody_asked_to_stop_is_not_stopped(api: Api, answer: str) -> None:
+def test_what_nobody_asked_to_stop_is_not_stopped(api: ApiHarness, answer: str) -> None:
     order_id = paid(api)
-    refused = api.ask("POST", f"/orders/{order_id}/cancel/{answer}", WAREHOUSE)
-    assert (refused.status, refused.problem, refused.said["state"]) == (409, "wrong-state", "PAID")
+    refused = api.call("POST", f"/orders/{order_id}/cancel/{answer}", WAREHOUSE)
+    assert (refused.status, refused.problem_type, refused.body["state"]) == (409, "wrong-state", "PAID")
 
 
-def test_anothers_order_is_not_there_to_be_cancelled(api: Api) -> None:
+def test_anothers_order_is_not_there_to_be_cancelled(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
-        assert api.ask("POST", f"/orders/{order_id}/cancel", token).problem == "not-found"
+        assert api.call("POST", f"/orders/{order_id}/cancel", token).problem_type == "not-found"
 
 
 # sent elsewhere -------------------------------------------------------------------------------------------------------
-def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: Api) -> None:
+def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):
-        moved = api.ask("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
-        assert (moved.status, moved.said["address"], moved.said["version"]) == (200, ELSEWHERE, 3)
+        moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
+        assert (moved.status, moved.body["address"], moved.body["version"]) == (200, ELSEWHERE, 3)
     request_shipment(api.shop, order_id)
-    assert api.ask("GET", f"/orders/{order_id}/parcel", WAREHOUSE).said["address"] == ELSEWHERE
-    late = api.ask("PATCH", f"/orders/{order_id}/address", ANN, HOME)
-    assert (late.status, late.problem, late.said["command"]) == (409, "wrong-state", "readdress")
+    assert api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body["address"] == ELSEWHERE
+    late = api.call("PATCH", f"/orders/{order_id}/address", ANN, HOME_ADDRESS)
+    assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "readdress")
 
 
-def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: Api) -> None:
+def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
-        assert api.ask("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE).problem == "not-found"
+        assert api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE).problem_type == "not-found"
 
 
 @pytest.mark.parametrize(
     ("changed", "field"),
     [({"country": "XX"}, "country"), ({"street": ""}, "street"), ({"city": None}, "city"), ({"zip": "1"}, "zip")],
 )
-def test_an_address_is_as_for_a_new_order(api: Api, changed: dict[str, Any], field: str) -> None:
+def test_an_address_is_as_for_a_new_order(api: ApiHarness, changed: dict[str, Any], field: str) -> None:
     order_id = paid(api)
-    before = api.contents()
-    assert list(api.ask("PATCH", f"/orders/{order_id}/address", ANN, {**ELSEWHERE, **changed}).wrong) == [field]
-    assert api.contents() == before
+    before = api.table_images()
+    assert list(api.call("PATCH", f"/orders/{order_id}/address", ANN, {**ELSEWHERE, **changed}).field_errors) == [field]
+    assert api.table_images() == before

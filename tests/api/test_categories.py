@@ -7,48 +7,48 @@ from typing import Any
 import pytest
 
 from functions.model.table import CATEGORY
-from tests.api.asking import ANN, STAFF, Api
+from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.api.test_products import HOSTILE_CATEGORIES
 from tests.model.samples import SAMPLES
 
 TREE = ("/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/garden/")
 
 
-def grow(api: Api, *paths: str, **more: Any) -> None:
+def grow(api: ApiHarness, *paths: str, **more: Any) -> None:
     for path in paths:
-        made = api.ask("POST", "/categories", STAFF, {"path": path, "name": f"Name of {path}"[:200], **more})
+        made = api.call("POST", "/categories", STAFF, {"path": path, "name": f"Name of {path}"[:200], **more})
         assert made.status == 201, made.text
 
 
-def pages(api: Api, route: str, **query: Any) -> list[list[str]]:
+def pages(api: ApiHarness, route: str, **query: Any) -> list[list[str]]:
     """All pages of a list, each as the paths of its categories."""
     found: list[list[str]] = []
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:
-        said = api.ask("GET", f"/categories/{route}", **query, **cursor).said
+        said = api.call("GET", f"/categories/{route}", **query, **cursor).body
         found.append([category["path"] for category in said["items"]])
         cursor = {"cursor": said["cursor"]}
     return found
 
 
-def test_a_category_is_made_and_everybody_sees_it_with_what_is_above_it(bare: Api) -> None:
+def test_a_category_is_made_and_everybody_sees_it_with_what_is_above_it(bare: ApiHarness) -> None:
     grow(bare, *TREE)
-    made = bare.ask("POST", "/categories", STAFF, {"path": "/kitchen/mugs/red/", "name": "Red mugs"})
+    made = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/mugs/red/", "name": "Red mugs"})
     assert (made.status, made.headers["location"]) == (
         201,
         "/categories?path=%2Fkitchen%2Fmugs%2Fred%2F&catalog=main",
     )
     path, _, query = made.headers["location"].partition("?")
-    seen = bare.ask("GET", path, path_="/kitchen/mugs/red/", catalog="main").said
+    seen = bare.call("GET", path, path_="/kitchen/mugs/red/", catalog="main").body
     assert query == "path=%2Fkitchen%2Fmugs%2Fred%2F&catalog=main"
     assert [one["path"] for one in seen.pop("ancestors")] == ["/kitchen/", "/kitchen/mugs/"]
-    assert seen == made.said
+    assert seen == made.body
     assert (seen["catalog"], seen["parent"], seen["name"], seen["version"]) == (
         "main", "/kitchen/mugs/", "Red mugs", 1,
     )  # fmt: skip
 
 
-def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: Api) -> None:
+def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness) -> None:
     grow(bare, *TREE)
     assert pages(bare, "children") == pages(bare, "children", path_="/") == [["/garden/", "/kitchen/"]]
     assert pages(bare, "children", path_="/kitchen/") == [["/kitchen/cups/", "/kitchen/mugs/"]]
@@ -57,17 +57,19 @@ def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: Api) -> No
     assert pages(bare, "descendants", path_="/kitchen/", catalog="b2b") == [[]]
 
 
-def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and_its_lists_go_on(bare: Api) -> None:
+def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and_its_lists_go_on(
+    bare: ApiHarness,
+) -> None:
     deep = list(accumulate(("a/" for _ in range(300)), initial="/"))[1:]
     grow(bare, *deep)
-    seen = bare.ask("GET", "/categories", path_=deep[-1]).said
+    seen = bare.call("GET", "/categories", path_=deep[-1]).body
     assert [one["path"] for one in seen["ancestors"]] == deep[:-1]
     for found in (pages(bare, "descendants", limit=70), pages(bare, "descendants", limit=100)):
         assert [path for page in found for path in page] == deep
         assert len(found) > 1
 
 
-def test_a_list_goes_on_behind_the_longest_path_there_can_be(bare: Api) -> None:
+def test_a_list_goes_on_behind_the_longest_path_there_can_be(bare: ApiHarness) -> None:
     above = list(accumulate((f"{'x' * 40}/" for _ in range(23)), initial="/"))[1:]
     longest = [f"{above[-1]}{letter * 40}/" for letter in "ab"]
     assert {len(path) for path in longest} == {985}
@@ -76,79 +78,79 @@ def test_a_list_goes_on_behind_the_longest_path_there_can_be(bare: Api) -> None:
         assert pages(bare, route, path_=above[-1], limit=1) == [[longest[0]], [longest[1]], []]
 
 
-def test_f10_beyond_a_megabyte_every_category_comes_once(bare: Api) -> None:
+def test_f10_beyond_a_megabyte_every_category_comes_once(bare: ApiHarness) -> None:
     wanted = [f"/fat/{number:03}/" for number in range(30)]
     for path in wanted:
         fat = replace(SAMPLES[CATEGORY], path=path, name="x" * 100_000)
-        bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=CATEGORY.write(fat))
+        bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=CATEGORY.encode(fat))
     for route in ("children", "descendants"):
         found = pages(bare, route, path_="/fat/", limit=100)
         assert [path for page in found for path in page] == wanted
         assert len(found) > 2
 
 
-def test_a_category_gets_another_name(bare: Api) -> None:
+def test_a_category_gets_another_name(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
-    renamed = bare.ask("PATCH", "/categories", STAFF, {"name": "Cooking"}, path_="/kitchen/")
-    assert (renamed.status, renamed.said["name"], renamed.said["version"]) == (200, "Cooking", 2)
-    assert bare.ask("GET", "/categories", path_="/kitchen/").said["name"] == "Cooking"
-    assert list(bare.ask("PATCH", "/categories", STAFF, {}, path_="/kitchen/").wrong) == ["name"]
+    renamed = bare.call("PATCH", "/categories", STAFF, {"name": "Cooking"}, path_="/kitchen/")
+    assert (renamed.status, renamed.body["name"], renamed.body["version"]) == (200, "Cooking", 2)
+    assert bare.call("GET", "/categories", path_="/kitchen/").body["name"] == "Cooking"
+    assert list(bare.call("PATCH", "/categories", STAFF, {}, path_="/kitchen/").field_errors) == ["name"]
 
 
-def test_a_category_is_made_once_and_in_one_that_is_there(bare: Api) -> None:
+def test_a_category_is_made_once_and_in_one_that_is_there(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
-    again = bare.ask("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})
-    assert (again.status, again.problem, again.said["what"]) == (409, "already-exists", "category")
-    lost = bare.ask("POST", "/categories", STAFF, {"path": "/garden/pots/", "name": "Pots"})
-    assert (lost.status, lost.problem, lost.said["path"]) == (409, "unknown-category", "/garden/")
+    again = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})
+    assert (again.status, again.problem_type, again.body["what"]) == (409, "already-exists", "category")
+    lost = bare.call("POST", "/categories", STAFF, {"path": "/garden/pots/", "name": "Pots"})
+    assert (lost.status, lost.problem_type, lost.body["path"]) == (409, "unknown-category", "/garden/")
     assert pages(bare, "descendants") == [["/kitchen/"]]
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_a_category_there_is_not_is_not_found(bare: Api, method: str) -> None:
+def test_a_category_there_is_not_is_not_found(bare: ApiHarness, method: str) -> None:
     body = {"name": "Kitchen"} if method == "PATCH" else None
     for path in ("/", "/kitchen/"):
-        refused = bare.ask(method, "/categories", STAFF, body, path_=path)
-        assert (refused.status, refused.problem, refused.said["what"]) == (404, "not-found", "category")
+        refused = bare.call(method, "/categories", STAFF, body, path_=path)
+        assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "category")
 
 
 @pytest.mark.parametrize("path", HOSTILE_CATEGORIES)
-def test_what_is_no_path_is_named_and_nothing_is_asked(bare: Api, path: str) -> None:
-    with bare.requests() as sent:
-        assert list(bare.ask("POST", "/categories", STAFF, {"path": path, "name": "X"}).wrong) == ["path"]
-        assert list(bare.ask("PATCH", "/categories", STAFF, {"name": "X"}, path_=path).wrong) == ["path"]
+def test_what_is_no_path_is_named_and_nothing_is_asked(bare: ApiHarness, path: str) -> None:
+    with bare.record_requests() as sent:
+        assert list(bare.call("POST", "/categories", STAFF, {"path": path, "name": "X"}).field_errors) == ["path"]
+        assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}, path_=path).field_errors) == ["path"]
         for route in ("", "/children", "/descendants"):
-            assert list(bare.ask("GET", f"/categories{route}", path_=path).wrong) == ["path"]
+            assert list(bare.call("GET", f"/categories{route}", path_=path).field_errors) == ["path"]
     assert sent == []
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("name", "a\tb"), ("name", 5), ("catalog", "B2B"), ("catalog", ""), ("x", 1)]
 )
-def test_what_makes_no_category_is_named(bare: Api, field: str, value: Any) -> None:
-    refused = bare.ask("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Kitchen", field: value})
-    assert list(refused.wrong) == [field]
-    assert bare.contents() == []
+def test_what_makes_no_category_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+    refused = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Kitchen", field: value})
+    assert list(refused.field_errors) == [field]
+    assert bare.table_images() == []
 
 
-def test_a_category_is_asked_for_by_its_path(bare: Api) -> None:
-    assert list(bare.ask("GET", "/categories").wrong) == ["path"]
-    assert list(bare.ask("PATCH", "/categories", STAFF, {"name": "X"}).wrong) == ["path"]
+def test_a_category_is_asked_for_by_its_path(bare: ApiHarness) -> None:
+    assert list(bare.call("GET", "/categories").field_errors) == ["path"]
+    assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}).field_errors) == ["path"]
 
 
-def test_staff_alone_make_categories(bare: Api) -> None:
+def test_staff_alone_make_categories(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
-    before = bare.contents()
-    assert bare.ask("POST", "/categories", ANN, {"path": "/garden/", "name": "X"}).problem == "not-allowed"
-    assert bare.ask("PATCH", "/categories", ANN, {"name": "X"}, path_="/kitchen/").problem == "not-allowed"
-    assert bare.ask("POST", "/categories", None, {"path": "/garden/", "name": "X"}).problem == "unauthenticated"
-    assert bare.contents() == before
+    before = bare.table_images()
+    assert bare.call("POST", "/categories", ANN, {"path": "/garden/", "name": "X"}).problem_type == "not-allowed"
+    assert bare.call("PATCH", "/categories", ANN, {"name": "X"}, path_="/kitchen/").problem_type == "not-allowed"
+    assert bare.call("POST", "/categories", None, {"path": "/garden/", "name": "X"}).problem_type == "unauthenticated"
+    assert bare.table_images() == before
 
 
-def test_a_cursor_of_categories_belongs_to_its_list(bare: Api) -> None:
+def test_a_cursor_of_categories_belongs_to_its_list(bare: ApiHarness) -> None:
     grow(bare, *TREE)
-    cursor = bare.ask("GET", "/categories/children", limit=1).said["cursor"]
-    (second,) = bare.ask("GET", "/categories/children", cursor=cursor).said["items"]
+    cursor = bare.call("GET", "/categories/children", limit=1).body["cursor"]
+    (second,) = bare.call("GET", "/categories/children", cursor=cursor).body["items"]
     assert second["path"] == "/kitchen/"
     others: list[tuple[str, dict[str, Any]]] = [
         ("children", {"path_": "/kitchen/"}),
@@ -156,4 +158,4 @@ def test_a_cursor_of_categories_belongs_to_its_list(bare: Api) -> None:
         ("descendants", {}),
     ]
     for route, query in others:
-        assert list(bare.ask("GET", f"/categories/{route}", cursor=cursor, **query).wrong) == ["cursor"]
+        assert list(bare.call("GET", f"/categories/{route}", cursor=cursor, **query).field_errors) == ["cursor"]

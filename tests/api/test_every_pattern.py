@@ -9,8 +9,8 @@ import pytest
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import Table
 from functions.model.patterns import PATTERNS
-from tests.api.asking import ANN, STAFF, Api
-from tests.api.every_route import ROUTES, ask
+from tests.api.asking import ANN, STAFF, ApiHarness
+from tests.api.every_route import ROUTES, call_route
 
 ROWS = {f"A{number}" for number in range(1, 26)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (
@@ -46,15 +46,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 
 def test_every_row_of_the_requirements_is_asked_by_a_route(
-    api: Api, world: dict[str, str], asked: dict[str, set[str]]
+    api: ApiHarness, world: dict[str, str], asked: dict[str, set[str]]
 ) -> None:
     for key in sorted(ROUTES, key=lambda key: (not key.startswith("GET"), key == "DELETE /customers/{customer_id}")):
         for token in (ANN, STAFF):
             asked["now"] = {key}
-            ask(api, world, key, token)
+            call_route(api, world, key, token)
     for path, named in MORE:
         asked["now"] = {f"GET {path}"}
-        assert api.ask("GET", path, STAFF, **named).status == 200
+        assert api.call("GET", path, STAFF, **named).status == 200
     by_row = {id: asked[id] for id in [pattern.id for pattern in PATTERNS if pattern.id[0] == "A"] + ["A8d"]}
     assert {id for id, routes in by_row.items() if not routes} == {"A10c"}, "which the erasure asks"
     assert {id.rstrip("bcde") for id in by_row} == ROWS

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.api.guard import LONGEST_NUMBER, MOST_BYTES, MOST_DEPTH, guarded, parsed
-from functions.api.problems import Malformed, TooLarge, WrongMediaType
-from tests.api.asking import JSON, event
+from functions.api.guard import MAX_BODY_BYTES, MAX_DEPTH, MAX_NUMBER_DIGITS, parse_json_object, sanitize_body
+from functions.api.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType
+from tests.api.asking import JSON, http_event
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")
 VALUES = st.recursive(
@@ -23,13 +23,13 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text('xyz"\\]}', max_size=3), VALUES, max_size=4), st.booleans())
 def test_plain_json_passes_as_it_is(document: dict[str, Any], ascii_only: bool) -> None:
-    assert parsed(json.dumps(document, ensure_ascii=ascii_only)) == document
+    assert parse_json_object(json.dumps(document, ensure_ascii=ascii_only)) == document
 
 
 @given(st.text())
 def test_any_text_is_parsed_or_refused_and_never_breaks_it(text: str) -> None:
-    with contextlib.suppress(Malformed):
-        assert isinstance(parsed(text), dict)
+    with contextlib.suppress(MalformedRequest):
+        assert isinstance(parse_json_object(text), dict)
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_any_text_is_parsed_or_refused_and_never_breaks_it(text: str) -> None:
         ('"a"', "must be a JSON object"),
         ("[" * 100_000, "is nested deeper than 32"),
         ('{"a":' * 100_000, "is nested deeper than 32"),
-        ('{"a": ' + "[" * MOST_DEPTH + "]" * MOST_DEPTH + "}", "is nested deeper than 32"),
+        ('{"a": ' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}", "is nested deeper than 32"),
         ('{"a": ' + "9" * 5000 + "}", "holds a number of more than 30 digits"),
         ('{"a": 1.' + "0" * 5000 + "}", "holds a number of more than 30 digits"),
-        ('{"a": -' + "9" * LONGEST_NUMBER + "}", "holds a number of more than 30 digits"),
+        ('{"a": -' + "9" * MAX_NUMBER_DIGITS + "}", "holds a number of more than 30 digits"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_said(text: str, why: str) -> None:
-    with pytest.raises(Malformed) as refused:
-        parsed(text)
+    with pytest.raises(MalformedRequest) as refused:
+        parse_json_object(text)
     assert refused.value.errors[0][1].startswith(why)
 
 
@@ -69,25 +69,25 @@ def test_what_is_wrong_with_a_text_is_said(text: str, why: str) -> None:
     ],
 )
 def test_the_field_that_is_wrong_is_named(text: str, field: str) -> None:
-    with pytest.raises(Malformed) as refused:
-        parsed(text)
+    with pytest.raises(MalformedRequest) as refused:
+        parse_json_object(text)
     assert refused.value.errors[0][0] == field
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": ' + "[" * (MOST_DEPTH - 1) + "]" * (MOST_DEPTH - 1) + "}",
+        '{"a": ' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}",
         '{"a": "' + "[" * 1000 + '"}',
         r'{"a": "\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}',
         '{"a": "' + "9" * 5000 + '"}',
-        '{"a": ' + "9" * LONGEST_NUMBER + "}",
+        '{"a": ' + "9" * MAX_NUMBER_DIGITS + "}",
         r'{"a": "\ud83d\ude00 \\u0000"}',
         '{"a": {"x": 1}, "b": {"x": 1}}',
     ],
 )
 def test_what_only_looks_dangerous_passes(text: str) -> None:
-    assert next(iter(parsed(text))) == "a"
+    assert next(iter(parse_json_object(text))) == "a"
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_what_only_looks_dangerous_passes(text: str) -> None:
 )
 def test_no_body_that_may_come_takes_long(text: str) -> None:
     started = time.process_time()
-    with contextlib.suppress(Malformed):
-        parsed(text)
+    with contextlib.suppress(MalformedRequest):
+        parse_json_object(text)
     assert time.process_time() - started < 0.5
 
 
@@ -114,31 +114,31 @@ def test_a_body_is_measured_in_bytes() -> None:
     def body(size: int) -> str:
         return '{"a": "' + "é" * ((size - 9) // 2) + "x" * ((size - 9) % 2) + '"}'
 
-    assert len(body(MOST_BYTES).encode()) == MOST_BYTES
+    assert len(body(MAX_BODY_BYTES).encode()) == MAX_BODY_BYTES
     for as_bytes in (False, True):
-        largest, larger = body(MOST_BYTES), body(MOST_BYTES + 1)
+        largest, larger = body(MAX_BODY_BYTES), body(MAX_BODY_BYTES + 1)
         sent = largest.encode() if as_bytes else largest
-        assert guarded(event("POST", "/orders", body=sent, headers=JSON))["body"] == largest
-        with pytest.raises(TooLarge):
-            guarded(event("POST", "/orders", body=larger.encode() if as_bytes else larger, headers=JSON))
+        assert sanitize_body(http_event("POST", "/orders", body=sent, headers=JSON))["body"] == largest
+        with pytest.raises(BodyTooLarge):
+            sanitize_body(http_event("POST", "/orders", body=larger.encode() if as_bytes else larger, headers=JSON))
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b'{"a": "\xe9"}', '{"a": 1}'.encode("utf-16"), b"\x1f\x8b\x08\x00"])
 def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
-    with pytest.raises(Malformed, match="UTF-8"):
-        guarded(event("POST", "/orders", body=raw, headers=JSON))
+    with pytest.raises(MalformedRequest, match="UTF-8"):
+        sanitize_body(http_event("POST", "/orders", body=raw, headers=JSON))
 
 
 def test_what_a_gateway_could_not_decode_is_refused_as_not_utf_8() -> None:
-    with pytest.raises(Malformed, match="UTF-8"):
-        guarded(event("POST", "/orders", body='{"city": "K\ufffdln"}', headers=JSON))
+    with pytest.raises(MalformedRequest, match="UTF-8"):
+        sanitize_body(http_event("POST", "/orders", body='{"city": "K\ufffdln"}', headers=JSON))
 
 
 @pytest.mark.parametrize("body", ["*", "YQ", "YQ=", "é", "YQ==YQ=="])
 def test_what_says_it_is_base64_and_is_not_is_refused(body: str) -> None:
-    raw = event("POST", "/orders", body=body, headers=JSON) | {"isBase64Encoded": True}
-    with pytest.raises(Malformed, match="UTF-8"):
-        guarded(raw)
+    raw = http_event("POST", "/orders", body=body, headers=JSON) | {"isBase64Encoded": True}
+    with pytest.raises(MalformedRequest, match="UTF-8"):
+        sanitize_body(raw)
 
 
 @pytest.mark.parametrize(
@@ -147,15 +147,15 @@ def test_what_says_it_is_base64_and_is_not_is_refused(body: str) -> None:
 )
 def test_a_body_that_is_not_declared_as_json_is_refused(declared: str | None) -> None:
     headers = {} if declared is None else {"content-type": declared}
-    with pytest.raises(WrongMediaType):
-        guarded(event("POST", "/orders", body="{}", headers=headers))
+    with pytest.raises(UnsupportedMediaType):
+        sanitize_body(http_event("POST", "/orders", body="{}", headers=headers))
 
 
 @pytest.mark.parametrize("declared", ["application/json", "application/json; charset=utf-8", "Application/JSON ;x=y"])
 def test_json_is_declared_in_several_ways(declared: str) -> None:
-    assert guarded(event("POST", "/orders", body="{}", headers={"Content-Type": declared}))["body"] == "{}"
+    assert sanitize_body(http_event("POST", "/orders", body="{}", headers={"Content-Type": declared}))["body"] == "{}"
 
 
 @pytest.mark.parametrize("body", [None, ""])
 def test_no_body_needs_no_type(body: str | None) -> None:
-    assert guarded(event("POST", "/orders/x/cancel") | {"body": body})["body"] is None
+    assert sanitize_body(http_event("POST", "/orders/x/cancel") | {"body": body})["body"] is None

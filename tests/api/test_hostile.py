@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.asking import ANN, HOME, JSON, STAFF, Api, Token, answer_to, event, new_order
+from tests.api.asking import ANN, HOME_ADDRESS, JSON, STAFF, ApiHarness, Token, http_event, invoke_api, order_body
 
 KEY = {"idempotency-key": "key-1"}
 LINE = {"product_id": "mug", "quantity": 1}
@@ -14,7 +14,7 @@ LINE = {"product_id": "mug", "quantity": 1}
 
 def changed(field: str, value: Any) -> dict[str, Any]:
     """An order in which one field, by its path, is something else."""
-    body = copy.deepcopy(new_order())
+    body = copy.deepcopy(order_body())
     *way, last = field.split(".")
     inside: Any = body
     for step in way:
@@ -38,7 +38,7 @@ WRONG: dict[str, list[Any]] = {
     "lines.0.product_id": ["", "a#b", "#", "mug\n", " mug", "mug ", "x/y", "x" * 65, 5, None],
     "lines.0.price": [-1, 12.5, "1", 10**10],
     "lines": [[], None, "mug", {}, [LINE] * 91, [LINE, LINE]],
-    "address": [None, "Elm Row", [], [HOME]],
+    "address": [None, "Elm Row", [], [HOME_ADDRESS]],
     "address.name": ["", " ", "x" * 201, "a\x00", "a\x1b[2J", 5],
     "address.street": ["", "x" * 201, "a\nb", None],
     "address.postcode": ["x" * 21, None, 1010],
@@ -49,25 +49,27 @@ WRONG: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_a_field_that_is_wrong_is_named(api: Api, field: str, value: Any) -> None:
-    before = api.contents()
-    refused = answer_to(
-        event("POST", "/orders", token=ANN, body=json.dumps(changed(field, value)), headers={**JSON, **KEY})
+def test_a_field_that_is_wrong_is_named(api: ApiHarness, field: str, value: Any) -> None:
+    before = api.table_images()
+    refused = invoke_api(
+        http_event("POST", "/orders", token=ANN, body=json.dumps(changed(field, value)), headers={**JSON, **KEY})
     )
     assert refused.status == 400
-    assert all(name == field or name.startswith(f"{field}.") or name == "body" for name in refused.wrong), refused.wrong
-    assert api.contents() == before
+    assert all(name == field or name.startswith(f"{field}.") or name == "body" for name in refused.field_errors), (
+        refused.field_errors
+    )
+    assert api.table_images() == before
 
 
 @pytest.mark.parametrize(
     "field", ["lines", "lines.0.product_id", "lines.0.quantity", "address", "address.name", "address.country"]
 )
-def test_a_field_that_is_missing_is_named(api: Api, field: str) -> None:
-    refused = api.ask("POST", "/orders", ANN, missing(field), key="k")
-    assert refused.wrong == {field: "is required"}
+def test_a_field_that_is_missing_is_named(api: ApiHarness, field: str) -> None:
+    refused = api.call("POST", "/orders", ANN, missing(field), key="k")
+    assert refused.field_errors == {field: "is required"}
 
 
-TEXT = json.dumps(new_order())
+TEXT = json.dumps(order_body())
 HOSTILE_BODIES: dict[str, str | bytes] = {
     "nothing": "",
     "white space": "  \n",
@@ -95,7 +97,7 @@ HOSTILE_BODIES: dict[str, str | bytes] = {
     "too much": TEXT[:-1] + " " * 66_000 + "}",
     "ten thousand unknown fields": "{" + ",".join(f'"{number}":1' for number in range(6_000)) + "}",
     "an unknown field with an endless name": '{"' + "x" * 60_000 + '": 1}',
-    "a very long list": json.dumps({"lines": [LINE] * 1500, "address": HOME}),
+    "a very long list": json.dumps({"lines": [LINE] * 1500, "address": HOME_ADDRESS}),
     "not UTF-8": TEXT.replace("Wien", "Köln").encode("latin-1"),
     "bytes": bytes(range(256)),
     "UTF-16": TEXT.encode("utf-16"),
@@ -103,27 +105,27 @@ HOSTILE_BODIES: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_BODIES)
-def test_a_hostile_body_gets_a_problem_and_writes_nothing(api: Api, name: str) -> None:
-    before = api.contents()
+def test_a_hostile_body_gets_a_problem_and_writes_nothing(api: ApiHarness, name: str) -> None:
+    before = api.table_images()
     body = HOSTILE_BODIES[name]
     for path in ("/orders", "/customers", "/orders/x/cancel"):
         if (path, name) == ("/orders/x/cancel", "nothing"):
             continue
-        refused = answer_to(event("POST", path, token=ANN, body=body, headers={**JSON, **KEY}))
+        refused = invoke_api(http_event("POST", path, token=ANN, body=body, headers={**JSON, **KEY}))
         assert refused.status in (400, 413)
-        assert refused.problem in ("malformed", "too-large")
+        assert refused.problem_type in ("malformed", "too-large")
         assert len(refused.text) < 6_000
-    assert api.contents() == before
+    assert api.table_images() == before
 
 
 @pytest.mark.parametrize(
     "declared", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", "image/png"]
 )
-def test_a_body_of_another_type_is_refused(api: Api, declared: str) -> None:
-    before = api.contents()
-    refused = answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers={**KEY, "content-type": declared}))
-    assert (refused.status, refused.problem) == (415, "wrong-media-type")
-    assert api.contents() == before
+def test_a_body_of_another_type_is_refused(api: ApiHarness, declared: str) -> None:
+    before = api.table_images()
+    refused = invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers={**KEY, "content-type": declared}))
+    assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
+    assert api.table_images() == before
 
 
 @pytest.mark.parametrize(
@@ -134,11 +136,11 @@ def test_a_body_of_another_type_is_refused(api: Api, declared: str) -> None:
         "/customers/a#b/orders", "/products/a#b", "/products/" + "9" * 5000, "/invoices/#",
     ],
 )  # fmt: skip
-def test_an_id_that_could_forge_a_key_gets_a_problem(api: Api, path: str) -> None:
-    with api.requests() as sent:
-        refused = answer_to(event("GET", path, token=STAFF))
+def test_an_id_that_could_forge_a_key_gets_a_problem(api: ApiHarness, path: str) -> None:
+    with api.record_requests() as sent:
+        refused = invoke_api(http_event("GET", path, token=STAFF))
     assert refused.status == 400
-    assert set(refused.wrong) <= {"path", "order_id", "customer_id", "product_id", "invoice_id"}
+    assert set(refused.field_errors) <= {"path", "order_id", "customer_id", "product_id", "invoice_id"}
     assert sent == []
 
 
@@ -146,9 +148,9 @@ def test_an_id_that_could_forge_a_key_gets_a_problem(api: Api, path: str) -> Non
     "path",
     ["/", "", "/nothing", "/orders/", "//orders", "/Orders", "/orders/x/unknown", "/customers/me/settings/passwords"],
 )
-def test_a_path_there_is_not_gets_a_problem(bare: Api, path: str) -> None:
-    refused = answer_to(event("GET", path, token=ANN))
-    assert (refused.status, refused.problem) == (404, "no-such-route")
+def test_a_path_there_is_not_gets_a_problem(bare: ApiHarness, path: str) -> None:
+    refused = invoke_api(http_event("GET", path, token=ANN))
+    assert (refused.status, refused.problem_type) == (404, "no-such-route")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +164,11 @@ def test_a_path_there_is_not_gets_a_problem(bare: Api, path: str) -> None:
         ("get", "/docs", "GET"),
     ],
 )
-def test_a_method_that_a_path_does_not_know_gets_those_it_does(bare: Api, method: str, path: str, allowed: str) -> None:
-    refused = answer_to(event(method, path, token=ANN))
-    assert (refused.status, refused.problem, refused.headers["allow"]) == (405, "wrong-method", allowed)
+def test_a_method_that_a_path_does_not_know_gets_those_it_does(
+    bare: ApiHarness, method: str, path: str, allowed: str
+) -> None:
+    refused = invoke_api(http_event(method, path, token=ANN))
+    assert (refused.status, refused.problem_type, refused.headers["allow"]) == (405, "wrong-method", allowed)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +176,9 @@ def test_a_method_that_a_path_does_not_know_gets_those_it_does(bare: Api, method
     ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=", "limit=1.5", "limit=1&limit=2", "limit=%00", "limit=1e1",
      "limit=99999999999999999999", "cursor=x", "unknown=1", "limit[]=1", "%00=1", "=1", "status=PAID&order=upwards"],
 )  # fmt: skip
-def test_a_query_that_makes_no_sense_gets_a_problem(api: Api, query: str) -> None:
-    refused = answer_to(event("GET", "/orders", token=STAFF, query=query))
-    assert (refused.status, refused.problem) == (400, "malformed")
+def test_a_query_that_makes_no_sense_gets_a_problem(api: ApiHarness, query: str) -> None:
+    refused = invoke_api(http_event("GET", "/orders", token=STAFF, query=query))
+    assert (refused.status, refused.problem_type) == (400, "malformed")
 
 
 @pytest.mark.parametrize(
@@ -188,10 +192,10 @@ def test_a_query_that_makes_no_sense_gets_a_problem(api: Api, query: str) -> Non
         {"requestContext": {"http": {"method": "GET"}, "stage": "$default"}},
     ],
 )
-def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: Api, raw: dict[str, Any]) -> None:
-    answered = answer_to(raw)
-    assert (answered.status, answered.said["instance"]) == (400, "invocation-1")
-    (wrong,) = answered.said["errors"]
+def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: ApiHarness, raw: dict[str, Any]) -> None:
+    answered = invoke_api(raw)
+    assert (answered.status, answered.body["instance"]) == (400, "invocation-1")
+    (wrong,) = answered.body["errors"]
     assert wrong["why"] == "is not as in a request of an HTTP API"
 
 
@@ -200,57 +204,57 @@ def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: Api, raw:
     [("headers", {"accept": None}), ("headers", []), ("cookies", 5), ("queryStringParameters", {"limit": 1}),
      ("rawPath", 5), ("rawQueryString", []), ("body", {}), ("isBase64Encoded", "yes"), ("requestContext", "x")],
 )  # fmt: skip
-def test_an_event_of_which_a_part_is_something_else_is_refused(bare: Api, part: str, value: Any) -> None:
-    answered = answer_to(event("GET", "/orders", token=ANN) | {part: value})
+def test_an_event_of_which_a_part_is_something_else_is_refused(bare: ApiHarness, part: str, value: Any) -> None:
+    answered = invoke_api(http_event("GET", "/orders", token=ANN) | {part: value})
     assert answered.status == 400
-    assert answered.said["errors"][0]["field"].startswith(part)
+    assert answered.body["errors"][0]["field"].startswith(part)
 
 
-def test_headers_may_be_missing_altogether(bare: Api) -> None:
-    raw = event("GET", "/docs")
+def test_headers_may_be_missing_altogether(bare: ApiHarness) -> None:
+    raw = http_event("GET", "/docs")
     del raw["headers"]
-    assert answer_to(raw).status == 200
+    assert invoke_api(raw).status == 200
 
 
-def test_a_body_of_a_method_that_has_none_is_not_looked_at(api: Api) -> None:
+def test_a_body_of_a_method_that_has_none_is_not_looked_at(api: ApiHarness) -> None:
     for body in ("[" * 50_000, b"\xff", " " * 100_000):
-        assert answer_to(event("GET", "/customers/me", token=ANN, body=body)).status == 200
+        assert invoke_api(http_event("GET", "/customers/me", token=ANN, body=body)).status == 200
 
 
 @pytest.mark.parametrize("declared", ["APPLICATION/JSON", "Application/Json; charset=utf-8", "application/json ; a=b"])
-def test_a_media_type_is_known_however_it_is_spelled(api: Api, declared: str) -> None:
+def test_a_media_type_is_known_however_it_is_spelled(api: ApiHarness, declared: str) -> None:
     headers = {**KEY, "content-type": declared}
-    assert answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers=headers)).status == 201
+    assert invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers=headers)).status == 201
 
 
-def test_a_body_of_two_declared_types_is_refused(api: Api) -> None:
+def test_a_body_of_two_declared_types_is_refused(api: ApiHarness) -> None:
     headers = {**KEY, **JSON, "Content-Type": "text/plain"}
-    refused = answer_to(event("POST", "/orders", token=ANN, body=TEXT, headers=headers))
-    assert (refused.status, refused.problem) == (415, "wrong-media-type")
+    refused = invoke_api(http_event("POST", "/orders", token=ANN, body=TEXT, headers=headers))
+    assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
 
 
 @pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/companies/acme"])
 @pytest.mark.parametrize("limit", ["20.0", "%2B20", "2_0", "020", " 20", "20 ", "%D9%A2%D9%A0", "2e1"])
 def test_a_number_in_a_query_is_digits_and_nothing_that_could_be_taken_for_some(
-    api: Api, path: str, limit: str
+    api: ApiHarness, path: str, limit: str
 ) -> None:
-    refused = answer_to(event("GET", path, token=STAFF, query=f"limit={limit}"))
-    assert list(refused.wrong) == ["limit"]
+    refused = invoke_api(http_event("GET", path, token=STAFF, query=f"limit={limit}"))
+    assert list(refused.field_errors) == ["limit"]
 
 
-def test_an_id_and_a_line_end_is_no_id(api: Api) -> None:
-    assert answer_to(event("GET", "/products/mug")).status == 200
+def test_an_id_and_a_line_end_is_no_id(api: ApiHarness) -> None:
+    assert invoke_api(http_event("GET", "/products/mug")).status == 200
     for path in ("/products/mug\n", "/products/mug/stock\n", "/products\n"):
-        assert answer_to(event("GET", path)).status in (400, 404)
+        assert invoke_api(http_event("GET", path)).status in (400, 404)
 
 
 @pytest.mark.parametrize("claim", [5, True, {"staff": 1}, [["staff"]], [None]])
-def test_a_group_is_a_text_in_a_list(bare: Api, claim: Any) -> None:
-    raw = event("GET", "/activity", token=ANN, query="day=2026-11-21")
+def test_a_group_is_a_text_in_a_list(bare: ApiHarness, claim: Any) -> None:
+    raw = http_event("GET", "/activity", token=ANN, query="day=2026-11-21")
     raw["requestContext"]["authorizer"]["jwt"]["claims"]["cognito:groups"] = claim
-    assert answer_to(raw).problem == "not-allowed"
+    assert invoke_api(raw).problem_type == "not-allowed"
 
 
-def test_the_claims_of_a_token_are_no_keys(bare: Api) -> None:
+def test_the_claims_of_a_token_are_no_keys(bare: ApiHarness) -> None:
     for sub in ("a#b", "", " ", "é", "x" * 65, "a\n"):
-        assert answer_to(event("GET", "/orders", token=Token(sub))).status == 401
+        assert invoke_api(http_event("GET", "/orders", token=Token(sub))).status == 401

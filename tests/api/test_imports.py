@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from functions.api.guard import File
-from functions.api.imports import CSV, LONGEST_LINE_BYTES, MEDIA_TYPES, MOST_BYTES, NDJSON, lines_of
-from functions.model.errors import Invalid
-from functions.shop.imports import MOST_LINES, Line
-from tests.api.asking import STAFF, Answered, Api
+from functions.api.guard import UploadedFile
+from functions.api.imports import CSV, MAX_FILE_BYTES, MAX_LINE_BYTES, MEDIA_TYPES, NDJSON, parse_lines
+from functions.model.errors import InvalidInput
+from functions.shop.imports import MAX_LINES, ParsedLine
+from tests.api.asking import STAFF, ApiHarness, HandlerResponse
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
 
@@ -25,23 +25,23 @@ def cups(many: int, **changed: Any) -> str:
     return ndjson(*({**CUP, "product_id": f"cup-{number}", **changed} for number in range(many)))
 
 
-def import_of(api: Api, accepted: Answered) -> Any:
+def import_of(api: ApiHarness, accepted: HandlerResponse) -> Any:
     assert accepted.status == 202, accepted.text
-    return api.ask("GET", accepted.headers["location"], STAFF).said
+    return api.call("GET", accepted.headers["location"], STAFF).body
 
 
-def rejected(api: Api, accepted: Answered) -> list[tuple[int, str, str]]:
+def rejected(api: ApiHarness, accepted: HandlerResponse) -> list[tuple[int, str, str]]:
     assert accepted.status == 202, accepted.text
-    page = api.ask("GET", f"{accepted.headers['location']}/rejected", STAFF, limit=100).said
+    page = api.call("GET", f"{accepted.headers['location']}/rejected", STAFF, limit=100).body
     return [(one["line"], one["field"], one["why"]) for one in page["items"]]
 
 
 # what is taken --------------------------------------------------------------------------------------------------------
-def test_a_file_is_taken_whole_and_its_import_says_where_it_is(bare: Api) -> None:
+def test_a_file_is_taken_whole_and_its_import_says_where_it_is(bare: ApiHarness) -> None:
     accepted = bare.send_file(ndjson(CUP, "{}", {**CUP, "product_id": "jug", "quantity": 5}))
     assert accepted.status == 202
-    import_id = accepted.said["import_id"]
-    assert accepted.said == {"import_id": import_id, "lines": 3, "rejected": 1}
+    import_id = accepted.body["import_id"]
+    assert accepted.body == {"import_id": import_id, "lines": 3, "rejected": 1}
     assert accepted.headers["location"] == f"/imports/{import_id}"
     found = import_of(bare, accepted)
     assert found.pop("started_at")
@@ -58,13 +58,13 @@ def test_a_file_is_taken_whole_and_its_import_says_where_it_is(bare: Api) -> Non
     }
 
 
-def test_it_is_taken_in_one_write(bare: Api) -> None:
-    with bare.requests() as sent:
-        assert bare.send_file(cups(MOST_LINES)).said["lines"] == MOST_LINES
+def test_it_is_taken_in_one_write(bare: ApiHarness) -> None:
+    with bare.record_requests() as sent:
+        assert bare.send_file(cups(MAX_LINES)).body["lines"] == MAX_LINES
     assert sent == ["GetItem", "TransactWriteItems"]
 
 
-def test_a_file_of_which_every_line_is_rejected_is_done_at_once(bare: Api) -> None:
+def test_a_file_of_which_every_line_is_rejected_is_done_at_once(bare: ApiHarness) -> None:
     found = import_of(bare, bare.send_file(ndjson("{}", "[]")))
     assert (found["state"], found["rejected"], found["waiting"]) == ("DONE", 2, 0)
     assert found["ended_at"] == found["started_at"]
@@ -82,15 +82,17 @@ def test_csv_says_the_same_as_ndjson_and_an_empty_cell_says_nothing() -> None:
         {"product_id": "jug", "name": "1984", "price": 800, "currency": "EUR", "backorder": False, "parts": 3}
         | {"quantity": 12},
     )
-    assert lines_of(File(CSV, table.encode())) == lines_of(File(NDJSON, lines.encode()))
+    assert parse_lines(UploadedFile(CSV, table.encode())) == parse_lines(UploadedFile(NDJSON, lines.encode()))
 
 
-def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it(bare: Api) -> None:
+def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it(bare: ApiHarness) -> None:
     text = ndjson({**CUP, "name": "Häferl"})
     first = bare.send_file(text)
     again = bare.send_file(text.encode())
-    assert (again.said, again.headers["idempotent-replayed"]) == (first.said, "true")
-    assert lines_of(File(NDJSON, b"\xef\xbb\xbf" + text.encode())) == lines_of(File(NDJSON, text.encode()))
+    assert (again.body, again.headers["idempotent-replayed"]) == (first.body, "true")
+    assert parse_lines(UploadedFile(NDJSON, b"\xef\xbb\xbf" + text.encode())) == parse_lines(
+        UploadedFile(NDJSON, text.encode())
+    )
 
 
 # what is rejected -----------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
         ("cup;Cup;700", "line", "is not JSON: Expecting value (column 1)"),
         (b'{"product_id": "c\xffp"}', "line", "is not UTF-8"),
         ('{"name": "\N{REPLACEMENT CHARACTER}"}', "line", "is not UTF-8"),
-        ('{"name": "' + "x" * LONGEST_LINE_BYTES + '"}', "line", "is longer than 4096 bytes"),
+        ('{"name": "' + "x" * MAX_LINE_BYTES + '"}', "line", "is longer than 4096 bytes"),
         ("[" * 100, "line", "is nested deeper than 32"),
         ({**CUP, "price": 10**31}, "line", "holds a number of more than 30 digits"),
         ('{"price": NaN}', "line", "is not JSON: NaN is no number"),
@@ -128,13 +130,13 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
     ],
 )
 def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
-    bare: Api, line: Any, field: str, why: str
+    bare: ApiHarness, line: Any, field: str, why: str
 ) -> None:
     text = line if isinstance(line, bytes) else ndjson(line).rstrip("\n").encode()
     accepted = bare.send_file(
         b"\n".join([b"", ndjson(CUP).encode(), text, ndjson({**CUP, "product_id": "jug"}).encode()])
     )
-    assert accepted.said | {"lines": 3, "rejected": 1} == accepted.said
+    assert accepted.body | {"lines": 3, "rejected": 1} == accepted.body
     (found,) = rejected(bare, accepted)
     assert (found[0], found[1]) == (4, field)
     assert found[2].startswith(why)
@@ -155,15 +157,15 @@ def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
         ("cup,C\rup,700,EUR", "line", "is not CSV: "),
     ],
 )
-def test_a_row_that_is_wrong_is_rejected_and_spoils_no_other(bare: Api, row: str, field: str, why: str) -> None:
+def test_a_row_that_is_wrong_is_rejected_and_spoils_no_other(bare: ApiHarness, row: str, field: str, why: str) -> None:
     accepted = bare.send_file(f"product_id,name,price,currency\n{row}\njug,Jug,1,EUR\n", media_type=CSV)
-    assert accepted.said | {"lines": 2, "rejected": 1} == accepted.said
+    assert accepted.body | {"lines": 2, "rejected": 1} == accepted.body
     (found,) = rejected(bare, accepted)
     assert (found[0], found[1]) == (2, field)
     assert found[2].startswith(why)
 
 
-def test_a_product_that_stands_in_a_file_again_is_rejected_and_the_first_line_named(bare: Api) -> None:
+def test_a_product_that_stands_in_a_file_again_is_rejected_and_the_first_line_named(bare: ApiHarness) -> None:
     accepted = bare.send_file(ndjson({**CUP, "price": 1.5}, "", CUP, {**CUP, "price": 800}, CUP))
     assert rejected(bare, accepted) == [
         (1, "price", "Input should be a valid integer"),
@@ -172,13 +174,13 @@ def test_a_product_that_stands_in_a_file_again_is_rejected_and_the_first_line_na
     ]
 
 
-def test_rejected_lines_are_seen_once_each_page_after_page_in_their_order(bare: Api) -> None:
+def test_rejected_lines_are_seen_once_each_page_after_page_in_their_order(bare: ApiHarness) -> None:
     wrong = [number for number in range(1, 601) if number % 3 == 0]
     lines = [{**CUP, "product_id": f"c{number}", "price": 0 if number in wrong else 1} for number in range(1, 601)]
     location = bare.send_file(ndjson(*lines)).headers["location"]
     seen, cursor = [], None
     while True:
-        page = bare.ask("GET", f"{location}/rejected", STAFF, limit=30, **({"cursor": cursor} if cursor else {})).said
+        page = bare.call("GET", f"{location}/rejected", STAFF, limit=30, **({"cursor": cursor} if cursor else {})).body
         seen.append([one["line"] for one in page["items"]])
         cursor = page["cursor"]
         if cursor is None:
@@ -186,19 +188,19 @@ def test_rejected_lines_are_seen_once_each_page_after_page_in_their_order(bare: 
     assert [len(page) for page in seen] == [30] * 6 + [20]
     assert [line for page in seen for line in page] == wrong
     other = bare.send_file("{}", key="import-2").headers["location"]
-    first = bare.ask("GET", f"{location}/rejected", STAFF, limit=30).said["cursor"]
-    assert bare.ask("GET", f"{other}/rejected", STAFF, cursor=first).wrong.keys() == {"cursor"}
+    first = bare.call("GET", f"{location}/rejected", STAFF, limit=30).body["cursor"]
+    assert bare.call("GET", f"{other}/rejected", STAFF, cursor=first).field_errors.keys() == {"cursor"}
 
 
 @given(st.sampled_from(MEDIA_TYPES), st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 @example(NDJSON, b"\xef\xbb\xbf")
 def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, content: bytes) -> None:
-    with contextlib.suppress(Invalid):
+    with contextlib.suppress(InvalidInput):
         head = b"product_id,name,price,currency\n" if media_type == CSV else b""
-        found = lines_of(File(media_type, head + content))
+        found = parse_lines(UploadedFile(media_type, head + content))
         told = content if head else content.removeprefix(b"\xef\xbb\xbf")  # a file may begin with this mark
         assert len(found) == len([line for line in told.split(b"\n") if line.strip()])
-        numbers = [line.number if isinstance(line, Line) else line.line for line in found]
+        numbers = [line.number if isinstance(line, ParsedLine) else line.line for line in found]
         assert numbers == sorted(set(numbers))
 
 
@@ -213,36 +215,36 @@ def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, cont
         ("product_id,colour\ncup,blue\n", CSV, "line 1"),
         ("\nproduct_id,name,name\ncup,a,b\n", CSV, "line 2"),
         ('"product_id\ncup\n', CSV, "line 1"),
-        (cups(MOST_LINES + 1), NDJSON, "body"),
+        (cups(MAX_LINES + 1), NDJSON, "body"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_and_nothing_is_kept(
-    bare: Api, content: str, media_type: str, field: str
+    bare: ApiHarness, content: str, media_type: str, field: str
 ) -> None:
-    assert bare.send_file(content, media_type=media_type).wrong.keys() == {field}
-    assert bare.contents() == []
+    assert bare.send_file(content, media_type=media_type).field_errors.keys() == {field}
+    assert bare.table_images() == []
     assert bare.send_file(ndjson(CUP)).status == 202, "it has not burnt its key"
 
 
-def test_a_file_is_ndjson_or_csv_of_1_mib_at_most_and_has_a_key(bare: Api) -> None:
+def test_a_file_is_ndjson_or_csv_of_1_mib_at_most_and_has_a_key(bare: ApiHarness) -> None:
     for media_type in ("", "application/json", "text/plain", "application/x-ndjsonx"):
         refused = bare.send_file(ndjson(CUP), media_type=media_type)
-        assert (refused.status, refused.problem) == (415, "wrong-media-type")
-        assert "application/x-ndjson or text/csv" in refused.said["detail"]
-    for content in ("\n" * (MOST_BYTES + 1), b"\n" * (MOST_BYTES + 1), "ä" * (MOST_BYTES // 2 + 1)):
+        assert (refused.status, refused.problem_type) == (415, "wrong-media-type")
+        assert "application/x-ndjson or text/csv" in refused.body["detail"]
+    for content in ("\n" * (MAX_FILE_BYTES + 1), b"\n" * (MAX_FILE_BYTES + 1), "ä" * (MAX_FILE_BYTES // 2 + 1)):
         refused = bare.send_file(content)
-        assert (refused.status, refused.problem, refused.said["most_bytes"]) == (413, "too-large", MOST_BYTES)
-    assert bare.send_file(ndjson(CUP), key=None).wrong.keys() == {"idempotency-key"}
-    assert bare.contents() == []
-    full = ndjson(CUP) + "\n" * (MOST_BYTES - len(ndjson(CUP)))
-    assert bare.send_file(full.encode(), media_type="Application/X-NDJSON; charset=utf-8").said["lines"] == 1
+        assert (refused.status, refused.problem_type, refused.body["most_bytes"]) == (413, "too-large", MAX_FILE_BYTES)
+    assert bare.send_file(ndjson(CUP), key=None).field_errors.keys() == {"idempotency-key"}
+    assert bare.table_images() == []
+    full = ndjson(CUP) + "\n" * (MAX_FILE_BYTES - len(ndjson(CUP)))
+    assert bare.send_file(full.encode(), media_type="Application/X-NDJSON; charset=utf-8").body["lines"] == 1
 
 
-def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refused(bare: Api) -> None:
+def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refused(bare: ApiHarness) -> None:
     first = bare.send_file(ndjson(CUP))
-    before = bare.contents()
+    before = bare.table_images()
     again = bare.send_file(ndjson(CUP))
-    assert (again.status, again.said, again.headers["location"]) == (202, first.said, first.headers["location"])
+    assert (again.status, again.body, again.headers["location"]) == (202, first.body, first.headers["location"])
     assert again.headers["idempotent-replayed"] == "true"
     assert "idempotent-replayed" not in first.headers
     for content, media_type in (
@@ -251,11 +253,11 @@ def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refus
         ("\n" + ndjson(CUP), NDJSON),
     ):
         refused = bare.send_file(content, media_type=media_type)
-        assert (refused.status, refused.problem) == (422, "key-reused")
-    assert bare.contents() == before
-    assert bare.send_file(ndjson(CUP), key="import-2").said["import_id"] != first.said["import_id"]
+        assert (refused.status, refused.problem_type) == (422, "key-reused")
+    assert bare.table_images() == before
+    assert bare.send_file(ndjson(CUP), key="import-2").body["import_id"] != first.body["import_id"]
 
 
-def test_an_import_that_nobody_sent_is_not_found(bare: Api) -> None:
+def test_an_import_that_nobody_sent_is_not_found(bare: ApiHarness) -> None:
     for path in ("/imports/none", "/imports/none/rejected"):
-        assert bare.ask("GET", path, STAFF).problem == "not-found"
+        assert bare.call("GET", path, STAFF).problem_type == "not-found"

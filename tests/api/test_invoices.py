@@ -11,37 +11,37 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from functions.api.invoice_page import page
+from functions.api.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.invoices import issue_invoice
-from tests.api.asking import ANN, BOB, HOME, STAFF, Answered, Api
+from tests.api.asking import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
 from tests.model.samples import AT
 
 HOSTILE = "<script>alert('1')</script> & \"co\" {{ 7 * 7 }}"
 
 
 @pytest.fixture
-def invoice_id(api: Api) -> str:
+def invoice_id(api: ApiHarness) -> str:
     """Ann's invoice."""
-    order_id = api.place(mug=2, pot=1).said["order_id"]
+    order_id = api.place_order(mug=2, pot=1).body["order_id"]
     api.pay(order_id)
     issued = issue_invoice(api.shop, order_id)
     assert issued is not None
     return issued
 
 
-def follow(api: Api, url: str, **changed: str) -> Answered:
+def follow(api: ApiHarness, url: str, **changed: str) -> HandlerResponse:
     """What a browser gets that opens a link: it sends no token."""
     link = urlsplit(url)
     query: dict[str, Any] = {**dict(parse_qsl(link.query)), **changed}
-    return api.ask("GET", link.path, **query)
+    return api.call("GET", link.path, **query)
 
 
-def link_to(api: Api, invoice_id: str) -> str:
-    made = api.ask("GET", f"/invoices/{invoice_id}/print-link", ANN)
+def link_to(api: ApiHarness, invoice_id: str) -> str:
+    made = api.call("GET", f"/invoices/{invoice_id}/print-link", ANN)
     assert made.status == 200
-    return str(made.said["url"])
+    return str(made.body["url"])
 
 
 class Shown(HTMLParser):
@@ -69,15 +69,15 @@ class Shown(HTMLParser):
         return " ".join(self.words)
 
 
-def test_an_invoice_is_shown_with_all_that_is_on_it(api: Api, invoice_id: str) -> None:
-    said = api.ask("GET", f"/invoices/{invoice_id}", ANN).said
-    assert said == api.ask("GET", f"/orders/{said['order_id']}/invoice", STAFF).said
+def test_an_invoice_is_shown_with_all_that_is_on_it(api: ApiHarness, invoice_id: str) -> None:
+    said = api.call("GET", f"/invoices/{invoice_id}", ANN).body
+    assert said == api.call("GET", f"/orders/{said['order_id']}/invoice", STAFF).body
     assert said | {"order_id": "", "issued_at": ""} == {
         "invoice_id": invoice_id,
         "order_id": "",
         "customer_id": "ann",
         "name": "Ann",
-        "address": HOME,
+        "address": HOME_ADDRESS,
         "issued_at": "",
         "currency": "EUR",
         "total": 3750,
@@ -92,18 +92,18 @@ def test_an_invoice_is_shown_with_all_that_is_on_it(api: Api, invoice_id: str) -
     }
 
 
-def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: Api, invoice_id: str) -> None:
-    order_id = api.ask("GET", f"/invoices/{invoice_id}", ANN).said["order_id"]
+def test_an_invoice_whose_address_was_forgotten_is_shown_without_one(api: ApiHarness, invoice_id: str) -> None:
+    order_id = api.call("GET", f"/invoices/{invoice_id}", ANN).body["order_id"]
     key = INVOICE.key(order_id=order_id, invoice_id=invoice_id)
     api.shop.table.client.update_item(TableName=api.shop.table.name, Key=key, UpdateExpression="REMOVE address")
-    assert api.ask("GET", f"/invoices/{invoice_id}", ANN).said["address"] is None
+    assert api.call("GET", f"/invoices/{invoice_id}", ANN).body["address"] is None
     shown = Shown(follow(api, link_to(api, invoice_id)).text)
     assert "Delivered to" not in shown.text
     assert "None" not in shown.text
 
 
 # the link -------------------------------------------------------------------------------------------------------------
-def test_a_link_is_opened_without_a_token(api: Api, invoice_id: str) -> None:
+def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> None:
     url = link_to(api, invoice_id)
     assert re.fullmatch(rf"/invoices/{invoice_id}/print\?until=\d+&signature=\w+", url)
     opened = follow(api, url)
@@ -112,34 +112,34 @@ def test_a_link_is_opened_without_a_token(api: Api, invoice_id: str) -> None:
     assert opened.headers["referrer-policy"] == "no-referrer", "who has the address has the invoice"
 
 
-def test_a_link_to_anothers_invoice_is_not_made(api: Api, invoice_id: str) -> None:
-    assert api.ask("GET", f"/invoices/{invoice_id}/print-link", BOB).problem == "not-found"
-    assert api.ask("GET", "/invoices/2026-99999999/print-link", ANN).problem == "not-found"
+def test_a_link_to_anothers_invoice_is_not_made(api: ApiHarness, invoice_id: str) -> None:
+    assert api.call("GET", f"/invoices/{invoice_id}/print-link", BOB).problem_type == "not-found"
+    assert api.call("GET", "/invoices/2026-99999999/print-link", ANN).problem_type == "not-found"
 
 
 def test_a_link_that_has_ended_or_was_changed_is_refused(
-    api: Api, invoice_id: str, monkeypatch: pytest.MonkeyPatch
+    api: ApiHarness, invoice_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = link_to(api, invoice_id)
     until = dict(parse_qsl(urlsplit(url).query))["until"]
     forged = [{"signature": "x"}, {"signature": ""}, {"until": str(int(until) + 60)}, {"until": "999999999999"}]
     for changed in forged:
         refused = follow(api, url, **changed)
-        assert (refused.status, refused.problem) == (403, "not-allowed")
+        assert (refused.status, refused.problem_type) == (403, "not-allowed")
     other = follow(api, url.replace(invoice_id, "2026-00000002"))
-    assert (other.status, other.problem) == (403, "not-allowed")
+    assert (other.status, other.problem_type) == (403, "not-allowed")
     now = api.shop.now()
     monkeypatch.setattr(api.shop.table, "clock", lambda: now.fromtimestamp(int(until), now.tzinfo))
     ended = follow(api, url)
-    assert (ended.status, ended.problem) == (403, "not-allowed")
-    assert "ended" in ended.said["detail"]
+    assert (ended.status, ended.problem_type) == (403, "not-allowed")
+    assert "ended" in ended.body["detail"]
 
 
 @pytest.mark.parametrize(
     "query", [{}, {"until": "1"}, {"until": "soon", "signature": "x"}, {"until": "1", "signature": "x" * 101}]
 )
-def test_what_is_no_link_is_malformed(api: Api, invoice_id: str, query: dict[str, Any]) -> None:
-    assert api.ask("GET", f"/invoices/{invoice_id}/print", **query).problem == "malformed"
+def test_what_is_no_link_is_malformed(api: ApiHarness, invoice_id: str, query: dict[str, Any]) -> None:
+    assert api.call("GET", f"/invoices/{invoice_id}/print", **query).problem_type == "malformed"
 
 
 # the page -------------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def invoice(**changed: Any) -> Invoice:
 
 
 def test_the_page_says_all_that_is_on_the_invoice() -> None:
-    assert Shown(page(invoice(), "Elm & Sons")).text == (
+    assert Shown(render_page(invoice(), "Elm & Sons")).text == (
         "Elm & Sons Invoice For Ann Ash Delivered to Ann Ash 1 Elm Row 1010 Wien AT "
         "Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each Amount Blue mug 2 12.50 EUR 25.00 EUR Pot 1 12.50 EUR 12.50 EUR "
@@ -179,28 +179,28 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
 
 def test_the_page_leaves_out_what_there_is_not() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
-    assert Shown(page(bare, "Elm & Sons")).text == (
+    assert Shown(render_page(bare, "Elm & Sons")).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each Amount Blue mug 2 1250 JPY 2500 JPY Pot 1 1250 JPY 1250 JPY "
         "Total 3490 JPY Contains 19.5 % tax on 2921 JPY 569 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
-    assert "1 Elm Row Hong Kong HK" in Shown(page(invoice(address=no_postcode), "Elm & Sons")).text
+    assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
 
 
 def test_a_shop_without_tax_speaks_of_none() -> None:
-    assert "tax" not in Shown(page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
+    assert "tax" not in Shown(render_page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
 
 
 def test_whatever_anybody_wrote_is_shown_as_text() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
-    hostile = Shown(page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
-    assert hostile.tags == Shown(page(invoice(), "Elm & Sons")).tags, "no element came in with a name"
+    hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
+    assert hostile.tags == Shown(render_page(invoice(), "Elm & Sons")).tags, "no element came in with a name"
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 
-def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: Api, invoice_id: str) -> None:
+def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: ApiHarness, invoice_id: str) -> None:
     opened = follow(api, link_to(api, invoice_id))
     (style,) = re.findall("<style>(.*?)</style>", opened.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -221,7 +221,7 @@ def test_nobody_waits_for_the_pages_templates_but_who_opens_a_page() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_an_order_that_is_not_paid_in_full_has_no_invoice_yet(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_an_order_that_is_not_paid_in_full_has_no_invoice_yet(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     assert issue_invoice(api.shop, order_id) is None
-    assert api.ask("GET", f"/orders/{order_id}/invoice", ANN).problem == "not-found"
+    assert api.call("GET", f"/orders/{order_id}/invoice", ANN).problem_type == "not-found"

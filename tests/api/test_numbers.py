@@ -6,48 +6,50 @@ from typing import Any
 from functions.model import table as t
 from functions.shop import accounts, discounts, products
 from functions.shop.shop import Caller
-from tests.api.asking import ANN, STAFF, Api
+from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.model.samples import SAMPLES
 
 SHOPKEEPER = Caller(STAFF.sub, frozenset(STAFF.groups))
 
 
-def test_f25_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_and_the_ninety_ninth(api: Api) -> None:
+def test_f25_a_ledger_is_shown_in_the_order_of_its_movements_beyond_the_ninth_and_the_ninety_ninth(
+    api: ApiHarness,
+) -> None:
     entry = SAMPLES[t.ENTRY]
     account = replace(SAMPLES[t.ACCOUNT], customer_id=ANN.sub)
-    for image in [t.ACCOUNT.write(account), *(t.ENTRY.write(replace(entry, version=n)) for n in range(1, 102))]:
+    for image in [t.ACCOUNT.encode(account), *(t.ENTRY.encode(replace(entry, version=n)) for n in range(1, 102))]:
         api.shop.table.client.put_item(TableName=api.shop.table.name, Item=image)
     seen: list[int] = []
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:
-        said = api.ask("GET", "/accounts/a1/entries", ANN, limit=8, **cursor).said
+        said = api.call("GET", "/accounts/a1/entries", ANN, limit=8, **cursor).body
         seen += [one["version"] for one in said["items"]]
         cursor = {"cursor": said["cursor"]}
     assert seen == list(range(101, 0, -1))
 
 
-def test_f25_a_ledger_grows_beyond_its_ninth_movement(api: Api) -> None:
+def test_f25_a_ledger_grows_beyond_its_ninth_movement(api: ApiHarness) -> None:
     for number in range(12):
         accounts.issue_store_credit(api.shop, SHOPKEEPER, f"k{number}", ANN.sub, 10 + number, "EUR")
-    (account,) = api.ask("GET", "/customers/me/accounts", ANN).said["items"]
-    entries = api.ask("GET", f"/accounts/{account['account_id']}/entries", ANN).said["items"]
+    (account,) = api.call("GET", "/customers/me/accounts", ANN).body["items"]
+    entries = api.call("GET", f"/accounts/{account['account_id']}/entries", ANN).body["items"]
     assert [one["version"] for one in entries] == list(range(12, 0, -1))
     assert [one["balance"] for one in entries] == [sum(range(10, 10 + count)) for count in range(12, 0, -1)]
     assert account["balance"] == entries[0]["balance"]
 
 
-def test_f25_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: Api) -> None:
+def test_f25_the_parts_of_a_stock_and_of_a_discount_come_in_their_order_beyond_the_ninth(api: ApiHarness) -> None:
     products.create_product(api.shop, SHOPKEEPER, "cup", "Cup", 100, "EUR", 12)
     products.receive_stock(api.shop, SHOPKEEPER, "first", "cup", 24)
-    assert [part.part for part in products.stock_of_product(api.shop, "cup")] == list(range(12))
+    assert [part.part for part in products.get_stock_of_product(api.shop, "cup")] == list(range(12))
     discounts.create_discount(api.shop, SHOPKEEPER, "many", 10, limit=24, parts=12)
-    lying = [image["part"]["N"] for image in api.contents() if image["type"]["S"] == "Redemptions"]
+    lying = [image["part"]["N"] for image in api.table_images() if image["type"]["S"] == "Redemptions"]
     assert lying == [str(part) for part in range(12)]
 
 
-def test_f25_invoices_of_one_instant_come_by_their_numbers_beyond_the_ninth(api: Api) -> None:
+def test_f25_invoices_of_one_instant_come_by_their_numbers_beyond_the_ninth(api: ApiHarness) -> None:
     for number in range(12):
         invoice = replace(SAMPLES[t.INVOICE], order_id=f"o{number}", invoice_id=f"2026-{number:08}")
-        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.INVOICE.write(invoice))
-    found = api.ask("GET", "/customers/me/invoices", ANN).said["items"]
+        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.INVOICE.encode(invoice))
+    found = api.call("GET", "/customers/me/invoices", ANN).body["items"]
     assert [one["invoice_id"] for one in found] == [f"2026-{number:08}" for number in range(11, -1, -1)]

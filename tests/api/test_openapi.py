@@ -20,14 +20,14 @@ from functions.api import (
     shipments,
     tenders,
 )
-from functions.api.context import PUBLIC
-from functions.api.fields import COUNTRIES
-from functions.api.guard import WITH_BODY, File
+from functions.api.context import PUBLIC_ROUTES
+from functions.api.fields import COUNTRY_CODES
+from functions.api.guard import METHODS_WITH_BODY, UploadedFile
 from functions.api.handler import app, handler
-from functions.api.imports import TAKES_FILES, lines_of
+from functions.api.imports import IMPORT_ROUTE, parse_lines
 from functions.api.openapi import document
-from functions.shop.imports import Line
-from tests.api.asking import answer_to, event
+from functions.shop.imports import ParsedLine
+from tests.api.asking import http_event, invoke_api
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
 PAGES = {"GET /invoices/{invoice_id}/print": "text/html"}
@@ -40,22 +40,22 @@ OPERATIONS = {
 
 
 def test_it_is_served_without_a_token_and_may_be_kept_for_a_while() -> None:
-    served = answer_to(event("GET", "/openapi.json"))
+    served = invoke_api(http_event("GET", "/openapi.json"))
     assert (served.status, served.headers["content-type"]) == (200, "application/json")
-    assert served.said == DOCUMENT
+    assert served.body == DOCUMENT
     assert served.headers["cache-control"] == "public, max-age=300"
-    assert served.said["openapi"].startswith("3.1")
+    assert served.body["openapi"].startswith("3.1")
 
 
 def test_it_is_served_compressed_to_who_can_read_that() -> None:
-    raw = event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+    raw = http_event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
     response = handler(raw, None)
     assert response["headers"]["Content-Encoding"] == "gzip"
     assert len(response["body"]) < 30_000
 
 
 def test_every_route_is_described() -> None:
-    assert set(OPERATIONS) == {route.key for route in app.known} - UNDESCRIBED
+    assert set(OPERATIONS) == {route.key for route in app.known_routes} - UNDESCRIBED
 
 
 @pytest.mark.parametrize("key", OPERATIONS)
@@ -71,9 +71,9 @@ def test_a_route_says_what_it_does_and_what_it_answers(key: str) -> None:
         answers = PAGES.get(key, "application/json")
         assert media_type == (answers if status in good else "application/problem+json")
         assert answer["content"][media_type]["schema"]
-    assert (operation.get("security") == []) == (key in PUBLIC)
-    assert ("401" in operation["responses"]) == (key not in PUBLIC)
-    assert ("413" in operation["responses"]) == (key.partition(" ")[0] in WITH_BODY)
+    assert (operation.get("security") == []) == (key in PUBLIC_ROUTES)
+    assert ("401" in operation["responses"]) == (key not in PUBLIC_ROUTES)
+    assert ("413" in operation["responses"]) == (key.partition(" ")[0] in METHODS_WITH_BODY)
 
 
 def test_operations_have_names_of_their_own() -> None:
@@ -133,24 +133,24 @@ def test_what_a_client_sends_has_an_example_that_is_valid(model: Any) -> None:
 
 def test_every_body_is_closed_but_the_providers() -> None:
     for key, operation in OPERATIONS.items():
-        if (body := operation.get("requestBody")) and key != TAKES_FILES:
+        if (body := operation.get("requestBody")) and key != IMPORT_ROUTE:
             name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             closed = DOCUMENT["components"]["schemas"][name].get("additionalProperties") is False
             assert closed == (key != "POST /payments/events")
 
 
 def test_a_file_of_products_has_an_example_of_each_kind_all_of_whose_lines_are_taken() -> None:
-    content = OPERATIONS[TAKES_FILES]["requestBody"]["content"]
+    content = OPERATIONS[IMPORT_ROUTE]["requestBody"]["content"]
     assert content.keys() == {"application/x-ndjson", "text/csv"}
     for media_type, described in content.items():
-        lines = lines_of(File(media_type, described["example"].encode()))
-        assert [line.product["product_id"] for line in lines if isinstance(line, Line)] == ["mug", "pot"]
-    assert "--data-binary @FILE" in answer_to(event("GET", "/docs")).text
+        lines = parse_lines(UploadedFile(media_type, described["example"].encode()))
+        assert [line.product["product_id"] for line in lines if isinstance(line, ParsedLine)] == ["mug", "pot"]
+    assert "--data-binary @FILE" in invoke_api(http_event("GET", "/docs")).text
 
 
 def test_countries_are_those_of_iso_3166() -> None:
-    assert len(COUNTRIES) == 249
-    assert {"AT", "GB", "US", "SS"} <= COUNTRIES
+    assert len(COUNTRY_CODES) == 249
+    assert {"AT", "GB", "US", "SS"} <= COUNTRY_CODES
 
 
 # the page -------------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Loads(HTMLParser):
 
 
 def test_the_docs_page_loads_and_runs_nothing() -> None:
-    served = answer_to(event("GET", "/docs"))
+    served = invoke_api(http_event("GET", "/docs"))
     assert (served.status, served.headers["content-type"]) == (200, "text/html; charset=utf-8")
     policy = served.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
@@ -192,7 +192,7 @@ def test_the_docs_page_loads_and_runs_nothing() -> None:
 
 
 def test_the_docs_page_shows_every_route_with_a_command_to_try_it() -> None:
-    page = answer_to(event("GET", "/docs")).text
+    page = invoke_api(http_event("GET", "/docs")).text
     for key, operation in OPERATIONS.items():
         assert f"<code>{key}</code>" in page
         assert f"id='{operation['operationId']}'" in page

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from functions.api.problems import BadSignature
-from functions.api.signature import TOLERANCE_SECONDS, verify
-from functions.model.patterns import C2
+from functions.api.signature import TOLERANCE_SECONDS, verify_signature
+from functions.model.patterns import PAYMENT_BY_ID
 from tests.api.asking import (
     ANN,
     JSON,
     STAFF,
     WEBHOOK_SECRETS,
-    Api,
-    answer_to,
-    event,
+    ApiHarness,
+    http_event,
+    invoke_api,
     payment_event,
-    sent,
+    post_webhook,
     stripe_signature,
 )
 
@@ -49,7 +49,7 @@ def header(*signatures: str, at: datetime = NOW) -> str:
     ],
 )
 def test_either_live_secret_signs(good: str) -> None:
-    verify(good, BODY, ["new", "old"], NOW)
+    verify_signature(good, BODY, ["new", "old"], NOW)
 
 
 @pytest.mark.parametrize(
@@ -63,135 +63,138 @@ def test_either_live_secret_signs(good: str) -> None:
 )  # fmt: skip
 def test_any_other_signature_is_refused(bad: str) -> None:
     with pytest.raises(BadSignature):
-        verify(bad, BODY, ["new", "old"], NOW)
+        verify_signature(bad, BODY, ["new", "old"], NOW)
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
     with pytest.raises(BadSignature):
-        verify(header(v1(secret="")), BODY, [], NOW)
+        verify_signature(header(v1(secret="")), BODY, [], NOW)
 
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_signature_is_fresh_for_five_minutes(direction: int) -> None:
-    verify(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * TOLERANCE_SECONDS))
+    verify_signature(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * TOLERANCE_SECONDS))
     with pytest.raises(BadSignature):
-        verify(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * (TOLERANCE_SECONDS + 1)))
+        verify_signature(header(v1()), BODY, ["new"], NOW + timedelta(seconds=direction * (TOLERANCE_SECONDS + 1)))
 
 
 # the webhook ----------------------------------------------------------------------------------------------------------
-def test_money_that_comes_for_an_order_pays_it(api: Api) -> None:
-    order_id = api.place().said["order_id"]
-    paid = sent(api, payment_event(order_id, 2500))
-    assert (paid.status, paid.said["status"], paid.said["reason"]) == (200, "CAPTURED", None)
-    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PAID"
+def test_money_that_comes_for_an_order_pays_it(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    paid = post_webhook(api, payment_event(order_id, 2500))
+    assert (paid.status, paid.body["status"], paid.body["reason"]) == (200, "CAPTURED", None)
+    assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "PAID"
 
 
-def test_an_event_is_taken_once_however_often_and_with_whatever_count_it_comes(api: Api) -> None:
-    order_id = api.place().said["order_id"]
-    first = sent(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})
-    before = api.contents()
-    again = sent(api, {**payment_event(order_id, 2500), "pending_webhooks": 1})
-    assert again.said == first.said
-    assert api.contents() == before
+def test_an_event_is_taken_once_however_often_and_with_whatever_count_it_comes(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    first = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})
+    before = api.table_images()
+    again = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 1})
+    assert again.body == first.body
+    assert api.table_images() == before
 
 
-def test_the_secret_before_still_signs_and_an_unknown_one_does_not(api: Api) -> None:
-    order_id = api.place().said["order_id"]
-    before = api.contents()
-    forged = sent(api, payment_event(order_id, 2500), secret="guessed")
-    assert (forged.status, forged.problem) == (400, "bad-signature")
-    assert api.contents() == before
-    assert sent(api, payment_event(order_id, 2500), secret=WEBHOOK_SECRETS["previous"]).status == 200
+def test_the_secret_before_still_signs_and_an_unknown_one_does_not(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    before = api.table_images()
+    forged = post_webhook(api, payment_event(order_id, 2500), secret="guessed")
+    assert (forged.status, forged.problem_type) == (400, "bad-signature")
+    assert api.table_images() == before
+    assert post_webhook(api, payment_event(order_id, 2500), secret=WEBHOOK_SECRETS["previous"]).status == 200
 
 
-def test_a_body_that_was_changed_on_the_way_is_refused(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_a_body_that_was_changed_on_the_way_is_refused(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     text = json.dumps(payment_event(order_id, 1))
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now())}
-    changed = event("POST", "/payments/events", body=text.replace(": 1,", ": 2500,"), headers=headers)
-    assert answer_to(changed).problem == "bad-signature"
+    changed = http_event("POST", "/payments/events", body=text.replace(": 1,", ": 2500,"), headers=headers)
+    assert invoke_api(changed).problem_type == "bad-signature"
 
 
-def test_the_signature_is_of_the_bytes_also_where_they_come_as_base64(api: Api) -> None:
+def test_the_signature_is_of_the_bytes_also_where_they_come_as_base64(api: ApiHarness) -> None:
     body = json.dumps({**payment_event("o", 1), "note": "Grüße"}, ensure_ascii=False)
     headers = {**JSON, "stripe-signature": stripe_signature(body, api.shop.now())}
-    assert answer_to(event("POST", "/payments/events", body=body.encode(), headers=headers)).status == 200
+    assert invoke_api(http_event("POST", "/payments/events", body=body.encode(), headers=headers)).status == 200
 
 
-def test_an_event_that_is_too_old_is_refused(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_an_event_that_is_too_old_is_refused(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     then = api.shop.now()
     text = json.dumps(payment_event(order_id, 2500))
-    old = event(
+    old = http_event(
         "POST", "/payments/events", body=text, headers={**JSON, "stripe-signature": stripe_signature(text, then)}
     )
     api.shop.table.clock = lambda: then + timedelta(minutes=6)
-    assert answer_to(old).problem == "bad-signature"
+    assert invoke_api(old).problem_type == "bad-signature"
 
 
-def test_an_unsigned_event_is_malformed(api: Api) -> None:
+def test_an_unsigned_event_is_malformed(api: ApiHarness) -> None:
     text = json.dumps(payment_event("o", 1))
-    unsigned = answer_to(event("POST", "/payments/events", body=text, headers=JSON))
-    assert list(unsigned.wrong) == ["stripe-signature"]
+    unsigned = invoke_api(http_event("POST", "/payments/events", body=text, headers=JSON))
+    assert list(unsigned.field_errors) == ["stripe-signature"]
 
 
-def test_a_token_is_no_signature(api: Api) -> None:
+def test_a_token_is_no_signature(api: ApiHarness) -> None:
     text = json.dumps(payment_event("o", 1))
-    assert answer_to(event("POST", "/payments/events", token=ANN, body=text, headers=JSON)).status == 400
+    assert invoke_api(http_event("POST", "/payments/events", token=ANN, body=text, headers=JSON)).status == 400
 
 
 @pytest.mark.parametrize("type_", ["charge.refunded", "payment_intent.created", "", "x"])
-def test_an_event_about_something_else_is_acknowledged_and_nothing_is_done(api: Api, type_: str) -> None:
-    before = api.contents()
-    ignored = sent(api, {"id": "evt_9", "type": type_, "data": {"object": {"id": "ch_1"}}})
-    assert (ignored.status, ignored.said) == (
+def test_an_event_about_something_else_is_acknowledged_and_nothing_is_done(api: ApiHarness, type_: str) -> None:
+    before = api.table_images()
+    ignored = post_webhook(api, {"id": "evt_9", "type": type_, "data": {"object": {"id": "ch_1"}}})
+    assert (ignored.status, ignored.body) == (
         200,
         {"received": True, "payment_id": None, "refund_id": None, "status": None, "reason": None},
     )
-    assert api.contents() == before
+    assert api.table_images() == before
 
 
-def test_a_payment_that_failed_leaves_the_order_waiting_and_may_succeed_later(api: Api) -> None:
-    order_id = api.place().said["order_id"]
-    assert sent(api, payment_event(order_id, 2500, "payment_intent.payment_failed")).said["status"] == "FAILED"
-    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PENDING"
-    assert sent(api, payment_event(order_id, 2500, id="evt_2")).said["status"] == "CAPTURED"
+def test_a_payment_that_failed_leaves_the_order_waiting_and_may_succeed_later(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    assert post_webhook(api, payment_event(order_id, 2500, "payment_intent.payment_failed")).body["status"] == "FAILED"
+    assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "PENDING"
+    assert post_webhook(api, payment_event(order_id, 2500, id="evt_2")).body["status"] == "CAPTURED"
 
 
-def test_what_was_received_counts_and_not_what_was_intended(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_what_was_received_counts_and_not_what_was_intended(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     told = payment_event(order_id, 2500)
     told["data"]["object"]["amount_received"] = 2000
-    assert sent(api, told).said["status"] == "CAPTURED"
-    order = api.ask("GET", f"/orders/{order_id}", ANN).said
+    assert post_webhook(api, told).body["status"] == "CAPTURED"
+    order = api.call("GET", f"/orders/{order_id}", ANN).body
     assert (order["status"], order["paid"], order["due"]) == ("PENDING", 2000, 500)
 
 
-def test_an_order_is_paid_in_parts_and_what_is_too_much_goes_back(api: Api) -> None:
-    order_id = api.place().said["order_id"]
-    sent(api, payment_event(order_id, 900))
-    sent(api, payment_event(order_id, 2000, id="evt_2", payment_id="pi_2"))
-    sent(api, payment_event(order_id, 300, id="evt_3", payment_id="pi_3"))
-    order = api.ask("GET", f"/orders/{order_id}", ANN).said
+def test_an_order_is_paid_in_parts_and_what_is_too_much_goes_back(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    post_webhook(api, payment_event(order_id, 900))
+    post_webhook(api, payment_event(order_id, 2000, id="evt_2", payment_id="pi_2"))
+    post_webhook(api, payment_event(order_id, 300, id="evt_3", payment_id="pi_3"))
+    order = api.call("GET", f"/orders/{order_id}", ANN).body
     assert (order["status"], order["paid"], order["due"]) == ("PAID", 2500, 0)
-    refunds = api.ask("GET", f"/orders/{order_id}/refunds", ANN).said["items"]
+    refunds = api.call("GET", f"/orders/{order_id}/refunds", ANN).body["items"]
     assert [(it["payment_id"], it["amount"], it["why"]) for it in refunds] == [
         ("pi_2", 400, "EXCESS"),
         ("pi_3", 300, "LATE"),
     ]
 
 
-def test_a_payment_is_authorised_fails_and_is_given_up_with_the_providers_reason(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_a_payment_is_authorised_fails_and_is_given_up_with_the_providers_reason(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     told = payment_event(order_id, 2500, "payment_intent.amount_capturable_updated")
-    assert sent(api, told).said["status"] == "AUTHORISED"
+    assert post_webhook(api, told).body["status"] == "AUTHORISED"
     failed = payment_event(order_id, 2500, "payment_intent.payment_failed", id="evt_2")
     failed["data"]["object"]["last_payment_error"] = {"code": "card_declined", "message": "Ann's card was declined."}
-    assert sent(api, failed).said["reason"] == "card_declined"
+    assert post_webhook(api, failed).body["reason"] == "card_declined"
     given_up = payment_event(order_id, 2500, "payment_intent.canceled", payment_id="pi_2", id="evt_3")
     given_up["data"]["object"] |= {"cancellation_reason": "abandoned", "last_payment_error": None}
-    assert (sent(api, given_up).said["status"], sent(api, given_up).said["reason"]) == ("FAILED", "abandoned")
-    assert "declined." not in str(api.contents()), "their sentences are not kept"
+    assert (post_webhook(api, given_up).body["status"], post_webhook(api, given_up).body["reason"]) == (
+        "FAILED",
+        "abandoned",
+    )
+    assert "declined." not in str(api.table_images()), "their sentences are not kept"
 
 
 @pytest.mark.parametrize(
@@ -207,19 +210,19 @@ def test_a_payment_is_authorised_fails_and_is_given_up_with_the_providers_reason
     ],
 )
 def test_money_that_fits_no_order_is_kept_and_a_person_must_look(
-    api: Api, change: dict[str, Any], reason: str, logged: list[dict[str, Any]]
+    api: ApiHarness, change: dict[str, Any], reason: str, logged: list[dict[str, Any]]
 ) -> None:
-    order_id = api.place().said["order_id"]
+    order_id = api.place_order().body["order_id"]
     told = payment_event(order_id, 2500)
     told["data"]["object"] |= change
-    kept = sent(api, told)
-    assert (kept.status, kept.said["status"], kept.said["reason"]) == (200, "UNMATCHED", reason)
-    assert api.ask("GET", f"/orders/{order_id}", ANN).said["status"] == "PENDING"
-    assert sent(api, told).said == kept.said
+    kept = post_webhook(api, told)
+    assert (kept.status, kept.body["status"], kept.body["reason"]) == (200, "UNMATCHED", reason)
+    assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "PENDING"
+    assert post_webhook(api, told).body == kept.body
     (warning,) = [line for line in logged if line["level"] == "WARNING"]
     assert warning["payment_id"] == "pi_1"
-    assert api.shop.table.get(C2, order_id=warning["order_id"], payment_id="pi_1") is not None
-    (shown,) = api.ask("GET", f"/orders/{warning['order_id']}/payments", STAFF).said["items"]
+    assert api.shop.table.get(PAYMENT_BY_ID, order_id=warning["order_id"], payment_id="pi_1") is not None
+    (shown,) = api.call("GET", f"/orders/{warning['order_id']}/payments", STAFF).body["items"]
     assert (shown["payment_id"], shown["status"], shown["reason"]) == ("pi_1", "UNMATCHED", reason)
 
 
@@ -238,15 +241,15 @@ def test_money_that_fits_no_order_is_kept_and_a_person_must_look(
         ({"metadata": {"order_id": 5}}, "data.object.metadata.order_id"),
     ],
 )
-def test_an_event_in_another_shape_is_malformed(api: Api, change: dict[str, Any], field: str) -> None:
+def test_an_event_in_another_shape_is_malformed(api: ApiHarness, change: dict[str, Any], field: str) -> None:
     told = payment_event("o", 2500)
     told["data"]["object"] |= change
-    before = api.contents()
-    assert list(sent(api, told).wrong) == [field]
-    assert api.contents() == before
+    before = api.table_images()
+    assert list(post_webhook(api, told).field_errors) == [field]
+    assert api.table_images() == before
 
 
-def test_a_signed_event_that_is_no_event_is_malformed(api: Api) -> None:
-    assert set(sent(api, {}).wrong) == {"id", "type", "data"}
-    assert list(sent(api, "[]").wrong) == ["body"]
-    assert list(sent(api, '{"id": "evt#1", "type": "x", "data": {"object": {}}}').wrong) == ["id"]
+def test_a_signed_event_that_is_no_event_is_malformed(api: ApiHarness) -> None:
+    assert set(post_webhook(api, {}).field_errors) == {"id", "type", "data"}
+    assert list(post_webhook(api, "[]").field_errors) == ["body"]
+    assert list(post_webhook(api, '{"id": "evt#1", "type": "x", "data": {"object": {}}}').field_errors) == ["id"]

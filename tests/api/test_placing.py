@@ -8,21 +8,21 @@ from botocore.exceptions import ClientError
 
 from functions.api import context
 from functions.model.entities import Order
-from functions.model.patterns import A12, A16
-from tests.api.asking import ANN, BOB, JSON, STAFF, Api, answer_to, event, new_order
+from functions.model.patterns import ORDER_BY_ID, ORDERS_BY_STATUS_NEWEST_FIRST
+from tests.api.asking import ANN, BOB, JSON, STAFF, ApiHarness, http_event, invoke_api, order_body
 
 
-def left(api: Api, product_id: str = "mug") -> int:
+def left(api: ApiHarness, product_id: str = "mug") -> int:
     """How many can still be ordered."""
-    return int(api.ask("GET", f"/products/{product_id}/stock").said["available"])
+    return int(api.call("GET", f"/products/{product_id}/stock").body["available"])
 
 
-def test_an_order_is_placed_and_its_goods_are_reserved(api: Api) -> None:
-    placed = api.place(mug=2, pot=3)
+def test_an_order_is_placed_and_its_goods_are_reserved(api: ApiHarness) -> None:
+    placed = api.place_order(mug=2, pot=3)
     assert placed.status == 201
-    assert placed.headers["location"] == f"/orders/{placed.said['order_id']}"
+    assert placed.headers["location"] == f"/orders/{placed.body['order_id']}"
     assert "idempotent-replayed" not in placed.headers
-    said = placed.said
+    said = placed.body
     assert (said["status"], said["total"], said["currency"]) == ("PENDING", 5 * 1250, "EUR")
     mugs = {"product_id": "mug", "name": "Blue mug", "price": 1250, "quantity": 2}
     assert said["lines"][0] == mugs | dict.fromkeys(("backordered", "shipped", "delivered", "returned", "dropped"), 0)
@@ -30,229 +30,233 @@ def test_an_order_is_placed_and_its_goods_are_reserved(api: Api) -> None:
     assert [said[name] for name in ("discount", "shipping", "paid", "refunded", "due")] == [None, 0, 0, 0, 6250]
     assert said["address"]["city"] == "Wien"
     assert (left(api), left(api, "pot")) == (8, 7)
-    assert api.ask("GET", placed.headers["location"], ANN).said == said
+    assert api.call("GET", placed.headers["location"], ANN).body == said
 
 
-def test_an_answer_shows_nothing_of_how_the_order_is_kept(api: Api) -> None:
-    assert set(api.place().said) == {
+def test_an_answer_shows_nothing_of_how_the_order_is_kept(api: ApiHarness) -> None:
+    assert set(api.place_order().body) == {
         "order_id", "customer_id", "status", "placed_at", "updated_at", "currency", "total", "version", "archived",
         "lines", "address", "discount", "shipping", "tax", "paid", "refunded", "owed", "due",
         "delivered_at", "customer_name",
     }  # fmt: skip
 
 
-def test_f1_a_refused_order_leaves_nothing_behind(api: Api) -> None:
-    before = api.contents()
-    assert api.place(mug=2, pot=11).problem == "out-of-stock"
-    assert api.contents() == before
+def test_f1_a_refused_order_leaves_nothing_behind(api: ApiHarness) -> None:
+    before = api.table_images()
+    assert api.place_order(mug=2, pot=11).problem_type == "out-of-stock"
+    assert api.table_images() == before
 
 
-def test_f1_an_order_is_one_read_and_one_transaction(api: Api) -> None:
-    with api.requests() as sent:
-        assert api.place(mug=2, pot=3).status == 201
+def test_f1_an_order_is_one_read_and_one_transaction(api: ApiHarness) -> None:
+    with api.record_requests() as sent:
+        assert api.place_order(mug=2, pot=3).status == 201
     assert sent == ["BatchGetItem", "TransactWriteItems"]
 
 
 @pytest.mark.parametrize("forged", ["total", "currency", "status", "customer_id"])
-def test_f2_a_client_cannot_say_what_is_the_shops_to_say(api: Api, forged: str) -> None:
-    refused = api.ask("POST", "/orders", ANN, {**new_order(), forged: 1}, key="k")
-    assert refused.wrong == {forged: "is not known here"}
+def test_f2_a_client_cannot_say_what_is_the_shops_to_say(api: ApiHarness, forged: str) -> None:
+    refused = api.call("POST", "/orders", ANN, {**order_body(), forged: 1}, key="k")
+    assert refused.field_errors == {forged: "is not known here"}
 
 
-def test_f2_the_price_is_the_products_whatever_the_client_believes(api: Api) -> None:
-    body = new_order()
+def test_f2_the_price_is_the_products_whatever_the_client_believes(api: ApiHarness) -> None:
+    body = order_body()
     body["lines"][0]["price"] = 1
-    refused = api.ask("POST", "/orders", ANN, body, key="k")
-    assert (refused.status, refused.problem) == (409, "price-changed")
-    assert refused.said["changed"] == {"mug": 1250}
+    refused = api.call("POST", "/orders", ANN, body, key="k")
+    assert (refused.status, refused.problem_type) == (409, "price-changed")
+    assert refused.body["changed"] == {"mug": 1250}
     body["lines"][0]["price"] = 1250
-    assert api.ask("POST", "/orders", ANN, body, key="k").said["total"] == 2500
+    assert api.call("POST", "/orders", ANN, body, key="k").body["total"] == 2500
 
 
 @pytest.mark.parametrize("price", [12.5, 1250.0, "1250", -1, 10**9 + 1, True])
-def test_f2_money_is_never_a_float_or_a_text(api: Api, price: Any) -> None:
-    body = new_order()
+def test_f2_money_is_never_a_float_or_a_text(api: ApiHarness, price: Any) -> None:
+    body = order_body()
     body["lines"][0]["price"] = price
-    assert list(api.ask("POST", "/orders", ANN, body, key="k").wrong) == ["lines.0.price"]
+    assert list(api.call("POST", "/orders", ANN, body, key="k").field_errors) == ["lines.0.price"]
 
 
-def test_f3_two_lines_of_one_product_are_refused_with_a_clear_error(api: Api) -> None:
-    body = new_order()
+def test_f3_two_lines_of_one_product_are_refused_with_a_clear_error(api: ApiHarness) -> None:
+    body = order_body()
     body["lines"] *= 2
-    refused = api.ask("POST", "/orders", ANN, body, key="k")
-    assert refused.wrong == {"lines": "one line for each product: mug stands in several"}
+    refused = api.call("POST", "/orders", ANN, body, key="k")
+    assert refused.field_errors == {"lines": "one line for each product: mug stands in several"}
     assert left(api) == 10
 
 
-def test_f4_a_retry_with_the_same_key_answers_with_the_same_order(api: Api) -> None:
-    first, second = api.place("key-1"), api.place("key-1")
+def test_f4_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarness) -> None:
+    first, second = api.place_order("key-1"), api.place_order("key-1")
     assert (first.status, second.status) == (201, 200)
     assert second.headers["idempotent-replayed"] == "true"
     assert second.headers["location"] == first.headers["location"]
-    assert second.said == first.said
+    assert second.body == first.body
     assert left(api) == 8
 
 
-def test_a_replay_shows_the_order_as_it_is_by_then(api: Api) -> None:
-    placed = api.place("key-1")
-    api.ask("POST", f"{placed.headers['location']}/cancel", ANN)
-    assert api.place("key-1").said["status"] == "CANCELLED"
+def test_a_replay_shows_the_order_as_it_is_by_then(api: ApiHarness) -> None:
+    placed = api.place_order("key-1")
+    api.call("POST", f"{placed.headers['location']}/cancel", ANN)
+    assert api.place_order("key-1").body["status"] == "CANCELLED"
 
 
-def test_a_key_that_comes_with_another_body_is_refused(api: Api) -> None:
-    api.place("key-1", mug=2)
-    misused = api.place("key-1", mug=3)
-    assert (misused.status, misused.problem) == (422, "key-reused")
+def test_a_key_that_comes_with_another_body_is_refused(api: ApiHarness) -> None:
+    api.place_order("key-1", mug=2)
+    misused = api.place_order("key-1", mug=3)
+    assert (misused.status, misused.problem_type) == (422, "key-reused")
     assert left(api) == 8
 
 
-def test_the_order_of_fields_and_the_white_space_make_no_other_body(api: Api) -> None:
-    api.place("key-1")
-    text = json.dumps(dict(reversed(new_order().items())), indent=4)
-    again = answer_to(event("POST", "/orders", token=ANN, body=text, headers={**JSON, "idempotency-key": "key-1"}))
+def test_the_order_of_fields_and_the_white_space_make_no_other_body(api: ApiHarness) -> None:
+    api.place_order("key-1")
+    text = json.dumps(dict(reversed(order_body().items())), indent=4)
+    again = invoke_api(
+        http_event("POST", "/orders", token=ANN, body=text, headers={**JSON, "idempotency-key": "key-1"})
+    )
     assert again.status == 200
 
 
-def test_a_price_that_is_said_later_makes_another_body(api: Api) -> None:
-    api.place("key-1")
-    body = new_order()
+def test_a_price_that_is_said_later_makes_another_body(api: ApiHarness) -> None:
+    api.place_order("key-1")
+    body = order_body()
     body["lines"][0]["price"] = 1250
-    assert api.ask("POST", "/orders", ANN, body, key="key-1").problem == "key-reused"
+    assert api.call("POST", "/orders", ANN, body, key="key-1").problem_type == "key-reused"
 
 
-def test_one_key_of_two_customers_is_two_orders(api: Api) -> None:
-    mine = api.place("key-1")
-    assert api.place("key-1", token=BOB).problem == "not-registered"
-    api.register(BOB)
-    theirs = api.place("key-1", token=BOB)
+def test_one_key_of_two_customers_is_two_orders(api: ApiHarness) -> None:
+    mine = api.place_order("key-1")
+    assert api.place_order("key-1", token=BOB).problem_type == "not-registered"
+    api.register_customer(BOB)
+    theirs = api.place_order("key-1", token=BOB)
     assert theirs.status == 201
-    assert theirs.said["order_id"] != mine.said["order_id"]
+    assert theirs.body["order_id"] != mine.body["order_id"]
 
 
-def test_a_refused_order_does_not_burn_its_key(api: Api) -> None:
-    assert api.place("key-1", mug=11).status == 409
-    api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="more")
-    assert api.place("key-1", mug=11).status == 201
+def test_a_refused_order_does_not_burn_its_key(api: ApiHarness) -> None:
+    assert api.place_order("key-1", mug=11).status == 409
+    api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="more")
+    assert api.place_order("key-1", mug=11).status == 201
 
 
-def test_a_missing_key_is_a_malformed_request(api: Api) -> None:
-    refused = api.ask("POST", "/orders", ANN, new_order())
+def test_a_missing_key_is_a_malformed_request(api: ApiHarness) -> None:
+    refused = api.call("POST", "/orders", ANN, order_body())
     assert refused.status == 400
-    assert refused.wrong == {"idempotency-key": "is required"}
+    assert refused.field_errors == {"idempotency-key": "is required"}
 
 
 @pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256, "a\tb"])
-def test_a_key_is_one_word_of_visible_characters(api: Api, key: str) -> None:
-    assert list(api.place(key).wrong) == ["idempotency-key"]
+def test_a_key_is_one_word_of_visible_characters(api: ApiHarness, key: str) -> None:
+    assert list(api.place_order(key).field_errors) == ["idempotency-key"]
 
 
 @pytest.mark.parametrize("key", ["x" * 255, "a,b", "2f0e#{}[]\"'"])
-def test_a_key_may_be_any_word(api: Api, key: str) -> None:
-    assert [api.place(key).status, api.place(key).status] == [201, 200]
+def test_a_key_may_be_any_word(api: ApiHarness, key: str) -> None:
+    assert [api.place_order(key).status, api.place_order(key).status] == [201, 200]
 
 
-def test_f5_two_orders_at_one_instant_are_two_orders(api: Api) -> None:
+def test_f5_two_orders_at_one_instant_are_two_orders(api: ApiHarness) -> None:
     now = api.shop.now()
     api.shop.table.clock = lambda: now
-    one, two = api.place("key-1").said, api.place("key-2").said
+    one, two = api.place_order("key-1").body, api.place_order("key-2").body
     assert one["placed_at"] == two["placed_at"]
-    listed = api.ask("GET", "/orders", STAFF, status="PENDING").said["items"]
+    listed = api.call("GET", "/orders", STAFF, status="PENDING").body["items"]
     assert {order["order_id"] for order in listed} == {one["order_id"], two["order_id"]}
 
 
-def test_f6_a_new_order_is_in_its_states_list_at_once(api: Api) -> None:
-    placed = api.place().said
-    (listed,) = api.ask("GET", "/orders", STAFF, status="PENDING").said["items"]
+def test_f6_a_new_order_is_in_its_states_list_at_once(api: ApiHarness) -> None:
+    placed = api.place_order().body
+    (listed,) = api.call("GET", "/orders", STAFF, status="PENDING").body["items"]
     assert (listed["order_id"], listed["total"]) == (placed["order_id"], 2500)
 
 
-def test_shipping_is_added_by_the_currency(api: Api) -> None:
+def test_shipping_is_added_by_the_currency(api: ApiHarness) -> None:
     body = {"product_id": "cup", "name": "Cup", "price": 500, "currency": "USD"}
-    api.ask("POST", "/products", STAFF, body)
-    api.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 2}, key="r")
-    placed = api.place(cup=2).said
+    api.call("POST", "/products", STAFF, body)
+    api.call("POST", "/products/cup/receipts", STAFF, {"quantity": 2}, key="r")
+    placed = api.place_order(cup=2).body
     assert (placed["shipping"], placed["total"], placed["due"]) == (590, 1590, 1590)
     assert placed["tax"] == {"rate": 2000, "net": 1325, "tax": 265}
 
 
-def test_what_is_not_there_is_told_as_backordered_where_it_may_be(api: Api) -> None:
-    api.ask("PATCH", "/products/mug", STAFF, {"backorder": True})
-    placed = api.place(mug=12, pot=1)
-    assert [line["backordered"] for line in placed.said["lines"]] == [2, 0]
-    assert api.ask("GET", "/products/mug/stock").said == {"product_id": "mug", "available": 0, "backorder": True}
-    assert api.place("key-2", mug=1, pot=10).said["short"] == {"pot": 9}
+def test_what_is_not_there_is_told_as_backordered_where_it_may_be(api: ApiHarness) -> None:
+    api.call("PATCH", "/products/mug", STAFF, {"backorder": True})
+    placed = api.place_order(mug=12, pot=1)
+    assert [line["backordered"] for line in placed.body["lines"]] == [2, 0]
+    assert api.call("GET", "/products/mug/stock").body == {"product_id": "mug", "available": 0, "backorder": True}
+    assert api.place_order("key-2", mug=1, pot=10).body["short"] == {"pot": 9}
 
 
 # Every refusal is its own problem -------------------------------------------------------------------------------------
-def test_unknown_products_are_named(api: Api) -> None:
-    refused = api.place(mug=1, cup=1, jar=1)
-    assert (refused.status, refused.problem) == (409, "unknown-products")
-    assert refused.said["product_ids"] == ["cup", "jar"]
+def test_unknown_products_are_named(api: ApiHarness) -> None:
+    refused = api.place_order(mug=1, cup=1, jar=1)
+    assert (refused.status, refused.problem_type) == (409, "unknown-products")
+    assert refused.body["product_ids"] == ["cup", "jar"]
 
 
-def test_too_few_in_stock_says_of_what_and_how_many_are_left(api: Api) -> None:
-    refused = api.place(mug=11, pot=12)
-    assert (refused.status, refused.problem) == (409, "out-of-stock")
-    assert refused.said["short"] == {"mug": 10, "pot": 10}
+def test_too_few_in_stock_says_of_what_and_how_many_are_left(api: ApiHarness) -> None:
+    refused = api.place_order(mug=11, pot=12)
+    assert (refused.status, refused.problem_type) == (409, "out-of-stock")
+    assert refused.body["short"] == {"mug": 10, "pot": 10}
 
 
-def test_products_in_two_currencies_make_no_order(api: Api) -> None:
+def test_products_in_two_currencies_make_no_order(api: ApiHarness) -> None:
     body = {"product_id": "cup", "name": "Cup", "price": 5, "currency": "USD"}
-    assert api.ask("POST", "/products", STAFF, body).status == 201
-    refused = api.place(mug=1, cup=1)
-    assert (refused.status, refused.problem) == (409, "mixed-currencies")
-    assert refused.said["currencies"] == ["EUR", "USD"]
+    assert api.call("POST", "/products", STAFF, body).status == 201
+    refused = api.place_order(mug=1, cup=1)
+    assert (refused.status, refused.problem_type) == (409, "mixed-currencies")
+    assert refused.body["currencies"] == ["EUR", "USD"]
 
 
-def test_who_is_no_customer_yet_is_told_so(api: Api) -> None:
-    refused = api.place(token=BOB)
-    assert (refused.status, refused.problem) == (409, "not-registered")
+def test_who_is_no_customer_yet_is_told_so(api: ApiHarness) -> None:
+    refused = api.place_order(token=BOB)
+    assert (refused.status, refused.problem_type) == (409, "not-registered")
 
 
-def test_an_order_that_costs_more_than_any_may_is_malformed(api: Api) -> None:
+def test_an_order_that_costs_more_than_any_may_is_malformed(api: ApiHarness) -> None:
     body = {"product_id": "gold", "name": "Gold", "price": 10**9, "currency": "EUR"}
-    api.ask("POST", "/products", STAFF, body)
-    assert list(api.place(gold=10_000).wrong) == ["lines"]
+    api.call("POST", "/products", STAFF, body)
+    assert list(api.place_order(gold=10_000).field_errors) == ["lines"]
 
 
-def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(
+    api: ApiHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def conflict(**_: Any) -> None:
         reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}]
         answer: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}
         raise ClientError(answer, "TransactWriteItems")
 
-    api.shop.table.budget_seconds = 0.05
+    api.shop.table.retry_budget_seconds = 0.05
     monkeypatch.setattr(api.shop.table.client, "transact_write_items", conflict)
-    refused = api.place()
-    assert (refused.status, refused.problem, refused.headers["retry-after"]) == (503, "busy", "1")
+    refused = api.place_order()
+    assert (refused.status, refused.problem_type, refused.headers["retry-after"]) == (503, "busy", "1")
 
 
-def test_a_fault_is_answered_without_a_word_about_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_answered_without_a_word_about_it(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> None:
         raise ZeroDivisionError("secret words")
 
     monkeypatch.setattr(api.shop.table.client, "batch_get_item", broken)
-    refused = api.place()
-    assert (refused.status, refused.problem) == (500, "fault")
+    refused = api.place_order()
+    assert (refused.status, refused.problem_type) == (500, "fault")
     assert "secret" not in refused.text
     assert "ZeroDivision" not in refused.text
 
 
-def test_an_order_holds_ninety_products(api: Api) -> None:
+def test_an_order_holds_ninety_products(api: ApiHarness) -> None:
     for number in range(89):
         body = {"product_id": f"p{number}", "name": "P", "price": 1, "currency": "EUR"}
-        api.ask("POST", "/products", STAFF, body)
-        api.ask("POST", f"/products/p{number}/receipts", STAFF, {"quantity": 1}, key=f"r{number}")
+        api.call("POST", "/products", STAFF, body)
+        api.call("POST", f"/products/p{number}/receipts", STAFF, {"quantity": 1}, key=f"r{number}")
     wanted = {f"p{number}": 1 for number in range(89)}
-    assert api.ask("POST", "/orders", ANN, new_order(mug=1, **wanted), key="k").status == 201
-    too_many = api.ask("POST", "/orders", ANN, new_order(mug=1, pot=1, **wanted), key="k2")
-    assert list(too_many.wrong) == ["lines"]
+    assert api.call("POST", "/orders", ANN, order_body(mug=1, **wanted), key="k").status == 201
+    too_many = api.call("POST", "/orders", ANN, order_body(mug=1, pot=1, **wanted), key="k2")
+    assert list(too_many.field_errors) == ["lines"]
 
 
-def test_what_is_kept_is_what_was_answered(api: Api) -> None:
-    said = api.place().said
-    kept = context.shop().table.get(A12, order_id=said["order_id"])
+def test_what_is_kept_is_what_was_answered(api: ApiHarness) -> None:
+    said = api.place_order().body
+    kept = context.shop().table.get(ORDER_BY_ID, order_id=said["order_id"])
     assert isinstance(kept, Order)
     assert (kept.total, kept.version, kept.placed_at) == (said["total"], said["version"], said["placed_at"])
-    queued = context.shop().table.query(A16, queue="PENDING").items
+    queued = context.shop().table.query(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING").items
     assert [order.order_id for order in queued] == [said["order_id"]]

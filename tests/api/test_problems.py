@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from functions.api import problems
-from functions.api.docs import page
+from functions.api.docs import render_page
 from functions.api.handler import app
-from functions.api.problems import PROBLEMS, as_problem, kind_of, traced
-from functions.dynamodb.keys import BadKey
+from functions.api.problems import PROBLEM_TYPES, describe_fault, problem_type_of, to_problem_response
+from functions.dynamodb.keys import InvalidKeyValue
 from functions.model import errors
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.ShopError)]
@@ -19,24 +19,24 @@ ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issub
 
 @pytest.mark.parametrize("cls", [cls for cls in ERRORS if cls is not errors.ShopError])
 def test_every_error_of_the_shop_has_its_own_row(cls: type[Exception]) -> None:
-    assert cls in PROBLEMS
+    assert cls in PROBLEM_TYPES
 
 
 def test_every_error_of_the_api_has_its_own_row() -> None:
     own = [cls for _, cls in inspect.getmembers(problems, inspect.isclass) if cls.__module__ == problems.__name__]
-    assert {cls for cls in own if issubclass(cls, Exception)} <= set(PROBLEMS)
+    assert {cls for cls in own if issubclass(cls, Exception)} <= set(PROBLEM_TYPES)
 
 
 def test_one_slug_says_one_thing() -> None:
     said: dict[str, set[tuple[int, str]]] = {}
-    for kind in PROBLEMS.values():
+    for kind in PROBLEM_TYPES.values():
         said.setdefault(kind.slug, set()).add((kind.status, kind.title))
     assert [slug for slug, meanings in said.items() if len(meanings) > 1] == []
 
 
 def test_the_docs_page_explains_every_problem_where_its_type_points() -> None:
-    for kind in PROBLEMS.values():
-        assert f"id='{kind.slug}'" in page(app)
+    for kind in PROBLEM_TYPES.values():
+        assert f"id='{kind.slug}'" in render_page(app)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_the_docs_page_explains_every_problem_where_its_type_points() -> None:
         (errors.UnknownProducts(("a", "b")), 409, {"product_ids": ["a", "b"]}),
         (errors.WrongState("order", "PAID", "pay"), 409, {"what": "order", "state": "PAID", "command": "pay"}),
         (errors.NotFound("order"), 404, {"what": "order", "detail": "no such order"}),
-        (errors.Invalid("lines", "cost too much"), 400, {"errors": [{"field": "lines", "why": "cost too much"}]}),
-        (errors.KeyReused(), 422, {}),
-        (BadKey("carrier", "a#b"), 400, {}),
+        (errors.InvalidInput("lines", "cost too much"), 400, {"errors": [{"field": "lines", "why": "cost too much"}]}),
+        (errors.IdempotencyKeyReused(), 422, {}),
+        (InvalidKeyValue("carrier", "a#b"), 400, {}),
         (ConnectTimeoutError(endpoint_url="https://secret"), 503, {}),
         (RuntimeError("secret"), 500, {"detail": "it is logged under this request's id"}),
     ],
 )
 def test_a_problem_carries_what_its_error_carries(error: Exception, status: int, said: dict[str, Any]) -> None:
-    kind, response = as_problem(error, "request-1")
+    kind, response = to_problem_response(error, "request-1")
     document = json.loads(response["body"])
     assert response["headers"]["Content-Type"] == "application/problem+json"
     assert (response["statusCode"], document["status"], kind.status) == (status, status, status)
@@ -66,11 +66,11 @@ def test_a_problem_carries_what_its_error_carries(error: Exception, status: int,
 
 
 def test_an_error_without_a_row_is_answered_as_its_nearest_base() -> None:
-    class New(errors.Refused):
+    class New(errors.CommandRejected):
         pass
 
-    assert kind_of(New()).slug == "refused"
-    assert kind_of(RecursionError()).slug == "fault"
+    assert problem_type_of(New()).slug == "refused"
+    assert problem_type_of(RecursionError()).slug == "fault"
 
 
 def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
@@ -80,7 +80,7 @@ def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
     try:
         fails("Ann Ash")
     except ValueError as error:
-        line = traced(error)
+        line = describe_fault(error)
     assert line["error"] == "ValueError"
     assert line["at"][-1].endswith(" fails")
     assert "Ann" not in json.dumps(line)
@@ -88,4 +88,4 @@ def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
 
 def test_what_aws_denies_is_logged_in_its_words() -> None:
     denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no dynamodb:Query"}}, "Query")
-    assert "no dynamodb:Query" in traced(denied)["says"]
+    assert "no dynamodb:Query" in describe_fault(denied)["says"]

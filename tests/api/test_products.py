@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from functions.api.fields import Category
-from functions.dynamodb.writes import put
+from functions.api.fields import CategoryPath
+from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderLine
 from functions.model.table import CATEGORY, ORDER_LINE, PRODUCT, STOCK
-from tests.api.asking import ANN, STAFF, Api
+from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.model.samples import SAMPLES
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
-CATEGORIES = TypeAdapter(Category)
+CATEGORIES = TypeAdapter(CategoryPath)
 SEGMENT = re.compile(r"[a-z0-9-]{1,40}")
 HOSTILE_CATEGORIES = [
     "", " ", "kitchen", "/kitchen", "kitchen/", "//", "/a//b/", "/./", "/../", "/a b/", "/Mugs/", "/m\u00fcgs/",
@@ -27,19 +27,19 @@ HOSTILE_CATEGORIES = [
 ]  # fmt: skip
 
 
-def test_a_product_is_offered_and_everybody_may_look_at_it(bare: Api) -> None:
-    made = bare.ask("POST", "/products", STAFF, CUP)
+def test_a_product_is_offered_and_everybody_may_look_at_it(bare: ApiHarness) -> None:
+    made = bare.call("POST", "/products", STAFF, CUP)
     assert (made.status, made.headers["location"]) == (201, "/products/cup")
-    assert made.said | CUP | {"category": "/", "catalog": "main"} == made.said
-    assert bare.ask("GET", "/products/cup").said == made.said
-    assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0, "backorder": False}
+    assert made.body | CUP | {"category": "/", "catalog": "main"} == made.body
+    assert bare.call("GET", "/products/cup").body == made.body
+    assert bare.call("GET", "/products/cup/stock").body == {"product_id": "cup", "available": 0, "backorder": False}
 
 
-def test_a_product_is_offered_once(bare: Api) -> None:
-    bare.ask("POST", "/products", STAFF, CUP)
-    refused = bare.ask("POST", "/products", STAFF, {**CUP, "price": 1})
-    assert (refused.status, refused.problem, refused.said["what"]) == (409, "already-exists", "product")
-    assert bare.ask("GET", "/products/cup").said["price"] == 700
+def test_a_product_is_offered_once(bare: ApiHarness) -> None:
+    bare.call("POST", "/products", STAFF, CUP)
+    refused = bare.call("POST", "/products", STAFF, {**CUP, "price": 1})
+    assert (refused.status, refused.problem_type, refused.body["what"]) == (409, "already-exists", "product")
+    assert bare.call("GET", "/products/cup").body["price"] == 700
 
 
 @pytest.mark.parametrize(
@@ -56,71 +56,73 @@ def test_a_product_is_offered_once(bare: Api) -> None:
         ("colour", "blue"),
     ],
 )
-def test_what_makes_no_product_is_named(bare: Api, field: str, value: Any) -> None:
-    assert list(bare.ask("POST", "/products", STAFF, {**CUP, field: value}).wrong) == [field]
-    assert bare.contents() == []
+def test_what_makes_no_product_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+    assert list(bare.call("POST", "/products", STAFF, {**CUP, field: value}).field_errors) == [field]
+    assert bare.table_images() == []
 
 
 @pytest.mark.parametrize("price", [1, 10**9])
-def test_a_price_may_be_very_little_and_very_much(bare: Api, price: int) -> None:
-    assert bare.ask("POST", "/products", STAFF, {**CUP, "price": price}).said["price"] == price
+def test_a_price_may_be_very_little_and_very_much(bare: ApiHarness, price: int) -> None:
+    assert bare.call("POST", "/products", STAFF, {**CUP, "price": price}).body["price"] == price
 
 
-def test_a_price_or_a_name_is_changed_and_the_other_stays(api: Api) -> None:
-    assert api.ask("PATCH", "/products/mug", STAFF, {"price": 990}).said["price"] == 990
-    assert api.ask("PATCH", "/products/mug", STAFF, {"name": "Red mug"}).said["name"] == "Red mug"
-    seen = api.ask("GET", "/products/mug").said
+def test_a_price_or_a_name_is_changed_and_the_other_stays(api: ApiHarness) -> None:
+    assert api.call("PATCH", "/products/mug", STAFF, {"price": 990}).body["price"] == 990
+    assert api.call("PATCH", "/products/mug", STAFF, {"name": "Red mug"}).body["name"] == "Red mug"
+    seen = api.call("GET", "/products/mug").body
     assert (seen["name"], seen["price"]) == ("Red mug", 990)
 
 
-def test_a_product_may_be_ordered_when_there_is_none_while_staff_say_so(bare: Api) -> None:
-    assert bare.ask("POST", "/products", STAFF, {**CUP, "backorder": True}).said["backorder"] is True
-    assert bare.ask("GET", "/products/cup/stock").said == {"product_id": "cup", "available": 0, "backorder": True}
-    assert bare.ask("PATCH", "/products/cup", STAFF, {"backorder": False}).said["backorder"] is False
-    assert bare.ask("GET", "/products/cup").said["backorder"] is False
-    assert list(bare.ask("POST", "/products", STAFF, {**CUP, "parts": 2, "backorder": True}).wrong) == ["backorder"]
+def test_a_product_may_be_ordered_when_there_is_none_while_staff_say_so(bare: ApiHarness) -> None:
+    assert bare.call("POST", "/products", STAFF, {**CUP, "backorder": True}).body["backorder"] is True
+    assert bare.call("GET", "/products/cup/stock").body == {"product_id": "cup", "available": 0, "backorder": True}
+    assert bare.call("PATCH", "/products/cup", STAFF, {"backorder": False}).body["backorder"] is False
+    assert bare.call("GET", "/products/cup").body["backorder"] is False
+    assert list(bare.call("POST", "/products", STAFF, {**CUP, "parts": 2, "backorder": True}).field_errors) == [
+        "backorder"
+    ]
 
 
-def test_a_change_of_nothing_is_malformed(api: Api) -> None:
-    assert list(api.ask("PATCH", "/products/mug", STAFF, {}).wrong) == ["body"]
-    assert list(api.ask("PATCH", "/products/mug", STAFF, {"currency": "USD"}).wrong) == ["currency"]
+def test_a_change_of_nothing_is_malformed(api: ApiHarness) -> None:
+    assert list(api.call("PATCH", "/products/mug", STAFF, {}).field_errors) == ["body"]
+    assert list(api.call("PATCH", "/products/mug", STAFF, {"currency": "USD"}).field_errors) == ["currency"]
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/stock"), ("PATCH", ""), ("POST", "/receipts")])
-def test_a_product_there_is_not_is_not_found(api: Api, method: str, path: str) -> None:
+def test_a_product_there_is_not_is_not_found(api: ApiHarness, method: str, path: str) -> None:
     body = {"PATCH": {"price": 1}, "POST": {"quantity": 1}}.get(method)
-    refused = api.ask(method, f"/products/cup{path}", STAFF, body, key="k")
-    assert (refused.status, refused.problem, refused.said["what"]) == (404, "not-found", "product")
+    refused = api.call(method, f"/products/cup{path}", STAFF, body, key="k")
+    assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "product")
 
 
-def test_goods_come_in_once_for_each_key(api: Api) -> None:
-    first = api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="delivery-1")
-    again = api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="delivery-1")
+def test_goods_come_in_once_for_each_key(api: ApiHarness) -> None:
+    first = api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="delivery-1")
+    again = api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="delivery-1")
     assert (first.status, again.status) == (201, 200)
     assert "idempotent-replayed" not in first.headers
     assert again.headers["idempotent-replayed"] == "true"
-    assert again.said == first.said == {"product_id": "mug", "quantity": 5}
-    assert api.ask("GET", "/products/mug/stock").said["available"] == 15
-    misused = api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": 6}, key="delivery-1")
-    assert (misused.status, misused.problem) == (422, "key-reused")
-    elsewhere = api.ask("POST", "/products/pot/receipts", STAFF, {"quantity": 5}, key="delivery-1")
-    assert elsewhere.problem == "key-reused"
+    assert again.body == first.body == {"product_id": "mug", "quantity": 5}
+    assert api.call("GET", "/products/mug/stock").body["available"] == 15
+    misused = api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 6}, key="delivery-1")
+    assert (misused.status, misused.problem_type) == (422, "key-reused")
+    elsewhere = api.call("POST", "/products/pot/receipts", STAFF, {"quantity": 5}, key="delivery-1")
+    assert elsewhere.problem_type == "key-reused"
 
 
-def test_goods_that_come_in_need_a_key(api: Api) -> None:
-    assert list(api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": 5}).wrong) == ["idempotency-key"]
+def test_goods_that_come_in_need_a_key(api: ApiHarness) -> None:
+    assert list(api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}).field_errors) == ["idempotency-key"]
 
 
 @pytest.mark.parametrize("quantity", [0, -1, 1_000_001, 1.0, "5", None, True])
-def test_goods_come_in_by_the_piece(api: Api, quantity: Any) -> None:
-    refused = api.ask("POST", "/products/mug/receipts", STAFF, {"quantity": quantity}, key="k")
-    assert list(refused.wrong) == ["quantity"]
+def test_goods_come_in_by_the_piece(api: ApiHarness, quantity: Any) -> None:
+    refused = api.call("POST", "/products/mug/receipts", STAFF, {"quantity": quantity}, key="k")
+    assert list(refused.field_errors) == ["quantity"]
 
 
-def test_stock_in_parts_is_shown_as_one(bare: Api) -> None:
-    bare.ask("POST", "/products", STAFF, {**CUP, "parts": 3})
-    bare.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
-    assert bare.ask("GET", "/products/cup/stock").said["available"] == 10
+def test_stock_in_parts_is_shown_as_one(bare: ApiHarness) -> None:
+    bare.call("POST", "/products", STAFF, {**CUP, "parts": 3})
+    bare.call("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
+    assert bare.call("GET", "/products/cup/stock").body["available"] == 10
 
 
 # categories -----------------------------------------------------------------------------------------------------------
@@ -137,74 +139,76 @@ def test_a_category_is_a_path_of_plain_names_and_stands_in_a_key_as_it_is(text: 
     else:
         assert good
         partition, _ = PRODUCT.templates("gsi1")
-        assert partition.spell({"catalog": "main", "category": text}) == f"CATEGORY#main#{text}"
-        key = CATEGORY.write(replace(SAMPLES[CATEGORY], path=text))
+        assert partition.render({"catalog": "main", "category": text}) == f"CATEGORY#main#{text}"
+        key = CATEGORY.encode(replace(SAMPLES[CATEGORY], path=text))
         assert all(len(key[name]["S"]) <= 1024 for name in ("SK", "GSI1SK") if name in key)
 
 
-def offer(api: Api, *ids: str, **more: Any) -> None:
+def offer(api: ApiHarness, *ids: str, **more: Any) -> None:
     for id in ids:
-        assert api.ask("POST", "/products", STAFF, {**CUP, "product_id": id, **more}).status == 201
+        assert api.call("POST", "/products", STAFF, {**CUP, "product_id": id, **more}).status == 201
 
 
-def listed(api: Api, **query: Any) -> list[str]:
-    return [product["product_id"] for product in api.ask("GET", "/products", **query).said["items"]]
+def listed(api: ApiHarness, **query: Any) -> list[str]:
+    return [product["product_id"] for product in api.call("GET", "/products", **query).body["items"]]
 
 
-def pages(api: Api, **query: Any) -> Iterator[list[str]]:
+def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
     """All pages of a category, each as the ids of its products."""
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:
-        said = api.ask("GET", "/products", **query, **cursor).said
+        said = api.call("GET", "/products", **query, **cursor).body
         yield [product["product_id"] for product in said["items"]]
         cursor = {"cursor": said["cursor"]}
 
 
-def test_everybody_may_see_what_is_for_sale_and_how_many_there_are(api: Api) -> None:
+def test_everybody_may_see_what_is_for_sale_and_how_many_there_are(api: ApiHarness) -> None:
     offer(api, "cup", category="/kitchen/cups/")
-    said = api.ask("GET", "/products").said
-    each = [api.ask("GET", f"/products/{id}").said for id in ("mug", "pot")]
+    said = api.call("GET", "/products").body
+    each = [api.call("GET", f"/products/{id}").body for id in ("mug", "pot")]
     assert said == {"items": [{**product, "available": 10} for product in each], "cursor": None}
     assert listed(api, category="/") == ["mug", "pot"]
     assert listed(api, category="/kitchen/") == []
-    (cup,) = api.ask("GET", "/products", category="/kitchen/cups/").said["items"]
+    (cup,) = api.call("GET", "/products", category="/kitchen/cups/").body["items"]
     assert (cup["product_id"], cup["category"], cup["available"]) == ("cup", "/kitchen/cups/", 0)
 
 
-def test_a_product_moves_from_one_category_to_the_other(api: Api) -> None:
-    moved = api.ask("PATCH", "/products/mug", STAFF, {"category": "/kitchen/"}).said
+def test_a_product_moves_from_one_category_to_the_other(api: ApiHarness) -> None:
+    moved = api.call("PATCH", "/products/mug", STAFF, {"category": "/kitchen/"}).body
     assert (moved["category"], moved["price"], moved["version"]) == ("/kitchen/", 1250, 2)
     assert (listed(api), listed(api, category="/kitchen/")) == (["pot"], ["mug"])
-    assert list(api.ask("PATCH", "/products/mug", STAFF, {"category": "kitchen"}).wrong) == ["category"]
+    assert list(api.call("PATCH", "/products/mug", STAFF, {"category": "kitchen"}).field_errors) == ["category"]
     assert listed(api, category="/kitchen/") == ["mug"]
 
 
-def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_owed_with_none(api: Api) -> None:
+def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_owed_with_none(api: ApiHarness) -> None:
     offer(api, "cup", category="/new/", parts=3)
     offer(api, "jug", category="/new/", backorder=True)
-    api.ask("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
-    api.place(jug=2)
-    shown = {one["product_id"]: one["available"] for one in api.ask("GET", "/products", category="/new/").said["items"]}
+    api.call("POST", "/products/cup/receipts", STAFF, {"quantity": 10}, key="k")
+    api.place_order(jug=2)
+    shown = {
+        one["product_id"]: one["available"] for one in api.call("GET", "/products", category="/new/").body["items"]
+    }
     assert (
         shown
         == {"cup": 10, "jug": 0}
-        == {id: api.ask("GET", f"/products/{id}/stock").said["available"] for id in shown}
+        == {id: api.call("GET", f"/products/{id}/stock").body["available"] for id in shown}
     )
 
 
-def test_each_catalogue_lists_its_own_products(api: Api) -> None:
+def test_each_catalogue_lists_its_own_products(api: ApiHarness) -> None:
     offer(api, "cup", category="/kitchen/", catalog="b2b")
     offer(api, "jug", category="/kitchen/")
     assert listed(api, category="/kitchen/") == listed(api, category="/kitchen/", catalog="main") == ["jug"]
     assert listed(api, category="/kitchen/", catalog="b2b") == ["cup"]
-    assert api.ask("PATCH", "/products/jug", STAFF, {"catalog": "b2b"}).said["catalog"] == "b2b"
+    assert api.call("PATCH", "/products/jug", STAFF, {"catalog": "b2b"}).body["catalog"] == "b2b"
     assert (listed(api, category="/kitchen/"), listed(api, category="/kitchen/", catalog="b2b")) == ([], ["cup", "jug"])
-    cursor = api.ask("GET", "/products", category="/kitchen/", catalog="b2b", limit=1).said["cursor"]
-    assert list(api.ask("GET", "/products", category="/kitchen/", cursor=cursor).wrong) == ["cursor"]
-    assert list(api.ask("GET", "/products", catalog="B2B").wrong) == ["catalog"]
+    cursor = api.call("GET", "/products", category="/kitchen/", catalog="b2b", limit=1).body["cursor"]
+    assert list(api.call("GET", "/products", category="/kitchen/", cursor=cursor).field_errors) == ["cursor"]
+    assert list(api.call("GET", "/products", catalog="B2B").field_errors) == ["catalog"]
 
 
-def test_products_come_once_each_by_their_ids_whatever_the_page(bare: Api) -> None:
+def test_products_come_once_each_by_their_ids_whatever_the_page(bare: ApiHarness) -> None:
     ids = ["Cup", "a", "a-b", "a.b", "a0", "ab", "b"]
     offer(bare, *reversed(ids), category="/k/")
     offer(bare, "a-a", category="/k/k/")
@@ -214,47 +218,47 @@ def test_products_come_once_each_by_their_ids_whatever_the_page(bare: Api) -> No
         assert all(len(page) <= limit for page in found)
 
 
-def test_f10_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: Api) -> None:
+def test_f10_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: ApiHarness) -> None:
     ids, fat = [f"p{number:03}" for number in range(60)], "x" * 60_000
     for number, id in enumerate(ids):
         product = replace(SAMPLES[PRODUCT], product_id=id, name=fat, category="/fat/")
         stock = replace(SAMPLES[STOCK], product_id=id, part=0, available=number)
-        for image in (PRODUCT.write(product), STOCK.write(stock)):
+        for image in (PRODUCT.encode(product), STOCK.encode(stock)):
             bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=image)
     found = list(pages(bare, category="/fat/", limit=100))
     assert [id for page in found for id in page] == ids
     assert len(found) > 3
-    cursor = bare.ask("GET", "/products", category="/fat/", limit=1).said["cursor"]
-    (second,) = bare.ask("GET", "/products", category="/fat/", limit=1, cursor=cursor).said["items"]
+    cursor = bare.call("GET", "/products", category="/fat/", limit=1).body["cursor"]
+    (second,) = bare.call("GET", "/products", category="/fat/", limit=1, cursor=cursor).body["items"]
     assert (second["product_id"], second["available"]) == ("p001", 1)
 
 
 @pytest.mark.parametrize("category", HOSTILE_CATEGORIES)
-def test_what_is_no_category_is_named_and_nothing_is_asked(api: Api, category: str) -> None:
-    with api.requests() as sent:
-        assert list(api.ask("GET", "/products", category=category).wrong) == ["category"]
+def test_what_is_no_category_is_named_and_nothing_is_asked(api: ApiHarness, category: str) -> None:
+    with api.record_requests() as sent:
+        assert list(api.call("GET", "/products", category=category).field_errors) == ["category"]
     assert sent == []
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 101}, {"limit": "x"}, {"categroy": "/"}])
-def test_a_list_of_products_that_makes_no_sense_is_malformed(api: Api, query: dict[str, Any]) -> None:
-    assert list(api.ask("GET", "/products", **query).wrong) == list(query)
+def test_a_list_of_products_that_makes_no_sense_is_malformed(api: ApiHarness, query: dict[str, Any]) -> None:
+    assert list(api.call("GET", "/products", **query).field_errors) == list(query)
 
 
-def test_a_cursor_of_products_belongs_to_its_category_and_to_no_other_list(api: Api) -> None:
+def test_a_cursor_of_products_belongs_to_its_category_and_to_no_other_list(api: ApiHarness) -> None:
     offer(api, "cup", "jug", category="/kitchen/")
-    cursor = api.ask("GET", "/products", limit=1).said["cursor"]
+    cursor = api.call("GET", "/products", limit=1).body["cursor"]
     assert listed(api, cursor=cursor, category="/") == ["pot"]
-    assert list(api.ask("GET", "/products", cursor=cursor, category="/kitchen/").wrong) == ["cursor"]
-    assert list(api.ask("GET", "/products/mug/sales", STAFF, cursor=cursor).wrong) == ["cursor"]
+    assert list(api.call("GET", "/products", cursor=cursor, category="/kitchen/").field_errors) == ["cursor"]
+    assert list(api.call("GET", "/products/mug/sales", STAFF, cursor=cursor).field_errors) == ["cursor"]
     sold(api, "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z")
-    others = api.ask("GET", "/products/mug/sales", STAFF, limit=1).said["cursor"]
+    others = api.call("GET", "/products/mug/sales", STAFF, limit=1).body["cursor"]
     for wrong in (others, "x", cursor[:-4], cursor[:-1] + ("A" if cursor[-1] != "A" else "B") * 2):
-        assert list(api.ask("GET", "/products", cursor=wrong).wrong) == ["cursor"]
+        assert list(api.call("GET", "/products", cursor=wrong).field_errors) == ["cursor"]
 
 
 # sales ----------------------------------------------------------------------------------------------------------------
-def sold(api: Api, *moments: str) -> None:
+def sold(api: ApiHarness, *moments: str) -> None:
     """A sale of a mug at each moment, as the stream copies it."""
     for number, moment in enumerate(moments):
         at: Any = moment
@@ -269,14 +273,14 @@ def sold(api: Api, *moments: str) -> None:
             currency="EUR",
             version=1,
         )
-        api.shop.table.write(put(ORDER_LINE, line))
+        api.shop.table.write(put_if_absent(ORDER_LINE, line))
 
 
-def sales(api: Api, **range_: Any) -> list[str]:
-    return [sale["order_id"] for sale in api.ask("GET", "/products/mug/sales", STAFF, **range_).said["items"]]
+def sales(api: ApiHarness, **range_: Any) -> list[str]:
+    return [sale["order_id"] for sale in api.call("GET", "/products/mug/sales", STAFF, **range_).body["items"]]
 
 
-def test_sales_are_shown_newest_first_and_by_half_open_ranges(api: Api) -> None:
+def test_sales_are_shown_newest_first_and_by_half_open_ranges(api: ApiHarness) -> None:
     sold(api, "2026-11-20T23:59:59.999Z", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z")
     assert sales(api) == ["o2", "o1", "o0"]
     assert sales(api, from_="2026-11-21") == ["o2", "o1"]
@@ -296,19 +300,19 @@ def test_sales_are_shown_newest_first_and_by_half_open_ranges(api: Api) -> None:
         "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "\uff12026-11-21", "2026-11-21#",
     ],
 )  # fmt: skip
-def test_what_is_no_day_or_moment_is_malformed(api: Api, moment: str) -> None:
-    assert list(api.ask("GET", "/products/mug/sales", STAFF, from_=moment).wrong) == ["from"]
+def test_what_is_no_day_or_moment_is_malformed(api: ApiHarness, moment: str) -> None:
+    assert list(api.call("GET", "/products/mug/sales", STAFF, from_=moment).field_errors) == ["from"]
 
 
-def test_a_range_that_ends_before_it_begins_is_malformed(api: Api) -> None:
-    refused = api.ask("GET", "/products/mug/sales", STAFF, from_="2026-11-22", to="2026-11-21")
-    assert refused.wrong == {"from": "is after to"}
+def test_a_range_that_ends_before_it_begins_is_malformed(api: ApiHarness) -> None:
+    refused = api.call("GET", "/products/mug/sales", STAFF, from_="2026-11-22", to="2026-11-21")
+    assert refused.field_errors == {"from": "is after to"}
 
 
-def test_a_cursor_belongs_to_its_range(api: Api) -> None:
+def test_a_cursor_belongs_to_its_range(api: ApiHarness) -> None:
     sold(api, "2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z")
     asked: dict[str, Any] = {"limit": 1, "from_": "2026-11-01"}
-    cursor = api.ask("GET", "/products/mug/sales", STAFF, **asked).said["cursor"]
+    cursor = api.call("GET", "/products/mug/sales", STAFF, **asked).body["cursor"]
     assert sales(api, **asked, cursor=cursor) == ["o0"]
-    elsewhere = api.ask("GET", "/products/mug/sales", STAFF, limit=1, from_="2026-11-02", cursor=cursor)
-    assert list(elsewhere.wrong) == ["cursor"]
+    elsewhere = api.call("GET", "/products/mug/sales", STAFF, limit=1, from_="2026-11-02", cursor=cursor)
+    assert list(elsewhere.field_errors) == ["cursor"]

@@ -6,8 +6,8 @@ import pytest
 
 from functions.shop import refunds, settling
 from functions.shop.shop import Caller
-from tests.api.asking import ANN, STAFF, Api, payment_event, sent
-from tests.provider import FakeProvider, meeting
+from tests.api.asking import ANN, STAFF, ApiHarness, payment_event, post_webhook
+from tests.provider import FakeProvider, provider_behaving
 
 Lines = list[dict[str, Any]]
 
@@ -28,28 +28,28 @@ def refund(status: str | None, metadata: Any, **changed: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def paid(api: Api) -> str:
+def paid(api: ApiHarness) -> str:
     """An order that was paid with pi_1; its id."""
-    order_id = str(api.place().said["order_id"])
-    sent(api, payment_event(order_id, 2500))
+    order_id = str(api.place_order().body["order_id"])
+    post_webhook(api, payment_event(order_id, 2500))
     return order_id
 
 
 @pytest.fixture
-def on_its_way(api: Api, paid: str) -> dict[str, str]:
+def on_its_way(api: ApiHarness, paid: str) -> dict[str, str]:
     """The metadata of a refund of 5.00 that the provider has not finished."""
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
     refunds.refund_order(api.shop, staff, "sorry", paid, 500)
-    settling.settle(api.shop, meeting("pending"), paid, "pi_1-1")
+    settling.process_refund(api.shop, provider_behaving("pending"), paid, "pi_1-1")
     return {"order_id": paid, "refund_id": "pi_1-1", "attempt": "1"}
 
 
-def payment_of(api: Api, order_id: str) -> Any:
-    return api.ask("GET", f"/orders/{order_id}/payments", ANN).said["items"][0]
+def payment_of(api: ApiHarness, order_id: str) -> Any:
+    return api.call("GET", f"/orders/{order_id}/payments", ANN).body["items"][0]
 
 
-def refund_of(api: Api, order_id: str) -> Any:
-    return api.ask("GET", f"/orders/{order_id}/refunds", ANN).said["items"][0]
+def refund_of(api: ApiHarness, order_id: str) -> Any:
+    return api.call("GET", f"/orders/{order_id}/refunds", ANN).body["items"][0]
 
 
 # disputes -------------------------------------------------------------------------------------------------------------
@@ -58,15 +58,15 @@ def refund_of(api: Api, order_id: str) -> Any:
     [("won", "CAPTURED", 0), ("lost", "REFUNDED", 2500)],
 )
 def test_a_dispute_is_opened_and_closed(
-    api: Api, paid: str, closed: str, status: str, refunded: int, logged: Lines
+    api: ApiHarness, paid: str, closed: str, status: str, refunded: int, logged: Lines
 ) -> None:
     ours = {"metadata": {"order_id": paid}}
-    opened = sent(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
-    assert (opened.status, opened.said["payment_id"], opened.said["status"]) == (200, "pi_1", "DISPUTED")
-    ended = sent(api, event_of("charge.dispute.closed", dispute(closed, **ours), "evt_10"))
-    assert ended.said["status"] == status
+    opened = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
+    assert (opened.status, opened.body["payment_id"], opened.body["status"]) == (200, "pi_1", "DISPUTED")
+    ended = post_webhook(api, event_of("charge.dispute.closed", dispute(closed, **ours), "evt_10"))
+    assert ended.body["status"] == status
     assert payment_of(api, paid)["disputes"] == {"dp_1": closed.upper()}
-    assert api.ask("GET", f"/orders/{paid}", ANN).said["refunded"] == refunded
+    assert api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == refunded
     assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [
         ("charge.dispute.created", "needs_response"),
         ("charge.dispute.closed", closed),
@@ -76,57 +76,62 @@ def test_a_dispute_is_opened_and_closed(
 @pytest.mark.parametrize("status", ["warning_needs_response", "warning_under_review", "warning_closed"])
 @pytest.mark.parametrize("kind", ["charge.dispute.created", "charge.dispute.closed"])
 def test_an_inquiry_is_no_dispute_it_is_acknowledged_and_logged(
-    api: Api, paid: str, kind: str, status: str, logged: Lines
+    api: ApiHarness, paid: str, kind: str, status: str, logged: Lines
 ) -> None:
-    before = api.contents()
-    answer = sent(api, event_of(kind, dispute(status, metadata={"order_id": paid})))
-    assert (answer.status, answer.said["status"]) == (200, None)
-    assert api.contents() == before
+    before = api.table_images()
+    answer = post_webhook(api, event_of(kind, dispute(status, metadata={"order_id": paid})))
+    assert (answer.status, answer.body["status"]) == (200, None)
+    assert api.table_images() == before
     assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [(kind, status)]
 
 
-def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: Api, paid: str) -> None:
+def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: ApiHarness, paid: str) -> None:
     ours = {"metadata": {"order_id": paid}}
-    sent(api, event_of("charge.dispute.created", dispute("warning_needs_response", **ours)))
+    post_webhook(api, event_of("charge.dispute.created", dispute("warning_needs_response", **ours)))
     withdrawn = event_of("charge.dispute.funds_withdrawn", dispute("needs_response", **ours), "evt_10")
-    assert sent(api, withdrawn).said["status"] == "DISPUTED"
+    assert post_webhook(api, withdrawn).body["status"] == "DISPUTED"
     assert payment_of(api, paid)["disputes"] == {"dp_1": "OPEN"}
 
 
-def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: Api, paid: str) -> None:
+def test_a_dispute_that_ends_twice_and_otherwise_is_taken_both_times(api: ApiHarness, paid: str) -> None:
     ours = {"metadata": {"order_id": paid}}
     for number, status in enumerate(("won", "lost", "won")):
-        assert sent(api, event_of("charge.dispute.closed", dispute(status, **ours), f"evt_1{number}")).status == 200
+        assert (
+            post_webhook(api, event_of("charge.dispute.closed", dispute(status, **ours), f"evt_1{number}")).status
+            == 200
+        )
     assert payment_of(api, paid)["disputes"] == {"dp_1": "LOST"}, "that the bank has taken it is the last that is heard"
 
 
 @pytest.mark.parametrize("metadata", [{}, {"order_id": ""}, {"order_id": "a#b"}, {"order": "x"}])
 def test_a_dispute_that_names_no_order_is_acknowledged_and_logged(
-    api: Api, paid: str, metadata: Any, logged: Lines
+    api: ApiHarness, paid: str, metadata: Any, logged: Lines
 ) -> None:
-    before = api.contents()
-    answer = sent(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
-    assert (answer.status, answer.said["status"]) == (200, None)
-    assert api.contents() == before
+    before = api.table_images()
+    answer = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
+    assert (answer.status, answer.body["status"]) == (200, None)
+    assert api.table_images() == before
     (line,) = [it for it in logged if it["message"] == "dispute"]
     assert (line["level"], line["dispute_id"], line["payment_id"]) == ("WARNING", "dp_1", "pi_1")
 
 
-def test_a_dispute_of_no_payment_intent_is_acknowledged(api: Api, paid: str) -> None:
+def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: str) -> None:
     ours = {"metadata": {"order_id": paid}, "payment_intent": None}
-    assert sent(api, event_of("charge.dispute.created", dispute("needs_response", **ours))).said["status"] is None
+    assert (
+        post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours))).body["status"] is None
+    )
 
 
-def test_what_comes_too_early_is_told_again_and_then_taken(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_what_comes_too_early_is_told_again_and_then_taken(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     lost = event_of("charge.dispute.closed", dispute("lost", metadata={"order_id": order_id}), "evt_10")
     opened = event_of("charge.dispute.created", dispute("needs_response", metadata={"order_id": order_id}))
     for early in (lost, opened):
-        answer = sent(api, early)
-        assert (answer.status, answer.problem) == (409, "too-early"), "no fault of ours, so no alarm"
+        answer = post_webhook(api, early)
+        assert (answer.status, answer.problem_type) == (409, "too-early"), "no fault of ours, so no alarm"
         assert int(answer.headers["retry-after"]) > 0
     for told in (payment_event(order_id, 2500), opened, lost):
-        assert sent(api, told).status == 200
+        assert post_webhook(api, told).status == 200
     assert payment_of(api, order_id)["status"] == "REFUNDED"
 
 
@@ -142,18 +147,20 @@ def test_what_comes_too_early_is_told_again_and_then_taken(api: Api) -> None:
     ],
 )
 def test_the_state_of_a_refund_follows_the_providers(
-    api: Api, on_its_way: dict[str, str], kind: str, theirs: str, ours: str
+    api: ApiHarness, on_its_way: dict[str, str], kind: str, theirs: str, ours: str
 ) -> None:
-    answer = sent(api, event_of(kind, refund(theirs, on_its_way)))
-    assert (answer.status, answer.said["refund_id"], answer.said["status"]) == (200, "pi_1-1", ours)
+    answer = post_webhook(api, event_of(kind, refund(theirs, on_its_way)))
+    assert (answer.status, answer.body["refund_id"], answer.body["status"]) == (200, "pi_1-1", ours)
     assert refund_of(api, on_its_way["order_id"])["status"] == ours
     assert payment_of(api, on_its_way["order_id"])["refunded"] == (500 if ours == "SUCCEEDED" else 0)
 
 
-def test_a_refund_that_failed_says_why_and_is_logged(api: Api, on_its_way: dict[str, str], logged: Lines) -> None:
+def test_a_refund_that_failed_says_why_and_is_logged(
+    api: ApiHarness, on_its_way: dict[str, str], logged: Lines
+) -> None:
     told = event_of("refund.failed", refund("failed", on_its_way, failure_reason="lost_or_stolen_card"))
     for _ in range(2):
-        assert sent(api, told).said["reason"] == "lost_or_stolen_card"
+        assert post_webhook(api, told).body["reason"] == "lost_or_stolen_card"
     assert refund_of(api, on_its_way["order_id"])["reason"] == "lost_or_stolen_card"
     (line,) = [it for it in logged if it["message"] == "refund failed"]
     assert (line["level"], line["refund_id"]) == ("WARNING", "pi_1-1")
@@ -168,32 +175,34 @@ def test_a_refund_that_failed_says_why_and_is_logged(api: Api, on_its_way: dict[
     ids=str,
 )  # fmt: skip
 def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
-    api: Api, on_its_way: dict[str, str], change: dict[str, Any], logged: Lines
+    api: ApiHarness, on_its_way: dict[str, str], change: dict[str, Any], logged: Lines
 ) -> None:
-    before = api.contents()
+    before = api.table_images()
     metadata = {name: value for name, value in {**on_its_way, **change}.items() if value is not None}
-    answer = sent(api, event_of("refund.updated", refund("succeeded", metadata)))
-    assert (answer.status, answer.said["status"]) == (200, None)
-    assert api.contents() == before
+    answer = post_webhook(api, event_of("refund.updated", refund("succeeded", metadata)))
+    assert (answer.status, answer.body["status"]) == (200, None)
+    assert api.table_images() == before
     (line,) = [it for it in logged if it["level"] == "WARNING"]
     assert (line["message"], line["provider_id"]) == ("refund of others", "re_1")
 
 
 @pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])
 def test_a_refund_without_what_we_need_is_acknowledged(
-    api: Api, on_its_way: dict[str, str], about: dict[str, Any]
+    api: ApiHarness, on_its_way: dict[str, str], about: dict[str, Any]
 ) -> None:
-    assert sent(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200
+    assert post_webhook(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200
     assert refund_of(api, on_its_way["order_id"])["status"] == "SENT"
 
 
-def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(api: Api, on_its_way: dict[str, str]) -> None:
+def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(
+    api: ApiHarness, on_its_way: dict[str, str]
+) -> None:
     order_id = on_its_way["order_id"]
-    sent(api, event_of("refund.failed", refund("failed", on_its_way)))
-    assert api.ask("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).said["attempt"] == 2
-    sent(api, event_of("refund.updated", refund("succeeded", on_its_way), "evt_10"))
+    post_webhook(api, event_of("refund.failed", refund("failed", on_its_way)))
+    assert api.call("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).body["attempt"] == 2
+    post_webhook(api, event_of("refund.updated", refund("succeeded", on_its_way), "evt_10"))
     assert refund_of(api, order_id)["status"] == "REQUESTED"
-    settling.settle(api.shop, FakeProvider(), order_id, "pi_1-1")
+    settling.process_refund(api.shop, FakeProvider(), order_id, "pi_1-1")
     assert refund_of(api, order_id)["status"] == "SUCCEEDED"
 
 
@@ -208,7 +217,7 @@ def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(api: Api, 
         ("refund.created", refund("pending", []), "data.object.metadata"),
     ],
 )
-def test_an_event_in_another_shape_is_malformed(api: Api, kind: str, about: dict[str, Any], field: str) -> None:
-    before = api.contents()
-    assert list(sent(api, event_of(kind, about)).wrong) == [field]
-    assert api.contents() == before
+def test_an_event_in_another_shape_is_malformed(api: ApiHarness, kind: str, about: dict[str, Any], field: str) -> None:
+    before = api.table_images()
+    assert list(post_webhook(api, event_of(kind, about)).field_errors) == [field]
+    assert api.table_images() == before

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.model import table as t
-from tests.api.asking import ANN, BOB, STAFF, Answered, Api, Token
+from tests.api.asking import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
 from tests.model.samples import SAMPLES, order
 
 SALE, INVOICE, ACTIVITY = SAMPLES[t.ORDER_LINE], SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]
@@ -36,26 +36,26 @@ class Dated:
     query: tuple[tuple[str, str], ...] = ()
     fat: str = "name"
 
-    def put(self, api: Api, *moments: str, **fat: str) -> None:
+    def put(self, api: ApiHarness, *moments: str, **fat: str) -> None:
         """So many items, numbered, each at its moment."""
         for number, moment in enumerate(moments):
             item = replace(self.item(number, Instant(moment)), **fat)
-            api.shop.table.client.put_item(TableName=api.shop.table.name, Item=self.row.write(item))
+            api.shop.table.client.put_item(TableName=api.shop.table.name, Item=self.row.encode(item))
 
-    def ask(self, api: Api, token: Token | None = None, **query: Any) -> Answered:
-        return api.ask("GET", self.path, token or self.token, **dict(self.query), **query)
+    def ask(self, api: ApiHarness, token: Token | None = None, **query: Any) -> HandlerResponse:
+        return api.call("GET", self.path, token or self.token, **dict(self.query), **query)
 
-    def found(self, api: Api, **query: Any) -> list[int]:
+    def found(self, api: ApiHarness, **query: Any) -> list[int]:
         """The numbers of the items on a page."""
         answered = self.ask(api, **query)
         assert answered.status == 200, answered.text
-        return [number_of(item[self.id]) for item in answered.said["items"]]
+        return [number_of(item[self.id]) for item in answered.body["items"]]
 
-    def pages(self, api: Api, **query: Any) -> Iterator[list[int]]:
+    def pages(self, api: ApiHarness, **query: Any) -> Iterator[list[int]]:
         """All pages, each as the numbers of its items."""
         cursor: dict[str, Any] = {}
         while True:
-            said = self.ask(api, **query, **cursor).said
+            said = self.ask(api, **query, **cursor).body
             yield [number_of(item[self.id]) for item in said["items"]]
             if said["cursor"] is None:
                 return
@@ -145,7 +145,7 @@ RANGES = {  # as it is asked for, from and to; the first moment in it and the la
 
 @pytest.mark.parametrize(("since", "until", "first", "last"), RANGES.values(), ids=RANGES)
 def test_f23_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
-    api: Api, dated: Dated, since: str, until: str, first: str, last: str
+    api: ApiHarness, dated: Dated, since: str, until: str, first: str, last: str
 ) -> None:
     dated.put(api, just(first, -1), first, last, just(last, 1))
     assert dated.found(api, from_=since, to=until) == [2, 1]
@@ -155,10 +155,10 @@ def test_f23_a_range_holds_its_first_millisecond_and_its_last_and_none_beside(
 
 def just(moment: str, milliseconds: int) -> str:
     """A moment so many milliseconds away from another."""
-    return instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
+    return to_instant(datetime.fromisoformat(moment) + timedelta(milliseconds=milliseconds))
 
 
-def test_f23_days_that_follow_each_other_hold_everything_once(api: Api, dated: Dated) -> None:
+def test_f23_days_that_follow_each_other_hold_everything_once(api: ApiHarness, dated: Dated) -> None:
     moments = [
         "2028-02-28T23:59:59.999Z", "2028-02-29T00:00:00.000Z", "2028-02-29T12:00:00.000Z",
         "2028-02-29T23:59:59.999Z", "2028-03-01T00:00:00.000Z", "2028-03-01T23:59:59.999Z",
@@ -169,25 +169,25 @@ def test_f23_days_that_follow_each_other_hold_everything_once(api: Api, dated: D
 
 
 @pytest.mark.parametrize("at", ["2026-11-21", "2026-11-21T09:30:00Z"])
-def test_f23_a_range_that_begins_where_it_ends_is_empty(api: Api, dated: Dated, at: str) -> None:
+def test_f23_a_range_that_begins_where_it_ends_is_empty(api: ApiHarness, dated: Dated, at: str) -> None:
     dated.put(api, "2026-11-21T00:00:00.000Z", "2026-11-21T09:30:00.000Z")
     answered = dated.ask(api, from_=at, to=at)
-    assert (answered.status, answered.said) == (200, {"items": [], "cursor": None})
+    assert (answered.status, answered.body) == (200, {"items": [], "cursor": None})
 
 
 @pytest.mark.parametrize("moment", ["2026-02-29", "2026-11-31", "2026-11-21T24:00:00Z", "2028-02-30"])
-def test_a_day_that_there_is_not_is_malformed(api: Api, dated: Dated, moment: str) -> None:
-    assert list(dated.ask(api, from_=moment).wrong) == ["from"]
-    assert list(dated.ask(api, to=moment).wrong) == ["to"]
+def test_a_day_that_there_is_not_is_malformed(api: ApiHarness, dated: Dated, moment: str) -> None:
+    assert list(dated.ask(api, from_=moment).field_errors) == ["from"]
+    assert list(dated.ask(api, to=moment).field_errors) == ["to"]
 
 
-def test_a_range_that_ends_before_it_begins_is_malformed(api: Api, dated: Dated) -> None:
-    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").wrong == {"from": "is after to"}
+def test_a_range_that_ends_before_it_begins_is_malformed(api: ApiHarness, dated: Dated) -> None:
+    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").field_errors == {"from": "is after to"}
 
 
 # many -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", FAT_LISTS)
-def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: Api, name: str) -> None:
+def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: ApiHarness, name: str) -> None:
     dated = FAT_LISTS[name]
     minutes = [f"2028-02-29T23:{minute:02}:59.999Z" for minute in range(60)]
     dated.put(api, "2028-02-28T23:59:59.999Z", *minutes, "2028-03-01T00:00:00.000Z", **{dated.fat: FAT})
@@ -198,7 +198,7 @@ def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: Api, name: 
     assert max(map(len, pages)) * len(FAT) <= MEGABYTE
 
 
-def test_items_of_one_instant_come_once_whatever_the_page(api: Api, dated: Dated) -> None:
+def test_items_of_one_instant_come_once_whatever_the_page(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *["2028-02-29T23:59:59.999Z"] * 7)
     for limit in (1, 2, 3, 7):
         pages = list(dated.pages(api, limit=limit, from_="2028-02-29", to="2028-03-01"))
@@ -206,47 +206,49 @@ def test_items_of_one_instant_come_once_whatever_the_page(api: Api, dated: Dated
         assert all(len(page) <= limit for page in pages)
 
 
-def test_what_comes_while_somebody_reads_moves_no_page(api: Api, dated: Dated) -> None:
+def test_what_comes_while_somebody_reads_moves_no_page(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(5)))
     pages = dated.pages(api, limit=2)
     seen = next(pages)
     late = dated.item(5, Instant("2028-02-29T10:00:09.000Z"))
-    api.shop.table.client.put_item(TableName=api.shop.table.name, Item=dated.row.write(late))
+    api.shop.table.client.put_item(TableName=api.shop.table.name, Item=dated.row.encode(late))
     assert seen + [number for page in pages for number in page] == [4, 3, 2, 1, 0]
 
 
-def test_a_customer_who_bought_several_things_at_once_sees_each_of_them(api: Api) -> None:
+def test_a_customer_who_bought_several_things_at_once_sees_each_of_them(api: ApiHarness) -> None:
     for product_id in ("cup", "mug", "pot"):
         bought = replace(SALE, product_id=product_id, placed_at=Instant("2028-02-29T23:59:59.999Z"))
-        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ORDER_LINE.write(bought))
+        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ORDER_LINE.encode(bought))
     dated, seen = LISTS["A18 products of a customer"], []
     cursor: dict[str, Any] = {}
     for _ in range(3):
-        said = dated.ask(api, limit=1, **cursor).said
+        said = dated.ask(api, limit=1, **cursor).body
         seen += [item["product_id"] for item in said["items"]]
         cursor = {"cursor": said["cursor"]} if said["cursor"] else {}
     assert seen == ["pot", "mug", "cup"]
 
 
-def test_a_list_of_a_range_is_one_request_a_page_however_much_lies_beside_it(api: Api, dated: Dated) -> None:
+def test_a_list_of_a_range_is_one_request_a_page_however_much_lies_beside_it(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *(f"2028-02-{day:02}T10:00:00.000Z" for day in range(1, 30)))
-    with api.requests() as sent:
+    with api.record_requests() as sent:
         assert dated.found(api, from_="2028-02-29") == [28]
     assert sent == ["Query"] * (4 if dated.row is t.ORDER else 1)
 
 
 # cursors --------------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def cursor(api: Api, dated: Dated) -> str:
+def cursor(api: ApiHarness, dated: Dated) -> str:
     """The cursor of a first page; more follows."""
     dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(3)))
-    return str(dated.ask(api, limit=1, **FEBRUARY).said["cursor"])
+    return str(dated.ask(api, limit=1, **FEBRUARY).body["cursor"])
 
 
 FEBRUARY: dict[str, Any] = {"from_": "2028-02-01", "to": "2028-03-01"}
 
 
-def test_a_cursor_goes_on_where_its_page_ended_whatever_the_next_limit(api: Api, dated: Dated, cursor: str) -> None:
+def test_a_cursor_goes_on_where_its_page_ended_whatever_the_next_limit(
+    api: ApiHarness, dated: Dated, cursor: str
+) -> None:
     assert dated.found(api, limit=1, cursor=cursor, **FEBRUARY) == [1]
     assert dated.found(api, limit=100, cursor=cursor, **FEBRUARY) == [1, 0]
 
@@ -263,34 +265,36 @@ def test_a_cursor_goes_on_where_its_page_ended_whatever_the_next_limit(api: Api,
     ],
     ids=str,
 )
-def test_a_cursor_is_of_no_other_range(api: Api, dated: Dated, cursor: str, range_: dict[str, Any]) -> None:
-    assert list(dated.ask(api, cursor=cursor, **range_).wrong) == ["cursor"]
+def test_a_cursor_is_of_no_other_range(api: ApiHarness, dated: Dated, cursor: str, range_: dict[str, Any]) -> None:
+    assert list(dated.ask(api, cursor=cursor, **range_).field_errors) == ["cursor"]
 
 
-def test_a_cursor_is_of_its_range_however_that_is_spelled(api: Api, dated: Dated, cursor: str) -> None:
+def test_a_cursor_is_of_its_range_however_that_is_spelled(api: ApiHarness, dated: Dated, cursor: str) -> None:
     spelled: dict[str, Any] = {"from_": "2028-02-01T01:00:00+01:00", "to": "2028-03-01T00:00:00.0Z"}
     assert dated.found(api, cursor=cursor, **spelled) == [1, 0]
 
 
-def test_a_cursor_is_of_no_other_caller_and_of_nothing_else(api: Api, dated: Dated, cursor: str) -> None:
+def test_a_cursor_is_of_no_other_caller_and_of_nothing_else(api: ApiHarness, dated: Dated, cursor: str) -> None:
     for path, token in dated.beside:
-        other = api.ask("GET", path, token, cursor=cursor, **dict(dated.query), **FEBRUARY)
-        assert list(other.wrong) == ["cursor"]
+        other = api.call("GET", path, token, cursor=cursor, **dict(dated.query), **FEBRUARY)
+        assert list(other.field_errors) == ["cursor"]
 
 
-def test_a_cursor_is_of_no_other_list(api: Api, dated: Dated, cursor: str) -> None:
+def test_a_cursor_is_of_no_other_list(api: ApiHarness, dated: Dated, cursor: str) -> None:
     for other in LISTS.values():
         if other is not dated and other.token is dated.token:
-            assert list(other.ask(api, cursor=cursor, **FEBRUARY).wrong) == ["cursor"]
+            assert list(other.ask(api, cursor=cursor, **FEBRUARY).field_errors) == ["cursor"]
     if dated.row is t.ORDER:
-        assert list(api.ask("GET", dated.path, STAFF, status="PAID", cursor=cursor, **FEBRUARY).wrong) == ["cursor"]
+        assert list(api.call("GET", dated.path, STAFF, status="PAID", cursor=cursor, **FEBRUARY).field_errors) == [
+            "cursor"
+        ]
         oldest = dated.ask(api, order="oldest", cursor=cursor, **FEBRUARY)
-        assert list(oldest.wrong) == ["cursor"]
+        assert list(oldest.field_errors) == ["cursor"]
 
 
-def test_a_cursor_that_was_changed_anywhere_is_refused(api: Api, dated: Dated, cursor: str) -> None:
+def test_a_cursor_that_was_changed_anywhere_is_refused(api: ApiHarness, dated: Dated, cursor: str) -> None:
     for place in range(0, len(cursor), 7):
         changed = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
-        assert list(dated.ask(api, cursor=changed, **FEBRUARY).wrong) == ["cursor"]
+        assert list(dated.ask(api, cursor=changed, **FEBRUARY).field_errors) == ["cursor"]
     for other in ("", "x", cursor[:-4], cursor * 2, "\N{SNOWMAN}"):
-        assert list(dated.ask(api, cursor=other, **FEBRUARY).wrong) == ["cursor"]
+        assert list(dated.ask(api, cursor=other, **FEBRUARY).field_errors) == ["cursor"]

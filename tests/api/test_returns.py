@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, Answered, Api
+from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 
 
 @pytest.fixture
-def order_id(api: Api) -> str:
+def order_id(api: ApiHarness) -> str:
     """Two mugs and a pot, delivered."""
-    order_id = str(api.place(mug=2, pot=1).said["order_id"])
+    order_id = str(api.place_order(mug=2, pot=1).body["order_id"])
     api.pay(order_id)
     request_shipment(api.shop, order_id)
     path = f"/orders/{order_id}/shipments/{order_id}-1"
-    api.ask("POST", f"{path}/dispatched", WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"})
-    assert api.ask("POST", f"{path}/delivered", WAREHOUSE).status == 200
+    api.call("POST", f"{path}/dispatched", WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"})
+    assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200
     return order_id
 
 
 @pytest.fixture
-def later(api: Api) -> Iterator[timedelta]:
+def later(api: ApiHarness) -> Iterator[timedelta]:
     """It is 30 days later for the shop."""
     clock = api.shop.table.clock
     api.shop.table.clock = lambda: clock() + timedelta(days=30)
@@ -33,71 +33,75 @@ def later(api: Api) -> Iterator[timedelta]:
     api.shop.table.clock = clock
 
 
-def back(api: Api, order_id: str, *lines: Any, key: str | None = "back-1", **more: Any) -> Answered:
+def back(api: ApiHarness, order_id: str, *lines: Any, key: str | None = "back-1", **more: Any) -> HandlerResponse:
     body = {"lines": list(lines), **more}
-    return api.ask("POST", f"/orders/{order_id}/returns", WAREHOUSE, body, key=key)
+    return api.call("POST", f"/orders/{order_id}/returns", WAREHOUSE, body, key=key)
 
 
-def test_what_comes_back_is_refunded_and_shown_with_its_order(api: Api, order_id: str) -> None:
+def test_what_comes_back_is_refunded_and_shown_with_its_order(api: ApiHarness, order_id: str) -> None:
     made = back(api, order_id, MUG, {"product_id": "pot", "quantity": 1, "restock": False})
-    assert (made.status, made.said["amount"], made.said["shipping"], made.said["currency"]) == (201, 2500, 0, "EUR")
-    assert (made.said["quantities"], made.said["restocked"]) == ({"mug": 1, "pot": 1}, {"mug": 1})
-    assert "customer_id" not in made.said
-    whole = api.ask("GET", f"/orders/{order_id}/whole", ANN).said
+    assert (made.status, made.body["amount"], made.body["shipping"], made.body["currency"]) == (201, 2500, 0, "EUR")
+    assert (made.body["quantities"], made.body["restocked"]) == ({"mug": 1, "pot": 1}, {"mug": 1})
+    assert "customer_id" not in made.body
+    whole = api.call("GET", f"/orders/{order_id}/whole", ANN).body
     assert (whole["order"]["status"], whole["order"]["refunded"]) == ("PARTIALLY_RETURNED", 2500)
     assert [(line["product_id"], line["returned"]) for line in whole["order"]["lines"]] == [("mug", 1), ("pot", 1)]
     (returned,), (refund,) = whole["returns"], whole["refunds"]
-    assert returned == {name: value for name, value in made.said.items() if name != "refund_ids"}
-    assert ([refund["refund_id"]], refund["amount"], refund["why"]) == (made.said["refund_ids"], 2500, "RETURNED")
+    assert returned == {name: value for name, value in made.body.items() if name != "refund_ids"}
+    assert ([refund["refund_id"]], refund["amount"], refund["why"]) == (made.body["refund_ids"], 2500, "RETURNED")
     assert (refund["status"], refund["payment_id"]) == ("REQUESTED", "pi_1")
-    assert api.ask("GET", "/products/mug/stock").said["available"] == 9
-    assert api.ask("GET", "/products/pot/stock").said["available"] == 9
+    assert api.call("GET", "/products/mug/stock").body["available"] == 9
+    assert api.call("GET", "/products/pot/stock").body["available"] == 9
 
 
-def test_the_same_key_answers_the_same_and_returns_nothing_twice(api: Api, order_id: str) -> None:
+def test_the_same_key_answers_the_same_and_returns_nothing_twice(api: ApiHarness, order_id: str) -> None:
     first = back(api, order_id, MUG)
-    before = api.contents()
+    before = api.table_images()
     again = back(api, order_id, MUG)
-    assert (again.status, again.said, again.headers["idempotent-replayed"]) == (200, first.said, "true")
-    assert back(api, order_id, {**MUG, "restock": False}).problem == "key-reused"
-    assert api.contents() == before
+    assert (again.status, again.body, again.headers["idempotent-replayed"]) == (200, first.body, "true")
+    assert back(api, order_id, {**MUG, "restock": False}).problem_type == "key-reused"
+    assert api.table_images() == before
 
 
-def test_returns_are_listed_for_who_placed_the_order_and_staff_page_by_page(api: Api, order_id: str) -> None:
-    made = [back(api, order_id, MUG, key=key).said for key in ("one", "two")]
+def test_returns_are_listed_for_who_placed_the_order_and_staff_page_by_page(api: ApiHarness, order_id: str) -> None:
+    made = [back(api, order_id, MUG, key=key).body for key in ("one", "two")]
     path = f"/orders/{order_id}/returns"
     for token in (ANN, STAFF):
-        first = api.ask("GET", path, token, limit=1).said
-        rest = api.ask("GET", path, token, limit=1, cursor=first["cursor"]).said
+        first = api.call("GET", path, token, limit=1).body
+        rest = api.call("GET", path, token, limit=1, cursor=first["cursor"]).body
         shown = [one["return_id"] for one in first["items"] + rest["items"]]
         assert sorted(shown) == sorted(one["return_id"] for one in made)
     for token in (BOB, WAREHOUSE):
-        assert api.ask("GET", path, token).problem == "not-found"
+        assert api.call("GET", path, token).problem_type == "not-found"
 
 
-def test_a_customer_takes_back_nothing_for_themselves(api: Api, order_id: str) -> None:
-    refused = api.ask("POST", f"/orders/{order_id}/returns", ANN, {"lines": [MUG]}, key="k")
-    assert (refused.status, refused.problem) == (403, "not-allowed")
-    assert api.ask("POST", "/orders/other/returns", WAREHOUSE, {"lines": [MUG]}, key="k").problem == "not-found"
+def test_a_customer_takes_back_nothing_for_themselves(api: ApiHarness, order_id: str) -> None:
+    refused = api.call("POST", f"/orders/{order_id}/returns", ANN, {"lines": [MUG]}, key="k")
+    assert (refused.status, refused.problem_type) == (403, "not-allowed")
+    assert api.call("POST", "/orders/other/returns", WAREHOUSE, {"lines": [MUG]}, key="k").problem_type == "not-found"
 
 
-def test_what_was_not_delivered_does_not_come_back(api: Api) -> None:
-    order_id = api.place().said["order_id"]
+def test_what_was_not_delivered_does_not_come_back(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
     refused = back(api, order_id, MUG)
-    assert (refused.problem, refused.said["state"], refused.said["command"]) == ("wrong-state", "PENDING", "return")
+    assert (refused.problem_type, refused.body["state"], refused.body["command"]) == (
+        "wrong-state",
+        "PENDING",
+        "return",
+    )
 
 
-def test_no_more_comes_back_than_was_delivered(api: Api, order_id: str) -> None:
+def test_no_more_comes_back_than_was_delivered(api: ApiHarness, order_id: str) -> None:
     refused = back(api, order_id, {**MUG, "quantity": 3})
-    assert (refused.status, refused.problem) == (409, "too-much")
-    assert (refused.said["field"], refused.said["most"]) == ("mug", 2)
+    assert (refused.status, refused.problem_type) == (409, "too-much")
+    assert (refused.body["field"], refused.body["most"]) == ("mug", 2)
 
 
-def test_after_its_window_nothing_of_an_order_comes_back(api: Api, order_id: str, later: timedelta) -> None:
+def test_after_its_window_nothing_of_an_order_comes_back(api: ApiHarness, order_id: str, later: timedelta) -> None:
     refused = back(api, order_id, MUG)
-    assert (refused.status, refused.problem) == (409, "return-window-over")
-    delivered = api.ask("GET", f"/orders/{order_id}", ANN).said["delivered_at"]
-    assert refused.said["ended_at"][:10] > delivered[:10]
+    assert (refused.status, refused.problem_type) == (409, "return-window-over")
+    delivered = api.call("GET", f"/orders/{order_id}", ANN).body["delivered_at"]
+    assert refused.body["ended_at"][:10] > delivered[:10]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +121,14 @@ def test_after_its_window_nothing_of_an_order_comes_back(api: Api, order_id: str
         ({"lines": [{**MUG, "product_id": f"p{number}"} for number in range(91)]}, "lines"),
     ],
 )
-def test_a_return_that_makes_no_sense_is_refused_by_its_field(api: Api, order_id: str, body: Any, field: str) -> None:
-    before = api.contents()
-    refused = api.ask("POST", f"/orders/{order_id}/returns", WAREHOUSE, body, key="k")
-    assert list(refused.wrong) == [field]
-    assert api.contents() == before
+def test_a_return_that_makes_no_sense_is_refused_by_its_field(
+    api: ApiHarness, order_id: str, body: Any, field: str
+) -> None:
+    before = api.table_images()
+    refused = api.call("POST", f"/orders/{order_id}/returns", WAREHOUSE, body, key="k")
+    assert list(refused.field_errors) == [field]
+    assert api.table_images() == before
 
 
-def test_a_return_needs_a_key(api: Api, order_id: str) -> None:
-    assert list(back(api, order_id, MUG, key=None).wrong) == ["idempotency-key"]
+def test_a_return_needs_a_key(api: ApiHarness, order_id: str) -> None:
+    assert list(back(api, order_id, MUG, key=None).field_errors) == ["idempotency-key"]

@@ -10,95 +10,95 @@ import pytest
 from functions.dynamodb.keys import Instant
 from functions.model.table import REVIEW
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, Api, Token
+from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
 from tests.model.samples import SAMPLES, moment
 
 MINE = "/products/mug/reviews/me"
 
 
 @pytest.fixture
-def bought(api: Api) -> str:
+def bought(api: ApiHarness) -> str:
     """An order of Ann's, of two mugs, that was delivered."""
-    order_id = str(api.place().said["order_id"])
+    order_id = str(api.place_order().body["order_id"])
     api.pay(order_id)
     shipment = request_shipment(api.shop, order_id)
     assert shipment is not None
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}"
     sent = {"carrier": "DHL", "tracking_number": "42"}
-    assert api.ask("POST", f"{path}/dispatched", WAREHOUSE, sent).status == 200
-    assert api.ask("POST", f"{path}/delivered", WAREHOUSE).status == 200
+    assert api.call("POST", f"{path}/dispatched", WAREHOUSE, sent).status == 200
+    assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200
     return order_id
 
 
-def pages(api: Api, path: str, token: Token | None, **query: Any) -> Iterator[list[Any]]:
+def pages(api: ApiHarness, path: str, token: Token | None, **query: Any) -> Iterator[list[Any]]:
     cursor: dict[str, Any] = {}
     while cursor != {"cursor": None}:
-        said = api.ask("GET", path, token, **query, **cursor).said
+        said = api.call("GET", path, token, **query, **cursor).body
         yield said["items"]
         cursor = {"cursor": said["cursor"]}
 
 
-def test_a_buyer_says_something_and_everybody_reads_it_but_not_who_it_was(api: Api, bought: str) -> None:
+def test_a_buyer_says_something_and_everybody_reads_it_but_not_who_it_was(api: ApiHarness, bought: str) -> None:
     body = {"order_id": bought, "stars": 4, "text": "Keeps warm.\nIt is \u201cblue\u201d."}
-    written = api.ask("PUT", MINE, ANN, body)
-    assert (written.status, written.said | body, written.said["version"]) == (200, written.said, 1)
-    read = api.ask("GET", "/products/mug/reviews")
-    (review,) = read.said["items"]
-    assert review == {name: written.said[name] for name in ("stars", "text", "written_at", "updated_at")}
+    written = api.call("PUT", MINE, ANN, body)
+    assert (written.status, written.body | body, written.body["version"]) == (200, written.body, 1)
+    read = api.call("GET", "/products/mug/reviews")
+    (review,) = read.body["items"]
+    assert review == {name: written.body[name] for name in ("stars", "text", "written_at", "updated_at")}
     assert "ann" not in read.text
     assert bought not in read.text
-    assert api.ask("GET", "/customers/me/reviews", ANN).said["items"] == [written.said]
-    assert api.ask("GET", "/customers/ann/reviews", STAFF).said["items"] == [written.said]
+    assert api.call("GET", "/customers/me/reviews", ANN).body["items"] == [written.body]
+    assert api.call("GET", "/customers/ann/reviews", STAFF).body["items"] == [written.body]
 
 
-def test_not_even_a_cursor_says_who_it_was(bare: Api) -> None:
+def test_not_even_a_cursor_says_who_it_was(bare: ApiHarness) -> None:
     for number in range(3):
         review = replace(SAMPLES[REVIEW], customer_id=f"5f0c-customer-{number}", written_at=moment(number))
-        bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.write(review))
-    said = bare.ask("GET", "/products/mug/reviews", limit=1).said
+        bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.encode(review))
+    said = bare.call("GET", "/products/mug/reviews", limit=1).body
     raw = base64.urlsafe_b64decode(said["cursor"] + "==")
     assert b"5f0c" not in raw
     assert len(list(pages(bare, "/products/mug/reviews", None, limit=1))) >= 3
 
 
-def test_f10_beyond_a_megabyte_every_review_comes_once_newest_first(bare: Api) -> None:
+def test_f10_beyond_a_megabyte_every_review_comes_once_newest_first(bare: ApiHarness) -> None:
     fat = "x" * 60_000
     for number in range(60):
         at = Instant(f"2026-11-21T09:{number // 2:02}:00.000Z")  # two at a time
         for ids in ({"customer_id": f"c{number:02}"}, {"customer_id": "ann", "product_id": f"p{number:02}"}):
             review = replace(SAMPLES[REVIEW], **ids, written_at=at, text=f"{number} {fat}")
-            bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.write(review))
+            bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.encode(review))
     for path, token in (("/products/mug/reviews", None), ("/customers/me/reviews", ANN)):
         found = list(pages(bare, path, token, limit=100))
         assert [int(one["text"].split()[0]) for page in found for one in page] == list(range(59, -1, -1))
         assert len(found) > 3
 
 
-def test_written_again_it_changes_and_is_taken_back_as_often_as_one_likes(api: Api, bought: str) -> None:
-    first = api.ask("PUT", MINE, ANN, {"order_id": bought, "stars": 4}).said
-    second = api.ask("PUT", MINE, ANN, {"order_id": bought, "stars": 1, "text": "It broke."}).said
+def test_written_again_it_changes_and_is_taken_back_as_often_as_one_likes(api: ApiHarness, bought: str) -> None:
+    first = api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4}).body
+    second = api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 1, "text": "It broke."}).body
     assert (second["version"], second["written_at"], second["stars"]) == (2, first["written_at"], 1)
     for _ in range(2):
-        gone = api.ask("DELETE", MINE, ANN)
-        assert (gone.status, gone.said) == (200, {"product_id": "mug", "customer_id": "ann"})
-        assert api.ask("GET", "/products/mug/reviews").said["items"] == []
+        gone = api.call("DELETE", MINE, ANN)
+        assert (gone.status, gone.body) == (200, {"product_id": "mug", "customer_id": "ann"})
+        assert api.call("GET", "/products/mug/reviews").body["items"] == []
 
 
-def test_staff_delete_anybodys_and_a_customer_only_their_own(api: Api, bought: str) -> None:
-    api.register(BOB)
-    api.ask("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
+def test_staff_delete_anybodys_and_a_customer_only_their_own(api: ApiHarness, bought: str) -> None:
+    api.register_customer(BOB)
+    api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
     for path in ("/products/mug/reviews/ann", "/products/pot/reviews/ann", "/products/mug/reviews/nobody"):
-        refused = api.ask("DELETE", path, BOB)
-        assert (refused.status, refused.problem, refused.said["what"]) == (404, "not-found", "review")
-    assert api.ask("DELETE", MINE, BOB).status == 200, "Bob's own, of which there is none"
-    assert len(api.ask("GET", "/products/mug/reviews").said["items"]) == 1
-    assert api.ask("DELETE", "/products/mug/reviews/ann", STAFF).status == 200
-    assert api.ask("GET", "/products/mug/reviews").said["items"] == []
+        refused = api.call("DELETE", path, BOB)
+        assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "review")
+    assert api.call("DELETE", MINE, BOB).status == 200, "Bob's own, of which there is none"
+    assert len(api.call("GET", "/products/mug/reviews").body["items"]) == 1
+    assert api.call("DELETE", "/products/mug/reviews/ann", STAFF).status == 200
+    assert api.call("GET", "/products/mug/reviews").body["items"] == []
 
 
-def test_only_who_bought_it_and_has_it_may(api: Api, bought: str) -> None:
-    api.register(BOB)
-    waiting = str(api.place("key-2").said["order_id"])
+def test_only_who_bought_it_and_has_it_may(api: ApiHarness, bought: str) -> None:
+    api.register_customer(BOB)
+    waiting = str(api.place_order("key-2").body["order_id"])
     bobs = {"order_id": bought, "stars": 5}
     for token, path, body, expected in (
         (ANN, MINE, {"order_id": waiting, "stars": 5}, (409, "not-bought")),
@@ -108,9 +108,9 @@ def test_only_who_bought_it_and_has_it_may(api: Api, bought: str) -> None:
         (Token("eve"), MINE, bobs, (409, "not-registered")),
         (None, MINE, bobs, (401, "unauthenticated")),
     ):
-        refused = api.ask("PUT", path, token, body)
-        assert (refused.status, refused.problem) == expected
-    assert api.ask("GET", "/products/mug/reviews").said == {"items": [], "cursor": None}
+        refused = api.call("PUT", path, token, body)
+        assert (refused.status, refused.problem_type) == expected
+    assert api.call("GET", "/products/mug/reviews").body == {"items": [], "cursor": None}
 
 
 @pytest.mark.parametrize(
@@ -122,27 +122,27 @@ def test_only_who_bought_it_and_has_it_may(api: Api, bought: str) -> None:
         ("name", "Ann"),
     ],
 )
-def test_what_makes_no_review_is_named(api: Api, field: str, value: Any) -> None:
-    before = api.contents()
-    assert list(api.ask("PUT", MINE, ANN, {"order_id": "o1", "stars": 5, field: value}).wrong) == [field]
-    assert api.contents() == before
+def test_what_makes_no_review_is_named(api: ApiHarness, field: str, value: Any) -> None:
+    before = api.table_images()
+    assert list(api.call("PUT", MINE, ANN, {"order_id": "o1", "stars": 5, field: value}).field_errors) == [field]
+    assert api.table_images() == before
 
 
-def test_a_cursor_of_reviews_belongs_to_its_list(bare: Api) -> None:
+def test_a_cursor_of_reviews_belongs_to_its_list(bare: ApiHarness) -> None:
     for number in range(3):
         for ids in ({"customer_id": f"c{number}"}, {"customer_id": "ann", "product_id": f"p{number}"}):
             review = replace(SAMPLES[REVIEW], **ids, written_at=moment(number))
-            bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.write(review))
-    cursor = bare.ask("GET", "/products/mug/reviews", limit=1).said["cursor"]
-    assert len(bare.ask("GET", "/products/mug/reviews", cursor=cursor).said["items"]) == 2
-    assert list(bare.ask("GET", "/products/pot/reviews", cursor=cursor).wrong) == ["cursor"]
-    own = bare.ask("GET", "/customers/me/reviews", ANN, limit=1).said["cursor"]
-    assert list(bare.ask("GET", "/customers/me/reviews", BOB, cursor=own).wrong) == ["cursor"]
-    assert list(bare.ask("GET", "/customers/ann/reviews", STAFF, cursor=own).wrong) == ["cursor"]
+            bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.encode(review))
+    cursor = bare.call("GET", "/products/mug/reviews", limit=1).body["cursor"]
+    assert len(bare.call("GET", "/products/mug/reviews", cursor=cursor).body["items"]) == 2
+    assert list(bare.call("GET", "/products/pot/reviews", cursor=cursor).field_errors) == ["cursor"]
+    own = bare.call("GET", "/customers/me/reviews", ANN, limit=1).body["cursor"]
+    assert list(bare.call("GET", "/customers/me/reviews", BOB, cursor=own).field_errors) == ["cursor"]
+    assert list(bare.call("GET", "/customers/ann/reviews", STAFF, cursor=own).field_errors) == ["cursor"]
 
 
-def test_what_anothers_customer_says_is_listed_for_them_alone(api: Api, bought: str) -> None:
-    api.ask("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
+def test_what_anothers_customer_says_is_listed_for_them_alone(api: ApiHarness, bought: str) -> None:
+    api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
     for customer in ("ann", "nobody"):
-        refused = api.ask("GET", f"/customers/{customer}/reviews", BOB)
-        assert (refused.status, refused.problem, refused.said["what"]) == (404, "not-found", "customer")
+        refused = api.call("GET", f"/customers/{customer}/reviews", BOB)
+        assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "customer")

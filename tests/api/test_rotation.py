@@ -10,7 +10,7 @@ import pytest
 from functions import wiring
 from functions.api import context
 from local.engine import REGION
-from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, Api, payment_event, sent
+from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 
 OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
 
@@ -25,11 +25,11 @@ def keep() -> Iterator[Callable[[str], None]]:
 
     yield write
     write(json.dumps(WEBHOOK_SECRETS))
-    wiring.secret.cache_clear()
+    wiring.get_secret.cache_clear()
 
 
 def test_the_webhooks_secret_is_changed_without_a_refused_event(
-    api: Api, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = datetime.now(UTC)
     numbers = iter(range(100))
@@ -37,9 +37,9 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     def taken(secret: str) -> bool:
         """Whether an event is taken that the provider signs with this, after a warm function has looked again."""
         nonlocal moment
-        moment += timedelta(seconds=wiring.SECRETS_KEPT_SECONDS)
+        moment += timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
         told = {**payment_event("o", 1), "id": f"evt_{next(numbers)}", "type": "charge.succeeded"}
-        return sent(api, told, secret=secret).status == 200
+        return post_webhook(api, told, secret=secret).status == 200
 
     monkeypatch.setattr(api.shop.table, "clock", lambda: moment)
     assert (taken(OLD), taken(NEW)) == (True, False)
@@ -50,15 +50,15 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
 
 
 def test_a_value_that_is_no_json_refuses_events_with_a_fault_so_that_the_provider_sends_them_again(
-    api: Api, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    later = datetime.now(UTC) + timedelta(seconds=wiring.SECRETS_KEPT_SECONDS)
+    later = datetime.now(UTC) + timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
     monkeypatch.setattr(api.shop.table, "clock", lambda: later)
     keep("whsec_new")
-    assert sent(api, payment_event("o", 1)).status == 500
+    assert post_webhook(api, payment_event("o", 1)).status == 500
     keep(json.dumps(WEBHOOK_SECRETS))
-    later += timedelta(seconds=wiring.SECRETS_KEPT_SECONDS)
-    assert sent(api, {**payment_event("o", 1), "type": "charge.succeeded"}).status == 200
+    later += timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
+    assert post_webhook(api, {**payment_event("o", 1), "type": "charge.succeeded"}).status == 200
 
 
 @pytest.fixture
@@ -69,23 +69,25 @@ def another_pepper() -> Iterator[Callable[[], None]]:
 
     def keep(value: str) -> None:
         secrets.put_secret_value(SecretId="pepper", SecretString=value)
-        wiring.secret.cache_clear()
+        wiring.get_secret.cache_clear()
         context.shop.cache_clear()
 
     yield lambda: keep("another pepper")
     keep(before)
 
 
-def test_another_pepper_forgets_what_was_made_by_the_one_before(api: Api, another_pepper: Callable[[], None]) -> None:
+def test_another_pepper_forgets_what_was_made_by_the_one_before(
+    api: ApiHarness, another_pepper: Callable[[], None]
+) -> None:
     """What changing it would mean, and why nobody does while the shop is open."""
-    code = api.ask("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").said["code"]
-    orders = [api.place(key, mug=1).said["order_id"] for key in ("one", "two")]
-    cursor = api.ask("GET", "/orders", STAFF, status="PENDING", limit=1).said["cursor"]
+    code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
+    orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
+    cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]
     another_pepper()
-    assert api.ask("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
-    assert api.ask("GET", "/customers", STAFF, email="ann@example.com").status == 404, (
+    assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
+    assert api.call("GET", "/customers", STAFF, email="ann@example.com").status == 404, (
         "nor is an address, so that another may claim it"
     )
-    assert api.ask("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
-    assert api.place("one", mug=1).said["order_id"] not in orders, "a retried request is another order"
-    assert api.ask("GET", f"/orders/{orders[0]}", ANN).status == 200, "what is there stays there"
+    assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
+    assert api.place_order("one", mug=1).body["order_id"] not in orders, "a retried request is another order"
+    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "what is there stays there"

@@ -14,28 +14,28 @@ from typing import Any, ClassVar
 
 import urllib3
 
-from local.running import Running
-from local.server import file_at
-from stacks.page_policy import page_policy
+from local.running import RunningShop
+from local.server import serve_page_file
+from stacks.page_policy import content_security_policy
 
 SCOPE = "openid aws.cognito.signin.user.admin"
-NOT_HANDED_ON = {"host", "connection", "content-length", "accept-encoding"}
+DROPPED_REQUEST_HEADERS = {"host", "connection", "content-length", "accept-encoding"}
 # The laptop's API refuses pages of other origins; here it stands for one that knows of none.
-NOT_HANDED_ON |= {"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"}
-NOT_HANDED_BACK = {"connection", "content-length", "content-encoding", "transfer-encoding", "date", "server"}
+DROPPED_REQUEST_HEADERS |= {"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"}
+DROPPED_RESPONSE_HEADERS = {"connection", "content-length", "content-encoding", "transfer-encoding", "date", "server"}
 
 
 @dataclass
-class Cognito:
+class FakeCognito:
     """The sign-in of the shop's pool: whoever comes is asked who they are, and believed. `seconds`: how long a token is
     said to live. `asked`: what tokens were asked for with, or ended."""
 
-    shop: Running
+    shop: RunningShop
     client_id: str
     url: str = ""
-    comes_back_to: str = ""
-    seconds: int = 3600
-    asked: list[str] = field(default_factory=list)
+    redirect_uri: str = ""
+    token_seconds: int = 3600
+    grant_types: list[str] = field(default_factory=list)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
     _refreshed_by: dict[str, str] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Cognito:
         wanted = {
             "response_type": "code",
             "client_id": self.client_id,
-            "redirect_uri": self.comes_back_to,
+            "redirect_uri": self.redirect_uri,
             "scope": SCOPE,
             "code_challenge_method": "S256",
         }
@@ -52,7 +52,7 @@ class Cognito:
         assert query.keys() - wanted.keys() == {"state", "code_challenge"}
         self._codes[code := secrets.token_urlsafe()] = query
         back = {
-            name: f"{self.comes_back_to}?{urllib.parse.urlencode({'code': f'{name}.{code}', 'state': query['state']})}"
+            name: f"{self.redirect_uri}?{urllib.parse.urlencode({'code': f'{name}.{code}', 'state': query['state']})}"
             for name in ("carol", "staff")
         }
         return "".join(f'<p><a href="{url}">{name}</a></p>' for name, url in back.items())
@@ -60,31 +60,35 @@ class Cognito:
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
         """What is given for a code, or to renew a token; None: neither is good."""
         assert form["client_id"] == self.client_id
-        self.asked.append(form["grant_type"])
+        self.grant_types.append(form["grant_type"])
         if form["grant_type"] == "refresh_token":
             user = self._refreshed_by.get(form["refresh_token"])
-            return self._given(user) if user else None
+            return self._token_response(user) if user else None
         user, _, code = form["code"].partition(".")
         began = self._codes.pop(code, None)
         proof = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).decode().rstrip("=")
         if not began or began["code_challenge"] != proof or form["redirect_uri"] != began["redirect_uri"]:
             return None
         self._refreshed_by[refresh := secrets.token_urlsafe()] = user
-        return {**self._given(user), "refresh_token": refresh}
+        return {**self._token_response(user), "refresh_token": refresh}
 
     def revoke(self, form: dict[str, str]) -> None:
-        self.asked.append("revoke")
+        self.grant_types.append("revoke")
         del self._refreshed_by[form["token"]]
 
-    def end_all(self) -> None:
+    def revoke_all(self) -> None:
         """Whoever was signed in has to sign in again once their token ends."""
         self._refreshed_by.clear()
 
-    def _given(self, user: str) -> dict[str, Any]:
-        return {"access_token": self.shop.token(user)(), "token_type": "Bearer", "expires_in": self.seconds}
+    def _token_response(self, user: str) -> dict[str, Any]:
+        return {
+            "access_token": self.shop.token_supplier(user)(),
+            "token_type": "Bearer",
+            "expires_in": self.token_seconds,
+        }
 
 
-class _Quiet(BaseHTTPRequestHandler):
+class _SilentHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     @property
@@ -102,8 +106,8 @@ class _Quiet(BaseHTTPRequestHandler):
         """It is silent."""
 
 
-class _CognitoHandler(_Quiet):
-    cognito: ClassVar[Cognito]
+class _CognitoHandler(_SilentHandler):
+    cognito: ClassVar[FakeCognito]
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
@@ -111,14 +115,14 @@ class _CognitoHandler(_Quiet):
         if path == "/oauth2/authorize":
             self._send(200, self.cognito.authorize(said).encode(), {"Content-Type": "text/html"})
         elif path == "/logout":
-            assert said == {"client_id": self.cognito.client_id, "logout_uri": self.cognito.comes_back_to}
+            assert said == {"client_id": self.cognito.client_id, "logout_uri": self.cognito.redirect_uri}
             self._send(302, b"", {"Location": said["logout_uri"]})
         else:
             self._send(204, b"", {})
 
     def do_POST(self) -> None:
         form = dict(urllib.parse.parse_qsl(self._body.decode()))
-        origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(self.cognito.comes_back_to))
+        origin = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(self.cognito.redirect_uri))
         allowed = {"Access-Control-Allow-Origin": origin, "Content-Type": "application/json"}
         if self.path == "/oauth2/revoke":
             self.cognito.revoke(form)
@@ -129,10 +133,10 @@ class _CognitoHandler(_Quiet):
         self._send(200 if given else 400, json.dumps(body).encode(), allowed)
 
 
-class _FrontHandler(_Quiet):
+class _CloudFrontHandler(_SilentHandler):
     """CloudFront: the page below /page/, with its headers; all else is the API's."""
 
-    shop: ClassVar[Running]
+    shop: ClassVar[RunningShop]
     settings: ClassVar[dict[str, Any]]
     pool: ClassVar[urllib3.PoolManager]
 
@@ -141,25 +145,25 @@ class _FrontHandler(_Quiet):
         if path == "/page/settings.json":
             self._send(200, json.dumps(self.settings).encode(), {"Content-Type": "application/json"})
         elif path.startswith("/page/"):
-            given = file_at(path.removeprefix("/page"))
-            policy = page_policy(connect_src=self.settings["sign_in"]["url"])
+            given = serve_page_file(path.removeprefix("/page"))
+            policy = content_security_policy(connect_src=self.settings["sign_in"]["url"])
             headers = {"Content-Type": given.content_type, "Content-Security-Policy": policy}
-            self._send(given.status, given.bytes, headers)
+            self._send(given.status, given.encoded_body, headers)
         else:
-            self._hand_on()
+            self._forward()
 
-    def _hand_on(self) -> None:
-        sent = {name: value for name, value in self.headers.items() if name.lower() not in NOT_HANDED_ON}
+    def _forward(self) -> None:
+        sent = {name: value for name, value in self.headers.items() if name.lower() not in DROPPED_REQUEST_HEADERS}
         url = self.shop.api_url + self.path
         answer = self.pool.request(self.command, url, body=self._body, headers=sent, redirect=False, retries=False)
-        back = {name: value for name, value in answer.headers.items() if name.lower() not in NOT_HANDED_BACK}
+        back = {name: value for name, value in answer.headers.items() if name.lower() not in DROPPED_RESPONSE_HEADERS}
         self._send(answer.status, answer.data, back)
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = _hand_on  # noqa: N815  the names are http.server's
+    do_POST = do_PUT = do_PATCH = do_DELETE = _forward  # noqa: N815  the names are http.server's
 
 
 @contextmanager
-def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """The address at which that answers."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -173,11 +177,11 @@ def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 @contextmanager
-def deployed(shop: Running) -> Iterator[Cognito]:
+def serve_like_aws(shop: RunningShop) -> Iterator[FakeCognito]:
     """The shop as AWS would show it to a browser."""
-    cognito = Cognito(shop, shop.stack.outputs["UserPoolClientId"])
+    cognito = FakeCognito(shop, shop.stack.outputs["UserPoolClientId"])
     theirs: Any = {"cognito": cognito}
-    with served(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:
+    with serve(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:
         told = {
             "laptop": False,
             "shop": "Mugs & More",
@@ -185,6 +189,6 @@ def deployed(shop: Running) -> Iterator[Cognito]:
             "sign_in": {"url": cognito.url, "client_id": cognito.client_id, "scope": SCOPE},
         }
         ours: Any = {"shop": shop, "settings": told, "pool": urllib3.PoolManager(maxsize=8)}
-        with served(type("Handler", (_FrontHandler,), ours)) as url:
-            cognito.comes_back_to = f"{url}/page/"
+        with serve(type("Handler", (_CloudFrontHandler,), ours)) as url:
+            cognito.redirect_uri = f"{url}/page/"
             yield cognito

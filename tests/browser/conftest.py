@@ -10,13 +10,13 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from local.running import PROJECT
-from tests.laptop.conftest import Laptop
+from tests.laptop.conftest import LaptopShop
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE_MS = 20_000
-SERIOUS = {"serious", "critical"}
+SERIOUS_IMPACTS = {"serious", "critical"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,8 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
-    running = Laptop(tmp_path_factory.mktemp("browser") / "state", "--no-warehouse")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
+    running = LaptopShop(tmp_path_factory.mktemp("browser") / "state", "--no-warehouse")
     try:
         print(f"ready after {running.start():.1f} s")
         yield running
@@ -45,13 +45,13 @@ def chromium() -> Iterator[Browser]:
 
 
 @dataclass
-class Seen:
+class BrowserLog:
     """What a browser did behind the page: errors in its console, and what it asked of whom."""
 
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
-    def watch(self, page: Page) -> None:
+    def attach(self, page: Page) -> None:
         def logged(message: ConsoleMessage) -> None:
             if message.type == "error":
                 self.errors.append(f"{message.text} at {message.location.get('url')}")
@@ -70,7 +70,7 @@ class Tab:
 
     page: Page
     url: str
-    seen: Seen
+    seen: BrowserLog
 
     def open(self, view: str) -> None:
         self.page.goto(f"{self.url}/#/{view}")
@@ -78,31 +78,36 @@ class Tab:
 
 
 @pytest.fixture
-def tab(shop: Laptop, chromium: Browser) -> Iterator[Tab]:
+def tab(shop: LaptopShop, chromium: Browser) -> Iterator[Tab]:
     """A tab of its own; the page must ask nobody but its own origin."""
-    with tab_at(chromium, shop.page_url, asks=(shop.page_url,)) as tab:
+    with open_tab(chromium, shop.page_url, allowed_origins=(shop.page_url,)) as tab:
         yield tab
 
 
 @contextmanager
-def tab_at(chromium: Browser, url: str, *, asks: tuple[str, ...]) -> Iterator[Tab]:
+def open_tab(chromium: Browser, url: str, *, allowed_origins: tuple[str, ...]) -> Iterator[Tab]:
     """A tab with the page that is there; it must leave no error in its console, and ask nobody but these origins."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
-    seen = Seen()
-    seen.watch(page)
+    seen = BrowserLog()
+    seen.attach(page)
     yield Tab(page, url, seen)
     context.close()
     assert seen.errors == []
-    known = (*(f"{origin}/" for origin in asks), "data:")
+    known = (*(f"{origin}/" for origin in allowed_origins), "data:")
     assert [one for one in seen.requests if not one.split()[1].startswith(known)] == []
 
 
-def unfit(page: Page) -> list[str]:
+def layout_and_accessibility_problems(page: Page) -> list[str]:
     """What of a view is not for everybody: it is too wide, or somebody could not use it."""
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run()")["violations"]
-    told = [f"{one['id']}: {node['html'][:120]}" for one in found if one["impact"] in SERIOUS for node in one["nodes"]]
+    told = [
+        f"{one['id']}: {node['html'][:120]}"
+        for one in found
+        if one["impact"] in SERIOUS_IMPACTS
+        for node in one["nodes"]
+    ]
     return [f"{wide} px too wide", *told] if wide > 0 else told

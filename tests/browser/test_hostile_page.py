@@ -26,12 +26,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from local import journal, process
-from local.api import Api
-from local.demo import Shoppers, until
+from local.api import ApiClient
+from local.demo import DemoClients, wait_until
 from local.engine import REGION
 from tests.browser.conftest import FLAGS, NAMES
 from tests.browser.hostile import PAGE, listening_sockets, serve, write_certificate
-from tests.laptop.conftest import Laptop
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [
     pytest.mark.browser,
@@ -130,8 +130,8 @@ def function_attacks(markers: Path) -> tuple[list[Attack], list[Attack]]:
 class Target:
     """A running shop with things to steal and change. `markers`: the folder that the attacker's functions write to."""
 
-    shop: Laptop
-    people: Shoppers
+    shop: LaptopShop
+    people: DemoClients
     order: dict[str, Any]
     queue_url: str
     markers: Path
@@ -141,17 +141,17 @@ class Target:
         return sorted({port for _, port in self.sockets()})
 
     def sockets(self) -> set[tuple[str, int]]:
-        parts = [process.running(self.shop.state / part) for part in ("engine", "aws")]
-        assert self.shop.up is not None
-        return listening_sockets([self.shop.up.pid, *filter(None, parts)])
+        parts = [process.running_process_id(self.shop.state / part) for part in ("engine", "aws")]
+        assert self.shop.up_process is not None
+        return listening_sockets([self.shop.up_process.pid, *filter(None, parts)])
 
     def client(self, service: Any) -> Any:
-        return boto3.client(service, **self.people.shop.aws.access)
+        return boto3.client(service, **self.people.shop.aws.client_options)
 
     def state(self) -> dict[str, set[str]]:
         """What an attack could change, read from outside of the browser."""
         running, order_id = self.people.shop, self.order["order_id"]
-        pool = running.stack.name("AWS::Cognito::UserPool")
+        pool = running.stack.resource_name("AWS::Cognito::UserPool")
         table = running.engine.dynamodb().get_paginator("scan").paginate(TableName=running.table_name)
         queue = self.client("sqs").get_queue_attributes(QueueUrl=self.queue_url, AttributeNames=["All"])
         functions = self.client("lambda").get_paginator("list_functions").paginate()
@@ -172,7 +172,9 @@ class Target:
 
     def quiet_state(self) -> dict[str, set[str]]:
         """The state once nothing in the shop works any longer on what happened before."""
-        until("the mail about the order", lambda: self.people.mailed(self.order["order_id"]) == ["OrderPlaced"])
+        wait_until(
+            "the mail about the order", lambda: self.people.mailed_events(self.order["order_id"]) == ["OrderPlaced"]
+        )
         states = [self.state()]
 
         def is_quiet() -> bool:
@@ -180,7 +182,7 @@ class Target:
             states.append(self.state())
             return states[-1] == states[-2]
 
-        until("quiet", is_quiet)
+        wait_until("quiet", is_quiet)
         return states[-1]
 
     def attacks(self) -> list[Attack]:
@@ -193,7 +195,7 @@ class Target:
         tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         put = {"name": "put_item", "arguments": {"table_name": table, "item": item}}
         mcp = {"Accept": "application/json, text/event-stream"}
-        reader = Api(self.shop.page_url).get("/local/shop")["readers"][0]
+        reader = ApiClient(self.shop.page_url).get("/local/shop")["readers"][0]
         switch = {"switch": "fail", "of": reader, "times": 1}
         dynamodb = "DynamoDB_20120810"
         created, invoked = function_attacks(self.markers)
@@ -246,9 +248,9 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def target(shop: Laptop, tmp_path: Path) -> Iterator[Target]:
-    people = Shoppers(shop.shop())
-    aws = people.shop.aws.access
+def target(shop: LaptopShop, tmp_path: Path) -> Iterator[Target]:
+    people = DemoClients(shop.shop())
+    aws = people.shop.aws.client_options
     sqs, s3, functions = boto3.client("sqs", **aws), boto3.client("s3", **aws), boto3.client("lambda", **aws)
     queue_url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
     sqs.send_message(QueueUrl=queue_url, MessageBody="a message")
@@ -257,7 +259,7 @@ def target(shop: Laptop, tmp_path: Path) -> Iterator[Target]:
     product = {"product_id": NAME, "name": "A mug", "price": 1250, "currency": "EUR", "category": f"/{NAME}/"}
     people.staff.call("POST", "/products", product)
     people.staff.post(f"/products/{NAME}/receipts", {"quantity": 1}, key=uuid.uuid4().hex)
-    order = people.place(NAME, quantity=1)
+    order = people.place_order(NAME, quantity=1)
     (markers := tmp_path / "markers").mkdir()
     yield Target(shop, people, order, queue_url, markers)
     people.alice.call("POST", f"/orders/{order['order_id']}/cancel")
@@ -335,7 +337,7 @@ def attacker(request: pytest.FixtureRequest, context: BrowserContext, tmp_path: 
 
 def test_every_port_of_the_shop_is_found_and_is_on_the_loopback_interface(target: Target) -> None:
     running = target.people.shop
-    aws_port = urlsplit(running.aws.access["endpoint_url"]).port
+    aws_port = urlsplit(running.aws.client_options["endpoint_url"]).port
     known = {running.engine.port, running.engine.tools_port, aws_port, *map(int, target.shop.ports.values())}
     assert known <= set(target.ports)
     assert {address for address, _ in target.sockets()} <= {"127.0.0.1", "::1"}

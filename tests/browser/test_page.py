@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from functions.model.table import PRODUCT
-from local.demo import Shoppers
+from local.demo import DemoClients
 from ops import place
-from ops.sweep import of_type
-from tests.browser.conftest import PATIENCE_MS, Tab, unfit
-from tests.laptop.conftest import Laptop
+from ops.sweep import filter_by_type
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
@@ -216,14 +216,14 @@ def test_what_is_read_is_narrowed_and_chosen_among(tab: Tab) -> None:
 
 
 # what sells -----------------------------------------------------------------------------------------------------------
-def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: Laptop) -> None:
+def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
     stocked(tab)  # else the shelves are not empty, and nobody is asked to fill them
-    people = Shoppers(shop.shop())
-    product = people.stocked(40)
+    people = DemoClients(shop.shop())
+    product = people.create_stocked_product(40)
     tab.open("insight?range=day")
     page.get_by_role("button", name="Keep looking").click()
-    people.pay(people.place(product, quantity=40))
+    people.pay_order(people.place_order(product, quantity=40))
     best = panel(page, "Best sellers")
     best.get_by_text("The same as a table").click()
     expect(best.get_by_role("row").filter(has_text=product)).to_contain_text("40")
@@ -266,7 +266,7 @@ def test_a_time_without_a_sale_and_an_answer_that_fails_are_said(tab: Tab) -> No
     tab.seen.errors.clear()  # the browser wrote down what was refused
 
 
-def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Laptop, chromium: Browser) -> None:
+def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: LaptopShop, chromium: Browser) -> None:
     context = chromium.new_context(timezone_id="Europe/Vienna")
     page = context.new_page()
     page.goto(f"{shop.page_url}/#/insight")
@@ -360,10 +360,10 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
 
 
-def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: Laptop) -> None:
+def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: LaptopShop) -> None:
     stocked(tab)
-    where = place.here(shop.shop())
-    products = where.table.client.scan(TableName=where.table.name, **of_type(PRODUCT.type))["Items"]
+    where = place.local_target(shop.shop())
+    products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
     image = products[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}
     document = {"reader": "relay", "reason": "Unreadable: by the code of then", "record": record}
@@ -446,7 +446,7 @@ def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width
         tab.open(view)
         page.wait_for_load_state("networkidle") if view not in ("stream", f"orders/{order_id}") else None
         expect(page.locator(".loading")).to_have_count(0)
-        assert unfit(page) == [], view
+        assert layout_and_accessibility_problems(page) == [], view
 
 
 def test_all_views_are_in_one_row_above_at_360_pixels(tab: Tab) -> None:

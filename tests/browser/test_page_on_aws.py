@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from local.demo import Shoppers
-from tests.browser.aws import Cognito, deployed
-from tests.browser.conftest import PATIENCE_MS, Tab, tab_at, unfit
-from tests.laptop.conftest import Laptop
+from local.demo import DemoClients
+from tests.browser.aws import FakeCognito, serve_like_aws
+from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems, open_tab
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
-def people(shop: Laptop) -> Shoppers:
-    return Shoppers(shop.shop())
+def people(shop: LaptopShop) -> DemoClients:
+    return DemoClients(shop.shop())
 
 
 @pytest.fixture(scope="module")
-def product(people: Shoppers) -> str:
+def product(people: DemoClients) -> str:
     """One that no other test sells out."""
     made = {"product_id": "amber-mug", "name": "Amber mug", "price": 1250, "currency": "EUR"}
     people.staff.post("/products", made)
@@ -32,16 +32,16 @@ def product(people: Shoppers) -> str:
 
 
 @pytest.fixture
-def cognito(shop: Laptop) -> Iterator[Cognito]:
-    with deployed(shop.shop()) as found:
+def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
+    with serve_like_aws(shop.shop()) as found:
         yield found
 
 
 @pytest.fixture
-def tab(cognito: Cognito, chromium: Browser) -> Iterator[Tab]:
+def tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
     """A tab that asks for nothing of a laptop's, and nobody but the page's own origin and Cognito."""
-    url = cognito.comes_back_to.rstrip("/")
-    with tab_at(chromium, url, asks=(url.removesuffix("/page"), cognito.url)) as tab:
+    url = cognito.redirect_uri.rstrip("/")
+    with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
         yield tab
         assert [one for one in tab.seen.requests if "/local" in one] == []
 
@@ -63,7 +63,7 @@ def fill_address(page: Page) -> None:
 
 
 def test_a_stranger_looks_signs_in_orders_and_signs_out(
-    tab: Tab, cognito: Cognito, people: Shoppers, product: str
+    tab: Tab, cognito: FakeCognito, people: DemoClients, product: str
 ) -> None:
     page = tab.page
     tab.open("shop")
@@ -75,7 +75,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
 
     sign_in(page, "carol", "Sign in to order")
     assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
-    assert cognito.asked == ["authorization_code"]
+    assert cognito.grant_types == ["authorization_code"]
     fill_address(page)
     page.get_by_role("button", name="Place order").click()  # what was in the basket is there still
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
@@ -87,7 +87,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
     head = page.locator(".story-head")
     expect(head).to_contain_text("Awaiting payment")
     expect(head).to_contain_text("2 Oak Lane")
-    people.pay({"order_id": order_id, **due(people, order_id)})
+    people.pay_order({"order_id": order_id, **due(people, order_id)})
     for told in ("Order placed", "Order paid"):
         look_until(page, told)
     expect(head).not_to_contain_text("Awaiting payment")
@@ -103,13 +103,13 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
 
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    assert cognito.asked[-1] == "revoke"
+    assert cognito.grant_types[-1] == "revoke"
     assert page.evaluate("[sessionStorage.getItem('orderstream.tokens'), localStorage.length]") == [None, 0]
     assert [error for error in tab.seen.errors if not error.endswith("/customers/me")] == []
     tab.seen.errors.clear()  # the browser wrote down that a stranger is no customer yet
 
 
-def due(people: Shoppers, order_id: str) -> dict[str, Any]:
+def due(people: DemoClients, order_id: str) -> dict[str, Any]:
     order = people.staff.get(f"/orders/{order_id}")
     return {"due": order["due"], "currency": order["currency"]}
 
@@ -125,8 +125,8 @@ def look_until(page: Page, text: str) -> None:
     pytest.fail(f"{text} is never told")
 
 
-def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: Shoppers, product: str) -> None:
-    order = people.place(product, quantity=1)
+def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, product: str) -> None:
+    order = people.place_order(product, quantity=1)
     page = tab.page
     tab.open("board?status=PENDING")
     expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
@@ -139,14 +139,16 @@ def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: Shoppers, pro
     expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("The same as a table")
 
 
-def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(tab: Tab, cognito: Cognito) -> None:
+def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(
+    tab: Tab, cognito: FakeCognito
+) -> None:
     page = tab.page
-    cognito.seconds = 60
+    cognito.token_seconds = 60
     tab.open("board")
     sign_in(page, "staff")
     expect(page.get_by_role("button", name="Look again")).to_be_visible()
-    assert "refresh_token" in cognito.asked
-    cognito.end_all()
+    assert "refresh_token" in cognito.grant_types
+    cognito.revoke_all()
     page.get_by_role("button", name="Look again").click()
     expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
     expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
@@ -154,16 +156,18 @@ def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_agai
 
 
 @pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])
-def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(tab: Tab, cognito: Cognito, answer: str) -> None:
+def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(
+    tab: Tab, cognito: FakeCognito, answer: str
+) -> None:
     page = tab.page
     page.goto(f"{tab.url}/?{answer}")
     expect(page.locator(".toast")).to_contain_text("did not begin in this tab")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
-    assert cognito.asked == []
+    assert cognito.grant_types == []
     assert urllib.parse.urlsplit(page.url).query == ""
 
 
-def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cognito: Cognito) -> None:
+def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cognito: FakeCognito) -> None:
     page = tab.page
     tab.open("shop")
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -181,15 +185,15 @@ def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cog
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_what_is_other_here_is_for_everybody_too(tab: Tab, people: Shoppers, product: str, width: int) -> None:
-    order = people.place(product, quantity=1)
+def test_what_is_other_here_is_for_everybody_too(tab: Tab, people: DemoClients, product: str, width: int) -> None:
+    order = people.place_order(product, quantity=1)
     page = tab.page
     page.set_viewport_size({"width": width, "height": 900})
     tab.open("shop")
     expect(page.get_by_role("button", name="Add to basket: Amber mug").first).to_be_visible()
-    assert unfit(page) == []
+    assert layout_and_accessibility_problems(page) == []
     tab.open(f"orders/{order['order_id']}")
-    assert unfit(page) == []
+    assert layout_and_accessibility_problems(page) == []
     sign_in(page, "staff")
     expect(page.get_by_text("Order placed", exact=True)).to_be_visible()
-    assert unfit(page) == []
+    assert layout_and_accessibility_problems(page) == []

@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from functions.dynamodb.keys import Row, instant
-from functions.dynamodb.writes import put
+from functions.dynamodb.keys import Row, to_instant
+from functions.dynamodb.writes import put_if_absent
 from functions.model.table import ORDER, ORDER_SUMMARY, PRODUCT, STOCK
-from local.demo import Shoppers
-from local.running import Running
+from local.demo import DemoClients
+from local.running import RunningShop
 from tests.browser.conftest import Tab
-from tests.laptop.conftest import Laptop
+from tests.laptop.conftest import LaptopShop
 from tests.model.samples import SAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
@@ -33,15 +33,15 @@ UNNOTICED = """
 
 
 @pytest.fixture(scope="module")
-def many(shop: Laptop) -> None:
+def many(shop: LaptopShop) -> None:
     """Alice has ordered ten thousand times, of two hundred products; all are on their way, so that none lapses."""
     running = shop.shop()
-    alice, now = Shoppers(running).customer_id, datetime.now(UTC)
+    alice, now = DemoClients(running).customer_id, datetime.now(UTC)
     items: list[tuple[Row[Any], Any]] = []
     for number in range(MANY):
         mine: dict[str, Any] = {"order_id": f"many-{number:05}", "customer_id": alice, "status": "SHIPPED"}
         mine["version"] = 4  # it was placed, paid and packed before
-        mine["placed_at"] = instant(now - timedelta(minutes=number))
+        mine["placed_at"] = to_instant(now - timedelta(minutes=number))
         items.append((ORDER, replace(SAMPLES[ORDER], **mine, reached=4)))
         items.append((ORDER_SUMMARY, replace(SAMPLES[ORDER_SUMMARY], **mine)))
     for number in range(PRODUCTS):
@@ -54,9 +54,9 @@ def many(shop: Laptop) -> None:
         database.execute("DROP TRIGGER unnoticed")
 
 
-def _write(running: Running, items: list[tuple[Row[Any], Any]]) -> None:
+def _write(running: RunningShop, items: list[tuple[Row[Any], Any]]) -> None:
     client = running.engine.dynamodb()
-    images = [put(row, item).request["Item"] for row, item in items]
+    images = [put_if_absent(row, item).request["Item"] for row, item in items]
     for start in range(0, len(images), BATCH):
         requests: Any = [{"PutRequest": {"Item": image}} for image in images[start : start + BATCH]]
         assert not client.batch_write_item(RequestItems={running.table_name: requests})["UnprocessedItems"]

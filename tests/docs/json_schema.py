@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 TYPES: Mapping[str, type[Any]] = {"string": str, "object": dict, "array": list, "null": type(None), "integer": int}
-SAYS_NOTHING = {"$schema", "title", "description", "format"}
-KNOWN = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
+IGNORED_KEYWORDS = {"$schema", "title", "description", "format"}
+SUPPORTED_KEYWORDS = {"type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
 
 
-def misfits(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
+def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
     """The places of a value that do not fit, and why. Raises ValueError for a keyword that is not known here."""
-    if strange := schema.keys() - KNOWN - SAYS_NOTHING:
+    if strange := schema.keys() - SUPPORTED_KEYWORDS - IGNORED_KEYWORDS:
         raise ValueError(f"{at}: who knows {strange}?")
     if "type" in schema and (not isinstance(value, TYPES[schema["type"]]) or isinstance(value, bool)):
         yield f"{at} is no {schema['type']}"
@@ -19,19 +19,19 @@ def misfits(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[st
         yield f"{at} is not {schema['const']}"
     if "enum" in schema and value not in schema["enum"]:
         yield f"{at} is none of {schema['enum']}"
-    if "anyOf" in schema and all(list(misfits(one, value, at)) for one in schema["anyOf"]):
+    if "anyOf" in schema and all(list(schema_violations(one, value, at)) for one in schema["anyOf"]):
         yield f"{at} is none of what it may be"
-    yield from _inside(schema, value, at)
+    yield from _nested_violations(schema, value, at)
 
 
-def _inside(schema: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
+def _nested_violations(schema: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
     if "properties" in schema:
         yield from (f"{at}.{name} is missing" for name in schema["required"] if name not in value)
         for name in value.keys() & schema["properties"].keys():
-            yield from misfits(schema["properties"][name], value[name], f"{at}.{name}")
+            yield from schema_violations(schema["properties"][name], value[name], f"{at}.{name}")
     if "items" in schema:
         for number, one in enumerate(value):
-            yield from misfits(schema["items"], one, f"{at}[{number}]")
+            yield from schema_violations(schema["items"], one, f"{at}[{number}]")
     if "additionalProperties" in schema:
         for name, one in value.items():
-            yield from misfits(schema["additionalProperties"], one, f"{at}.{name}")
+            yield from schema_violations(schema["additionalProperties"], one, f"{at}.{name}")

@@ -10,10 +10,10 @@ import pytest
 
 from docs.pages import cost
 from functions import wiring
-from functions.dynamodb.units import READS
-from functions.log import counts, log
-from tests.functions.faults import counted
-from tests.shopfloor import READERS, WORKERS, Shopfloor
+from functions.dynamodb.units import READ_OPERATIONS
+from functions.log import log, metrics_logger
+from tests.functions.faults import record_calls
+from tests.shopfloor import READERS, WORKERS, ShopHarness
 
 
 class Meter:
@@ -26,7 +26,7 @@ class Meter:
     def count(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        self.used.setdefault(self.working, Counter())["read" if model.name in READS else "written"] += units
+        self.used.setdefault(self.working, Counter())["read" if model.name in READ_OPERATIONS else "written"] += units
 
     def call(self, name: str, act: Callable[[], Any]) -> Any:
         self.working = name
@@ -38,7 +38,7 @@ class Meter:
 
 
 @pytest.fixture
-def meter(floor: Shopfloor) -> Iterator[Meter]:
+def meter(floor: ShopHarness) -> Iterator[Meter]:
     meter = Meter()
     events = wiring.client("dynamodb").meta.events
     events.register("after-call.dynamodb", meter.count)
@@ -46,92 +46,92 @@ def meter(floor: Shopfloor) -> Iterator[Meter]:
     events.unregister("after-call.dynamodb", meter.count)
 
 
-def settle(floor: Shopfloor, meter: Meter) -> None:
+def settle(floor: ShopHarness, meter: Meter) -> None:
     """Deliver until nothing is left; a call for each batch."""
     while True:
-        records = floor.records()
+        records = floor.new_records()
         for name, reader in READERS.items() if records else ():
             meter.call(name, partial(reader.handler, {"Records": records}, None))
-        messages = {name: floor.waiting(name) for name in WORKERS}
+        messages = {name: floor.take_messages(name) for name in WORKERS}
         for name, batch in messages.items():
             if batch:
                 meter.used.setdefault(name, Counter())["messages"] += len(batch)
                 meter.call(name, partial(WORKERS[name].handler, {"Records": batch}, None))
-        if asked := floor.waiting("warehouse"):
+        if asked := floor.take_messages("warehouse"):
             meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
         if not records and not any(messages.values()):
             return
 
 
-def life(floor: Shopfloor) -> dict[str, Callable[[], Any]]:
+def life(floor: ShopHarness) -> dict[str, Callable[[], Any]]:
     """An order of two products: how it is paid, packed, sent and delivered."""
     placed: list[str] = []
     return {
-        "placed": lambda: placed.append(floor.place(mug=2, pot=1)),
-        "paid": lambda: floor.pay(*placed),
-        "dispatched": lambda: floor.ship(*placed),
-        "delivered": lambda: floor.deliver(*placed),
+        "placed": lambda: placed.append(floor.place_order(mug=2, pot=1)),
+        "paid": lambda: floor.pay_order(*placed),
+        "dispatched": lambda: floor.dispatch_order(*placed),
+        "delivered": lambda: floor.deliver_order(*placed),
     }
 
 
-def lived(floor: Shopfloor, meter: Meter) -> dict[str, cost.Step]:
+def lived(floor: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
     """What each step asked for, to the archive when its time is over."""
     floor.open_shop()
-    floor.settle()
+    floor.process_all()
     found = {name: step(floor, meter, partial(meter.call, "api", act)) for name, act in life(floor).items()}
-    return found | {"archived": step(floor, meter, lambda: floor.wait(days=396))}
+    return found | {"archived": step(floor, meter, lambda: floor.advance_days(days=396))}
 
 
-def step(floor: Shopfloor, meter: Meter, act: Callable[[], Any]) -> cost.Step:
+def step(floor: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.LifeStep:
     meter.used.clear()
-    mails, objects = len(floor.mails()), len(floor.objects("archive"))
-    with counted("events", "PutEvents") as calls:
+    mails, objects = len(floor.sent_mails()), len(floor.objects("archive"))
+    with record_calls("events", "PutEvents") as calls:
         act()
         settle(floor, meter)
     used = {
-        name: cost.Used(
+        name: cost.Usage(
             calls=int(one["calls"]), read=one["read"], written=one["written"], messages=int(one["messages"])
         )
         for name, one in meter.used.items()
         if +one
     }
-    return cost.Step(
-        used=used,
+    return cost.LifeStep(
+        usage=used,
         events=sum(len(call["Entries"]) for call in calls),
-        mails=len(floor.mails()) - mails,
+        mails=len(floor.sent_mails()) - mails,
         objects=len(floor.objects("archive")) - objects,
     )
 
 
-def test_an_orders_life_asks_for_what_the_page_says(floor: Shopfloor, meter: Meter) -> None:
-    assert lived(floor, meter) == cost.LIFE
+def test_an_orders_life_asks_for_what_the_page_says(floor: ShopHarness, meter: Meter) -> None:
+    assert lived(floor, meter) == cost.ORDER_LIFE
 
 
 def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
-    floor: Shopfloor, meter: Meter, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = io.StringIO()
-    for logger in (log, counts):
+    for logger in (log, metrics_logger):
         monkeypatch.setattr(logger.handlers[0], "stream", told)
-    used = [one for step in lived(floor, meter).values() for one in step.used.items()]
+    used = [one for step in lived(floor, meter).values() for one in step.usage.items()]
     calls = sum(one.calls for name, one in used if name != "api")  # which is not called here, but what it does is done
     lines = told.getvalue().splitlines()
     beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
     assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES
 
 
-def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(floor: Shopfloor, meter: Meter) -> None:
+def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(floor: ShopHarness, meter: Meter) -> None:
     acts = life(floor)
     floor.open_shop()
-    floor.settle()
+    floor.process_all()
     before = room(floor)
     for act in acts.values():
         act()
-        floor.settle()
+        floor.process_all()
     assert 0.85 * cost.STORED_BYTES < room(floor) - before <= cost.STORED_BYTES
 
 
-def room(floor: Shopfloor) -> int:
+def room(floor: ShopHarness) -> int:
     """The bytes of all items and of what indexes hold of them (developer guide, "DynamoDB item sizes and formats")."""
     pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
     return sum(bytes_of(item) for page in pages for item in page["Items"])
@@ -176,11 +176,11 @@ TRACED = {1_000: 8.4315, 100_000: 53.55645, 10_000_000: 4_118.74395}
 
 
 def test_an_order_costs_what_it_costs_by_hand() -> None:
-    assert sum(sum(cost.of_step(step).values()) for step in cost.LIFE.values()) * 1e6 == pytest.approx(
+    assert sum(sum(cost.step_cost(step).values()) for step in cost.ORDER_LIFE.values()) * 1e6 == pytest.approx(
         LIFE_OF_A_MILLION
     )
-    assert cost.looking() * 1e6 == pytest.approx(LOOKS_OF_A_MILLION, abs=1e-4)
-    assert cost.storing() * 1e6 == pytest.approx(STORED_OF_A_MILLION, abs=1e-4)
+    assert cost.browsing_cost() * 1e6 == pytest.approx(LOOKS_OF_A_MILLION, abs=1e-4)
+    assert cost.storage_cost() * 1e6 == pytest.approx(STORED_OF_A_MILLION, abs=1e-4)
 
 
 @pytest.mark.parametrize("orders_a_day", [1_000, 100_000, 10_000_000])
@@ -188,6 +188,6 @@ def test_a_month_is_its_orders_and_what_stands_there(orders_a_day: int) -> None:
     millions = orders_a_day * 365 / 12 / 1_000_000
     by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
     by_hand += TRACED[orders_a_day]
-    assert cost.tracing(orders_a_day) == pytest.approx(TRACED[orders_a_day])
-    assert cost.of_month(orders_a_day) == pytest.approx(by_hand, rel=1e-6)
-    assert f"| {orders_a_day:,} | {by_hand:,.2f} |" in cost.page()
+    assert cost.tracing_cost(orders_a_day) == pytest.approx(TRACED[orders_a_day])
+    assert cost.month_cost(orders_a_day) == pytest.approx(by_hand, rel=1e-6)
+    assert f"| {orders_a_day:,} | {by_hand:,.2f} |" in cost.render_page()

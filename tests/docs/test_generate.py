@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from docs.generate import DOCS, pages
-from docs.pages.events import example, schema
+from docs.generate import DOCS, render_pages
+from docs.pages.events import event_schema, example_event
 from functions import wiring
-from functions.model.changes import KINDS
-from functions.model.events import BY_NAME, EVENTS, Event
+from functions.model.changes import CHANGE_TYPES
+from functions.model.events import EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.patterns import PATTERNS
 from functions.model.reactions import REACTIONS
 from functions.model.states import (
@@ -37,18 +37,18 @@ from functions.shop import (
     returns,
     shipments,
 )
-from functions.shop.settling import RefusedForGood
+from functions.shop.settling import RefundRejected
 from local.clock import expire_until
-from ops.restore import HERE_SETTLES, Back, archive_of, restore
-from tests.docs.json_schema import misfits
-from tests.functions.faults import counted
-from tests.shopfloor import ANN, HOME, STAFF, WAREHOUSE, Shopfloor
+from ops.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
+from tests.docs.json_schema import schema_violations
+from tests.functions.faults import record_calls
+from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, str]:
     """Every generated page, by its path. The tests only read them."""
-    return pages()
+    return render_pages()
 
 
 def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> None:
@@ -71,16 +71,16 @@ def test_every_access_pattern_is_on_its_page_with_the_key_condition_it_sends(wri
     lines = written["access-patterns.md"].splitlines()
     for pattern in PATTERNS:
         (line,) = [line for line in lines if line.startswith(f"| **{pattern.id}** |")]
-        assert pattern.question in line
-        assert all(re.search(rf"{{{name}(:\d+)?}}", line) for name in pattern.known)
+        assert pattern.description in line
+        assert all(re.search(rf"{{{name}(:\d+)?}}", line) for name in pattern.required_fields)
 
 
 def test_every_event_and_every_reaction_is_on_their_page(written: dict[str, str]) -> None:
     page = written["events.md"]
     for event in EVENTS:
-        assert f"[**{event.name}**](events/{event.name}.json) | {event.means} |" in page
+        assert f"[**{event.name}**](events/{event.name}.json) | {event.description} |" in page
         assert all(f"| `{name}` |" in page for name in typing.get_type_hints(event.data))
-    assert all(f"| **{reaction.name}** | {', '.join(reaction.on)} |" in page for reaction in REACTIONS)
+    assert all(f"| **{reaction.name}** | {', '.join(reaction.event_names)} |" in page for reaction in REACTIONS)
 
 
 MACHINES = {
@@ -99,7 +99,7 @@ def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the
     arrows = dict(re.findall(r"^    (\w+ --> \w+) : (.+)$", page, re.MULTILINE))
     drawn = {(arrow, command) for arrow, commands in arrows.items() for command in commands.split(", ")}
     for move in transitions:
-        after = move.after or f"as before; its `{move.by}` {'falls' if move.falls else 'changes'}"
+        after = move.after or f"as before; its `{move.changed_field}` {'falls' if move.decreasing else 'changes'}"
         assert f"| **{move.command}** | {', '.join(move.before)} | {after} |" in page
     moves = [move for move in transitions if move.after]
     assert drawn == {(f"{state} --> {move.after}", move.command) for move in moves for state in move.before}
@@ -108,91 +108,102 @@ def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the
 
 def test_a_table_of_states_names_every_change_that_makes_an_item(written: dict[str, str]) -> None:
     page = written["states.md"]
-    made = [kind for kind in KINDS if kind.on == "INSERT" and kind.row in (ORDER, SHIPMENT, PAYMENT, REFUND)]
+    made = [
+        kind for kind in CHANGE_TYPES if kind.event_name == "INSERT" and kind.row in (ORDER, SHIPMENT, PAYMENT, REFUND)
+    ]
     assert len(made) == len(re.findall(r"\[\*\] --> \w+ : \w+", page))
     assert all(f" : {kind.name}\n" in page for kind in made)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_does_not(event: Event) -> None:
-    right = example(event)
-    assert list(misfits(schema(event), right)) == []
+def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_does_not(event: EventContract) -> None:
+    right = example_event(event)
+    assert list(schema_violations(event_schema(event), right)) == []
     for name in right:
-        assert list(misfits(schema(event), {key: value for key, value in right.items() if key != name}))
+        assert list(schema_violations(event_schema(event), {key: value for key, value in right.items() if key != name}))
     for name in right["data"]:
-        assert list(misfits(schema(event), right | {"data": right["data"] | {name: []}}))
+        assert list(schema_violations(event_schema(event), right | {"data": right["data"] | {name: []}}))
 
 
-def test_everything_that_is_published_fits_its_schema(floor: Shopfloor) -> None:
+def test_everything_that_is_published_fits_its_schema(floor: ShopHarness) -> None:
     floor.open_shop(available=20)
-    with counted("events", "PutEvents") as calls:
+    with record_calls("events", "PutEvents") as calls:
         everything_happens(floor)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
-    assert BY_NAME.keys() - {detail["type"] for detail in details} == set()
+    assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
     assert [
-        (detail["type"], found) for detail in details for found in misfits(schema(BY_NAME[detail["type"]]), detail)
+        (detail["type"], found)
+        for detail in details
+        for found in schema_violations(event_schema(EVENTS_BY_NAME[detail["type"]]), detail)
     ] == []
 
 
-def everything_happens(floor: Shopfloor) -> None:
+def everything_happens(floor: ShopHarness) -> None:
     """All that is told of, one way or another."""
     shop = floor.shop
-    in_parts, refused, stopped, short, unpaid = (floor.place(f"key-{number}", mug=2, pot=1) for number in range(5))
-    customers.rename(shop, ANN, ANN.id, "Ann Elm")
-    orders.readdress(shop, ANN, in_parts, replace(HOME, city="Graz"))
+    in_parts, refused, stopped, short, unpaid = (
+        floor.place_order(f"key-{number}", mug=2, pot=1) for number in range(5)
+    )
+    customers.rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    orders.change_address(shop, ANN, in_parts, replace(HOME_ADDRESS, city="Graz"))
     tell(floor, in_parts, "pi_1", "authorised", 3000)
     tell(floor, in_parts, "pi_0", "succeeded", 500)
-    disputes.record_dispute(shop, disputes.Disputed("evt_dp_0", "dp_0", "pi_0", in_parts, "lost"))
+    disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_0", "dp_0", "pi_0", in_parts, "lost"))
     tell(floor, in_parts, "pi_2", "succeeded", 750)
     tell(floor, in_parts, "pi_3", "failed", 3000)
     tell(floor, in_parts, "pi_1", "succeeded", 3000)
     products.update_product(shop, STAFF, "mug", price=990)
     products.create_product(shop, STAFF, "tea", "Tea", 450, "EUR", 1)
     products.receive_stock(shop, STAFF, "tea", "tea", 5)
-    floor.pay(refused, "evt_4", "pi_4")
-    floor.pay(stopped, "evt_5", "pi_5")
+    floor.pay_order(refused, "evt_4", "pi_4")
+    floor.pay_order(stopped, "evt_5", "pi_5")
     tell(floor, "none", "pi_6", "succeeded", 5)
-    jug = imports.Line(1, {"product_id": "jug", "name": "Jug", "price": 990, "currency": "EUR"}, 5)
+    jug = imports.ParsedLine(1, {"product_id": "jug", "name": "Jug", "price": 990, "currency": "EUR"}, 5)
     imports.import_products(shop, STAFF, "file", {}, lambda: [jug])
-    floor.settle()
+    floor.process_all()
 
-    shipments.dispatch(shop, WAREHOUSE, in_parts, f"{in_parts}-1", "dhl", "1", {"mug": 1})
-    shipments.deliver(shop, WAREHOUSE, in_parts, f"{in_parts}-1")
-    shipments.dispatch(shop, WAREHOUSE, in_parts, f"{in_parts}-2", "dhl", "2")
-    shipments.deliver(shop, WAREHOUSE, in_parts, f"{in_parts}-2")
-    returns.return_goods(shop, STAFF, "one", in_parts, {"mug": returns.Back(1, restock=True)})
-    returns.return_goods(shop, STAFF, "two", in_parts, {id: returns.Back(1, restock=False) for id in ("mug", "pot")})
+    shipments.dispatch_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-1", "dhl", "1", {"mug": 1})
+    shipments.deliver_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-1")
+    shipments.dispatch_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-2", "dhl", "2")
+    shipments.deliver_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-2")
+    returns.return_goods(shop, STAFF, "one", in_parts, {"mug": returns.ReturnedGoods(1, restock=True)})
+    returns.return_goods(
+        shop, STAFF, "two", in_parts, {id: returns.ReturnedGoods(1, restock=False) for id in ("mug", "pot")}
+    )
 
     ending.cancel_order(shop, ANN, refused)
     ending.refuse_cancel(shop, WAREHOUSE, refused)
-    floor.ship(refused)
-    floor.deliver(refused)
+    floor.dispatch_order(refused)
+    floor.deliver_order(refused)
     refunds.refund_order(shop, STAFF, "sorry", refused, 100)
-    floor.settle()
-    disputes.record_dispute(shop, disputes.Disputed("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
+    floor.process_all()
+    disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
 
     ending.cancel_order(shop, ANN, stopped)
     ending.agree_cancel(shop, WAREHOUSE, stopped)
-    floor.provider.moods.append(RefusedForGood("charge_disputed"))
-    floor.settle()
+    floor.provider.behaviors.append(RefundRejected("charge_disputed"))
+    floor.process_all()
 
-    floor.pay(short, "evt_7", "pi_7")
-    floor.settle()
-    shipments.dispatch(shop, WAREHOUSE, short, f"{short}-1", "dhl", "3", {"mug": 1})
+    floor.pay_order(short, "evt_7", "pi_7")
+    floor.process_all()
+    shipments.dispatch_shipment(shop, WAREHOUSE, short, f"{short}-1", "dhl", "3", {"mug": 1})
     ending.cancel_order(shop, ANN, short)
     ending.agree_cancel(shop, WAREHOUSE, short)
 
     floor.lapse("2126-11-21T09:30:00Z")
-    assert orders.order_by_id(shop, ANN, unpaid).status == "LAPSED"
-    erasure.forget(shop, ANN, ANN.id)
-    floor.settle()
+    assert orders.get_order(shop, ANN, unpaid).status == "LAPSED"
+    erasure.erase_customer(shop, ANN, ANN.id)
+    floor.process_all()
     expire_until(floor.engine, shop.table.name, floor.now().replace(year=floor.now().year + 2))
-    floor.settle()
-    assert isinstance(restore(shop, archive_of(wiring.client("s3"), "archive"), stopped, settles=HERE_SETTLES), Back)
-    floor.settle()
+    floor.process_all()
+    assert isinstance(
+        restore_order(shop, make_archive_fetcher(wiring.client("s3"), "archive"), stopped, settles=LOCAL_SETTLE_TIME),
+        RestoredOrder,
+    )
+    floor.process_all()
 
 
-def tell(floor: Shopfloor, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
+def tell(floor: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
     """The provider tells of a payment."""
-    told = payments.Told(f"{payment_id} {outcome}", payment_id, order_id, outcome, amount, "EUR")
+    told = payments.ProviderPaymentEvent(f"{payment_id} {outcome}", payment_id, order_id, outcome, amount, "EUR")
     payments.record_payment(floor.shop, told, {"id": told.event_id})

@@ -5,18 +5,18 @@ from collections.abc import Callable
 import pytest
 
 from functions.dynamodb.store import Table
-from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
+from tests.dynamodb.fixtures import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.dynamodb.library import ROWS
-from tests.dynamodb.wire import Wire
+from tests.dynamodb.wire import WireTap
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 
 
 @pytest.fixture
-def library(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Table:
+def library(wire: WireTap, clock: ManualClock, new_table: Callable[[], str]) -> Table:
     return Table(wire.client, new_table(), ROWS, clock=clock, sleep=clock.sleep)
 
 
 @pytest.fixture
-def patient_library(patient_wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Table:
+def patient_library(patient_wire: WireTap, clock: ManualClock, new_table: Callable[[], str]) -> Table:
     return Table(patient_wire.client, new_table(), ROWS, clock=clock, sleep=clock.sleep)

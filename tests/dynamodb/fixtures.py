@@ -8,54 +8,54 @@ import pytest
 from botocore.config import Config
 
 from local.engine import Engine
-from tests.dynamodb.wire import Wire
+from tests.dynamodb.wire import WireTap
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 
 @dataclass
-class Clock:
+class ManualClock:
     """Time that passes only when somebody sleeps. `slept`: each pause, in seconds."""
 
     now: datetime = START
-    slept: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def __call__(self) -> datetime:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
+        self.pauses.append(seconds)
         self.now += timedelta(seconds=seconds)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture(scope="session")
-def tapped(engine: Engine) -> Wire:
+def tapped(engine: Engine) -> WireTap:
     """A client that never tries again by itself, so that the store's own patience shows."""
-    return Wire(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
+    return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
 
 
 @pytest.fixture(scope="session")
-def tapped_patient(engine: Engine) -> Wire:
+def tapped_patient(engine: Engine) -> WireTap:
     """A client that tries again after a lost answer, as in production."""
-    return Wire(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
+    return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
 
 
 @pytest.fixture
-def wire(tapped: Wire) -> Iterator[Wire]:
-    yield from _used(tapped)
+def wire(tapped: WireTap) -> Iterator[WireTap]:
+    yield from _checked_wire(tapped)
 
 
 @pytest.fixture
-def patient_wire(tapped_patient: Wire) -> Iterator[Wire]:
-    yield from _used(tapped_patient)
+def patient_wire(tapped_patient: WireTap) -> Iterator[WireTap]:
+    yield from _checked_wire(tapped_patient)
 
 
-def _used(wire: Wire) -> Iterator[Wire]:
+def _checked_wire(wire: WireTap) -> Iterator[WireTap]:
     wire.clear()
     yield wire
-    assert wire.take_waiting() == [], "an answer was made up and never needed"
+    assert wire.pop_unused_replies() == [], "an answer was made up and never needed"

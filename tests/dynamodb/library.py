@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.images import entity
-from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import Refusal, Write, adjust
+from functions.dynamodb.writes import ConditionErrorFactory, Write, adjust
 from tests.dynamodb.fixtures import START
 
 SHARDS = 3
@@ -57,28 +57,32 @@ LOAN = Row(
     gsi1="LOAN#{loan_id} / LOAN",
     gsi3="DESK#{desk}#{shard} / {at}#{loan_id}",
     kind="log",
-    unique=("loan_id",),
+    unique_fields=("loan_id",),
 )
 ROWS: dict[str, Row[Any]] = {row.type: row for row in (BOOK, LOST, LOAN)}
 
-BY_ID = Get[Book | LostBook](id="1", question="book by id", rows=(BOOK, LOST))
-TITLE_OF = Get[Title](id="2", question="title of a book", rows=(BOOK,), view=Title)
-ON_SHELF = Query[Book](id="3", question="books on a shelf, newest first", rows=(BOOK,), index="gsi1")
-LOANS = Query[Loan](id="6", question="loans of a book, newest first", rows=(LOAN,), consistent=True)
-LOANS_OLDEST = Query[Loan](id="7", question="loans of a book", rows=(LOAN,), newest_first=False)
-AT_DESK = Query[Loan](id="4", question="loans at a desk, newest first", rows=(LOAN,), index="gsi3", shards=SHARDS)
+BY_ID = Get[Book | LostBook](id="1", description="book by id", rows=(BOOK, LOST))
+TITLE_OF = Get[Title](id="2", description="title of a book", rows=(BOOK,), view=Title)
+ON_SHELF = Query[Book](id="3", description="books on a shelf, newest first", rows=(BOOK,), index="gsi1")
+LOANS = Query[Loan](id="6", description="loans of a book, newest first", rows=(LOAN,), consistent=True)
+LOANS_OLDEST = Query[Loan](id="7", description="loans of a book", rows=(LOAN,), newest_first=False)
+AT_DESK = Query[Loan](id="4", description="loans at a desk, newest first", rows=(LOAN,), index="gsi3", shards=SHARDS)
 AT_DESK_OLDEST = Query[Loan](
-    id="5", question="loans at a desk", rows=(LOAN,), index="gsi3", shards=SHARDS, newest_first=False
+    id="5", description="loans at a desk", rows=(LOAN,), index="gsi3", shards=SHARDS, newest_first=False
 )
-LOAN_BY_ID = Query[Loan](id="8", question="loan by id", rows=(LOAN,), index="gsi1")
-WHOLE = Query[Any](id="9", question="a book and its loans", rows=(BOOK, LOST, LOAN), whole=True, newest_first=False)
-WHOLE_BACK = Query[Any](id="10", question="a book and its loans, backwards", rows=(BOOK, LOST, LOAN), whole=True)
-LOAN_OF = Get[Loan](id="11", question="a loan of a book", rows=(LOAN,))
+LOAN_BY_ID = Query[Loan](id="8", description="loan by id", rows=(LOAN,), index="gsi1")
+WHOLE = Query[Any](
+    id="9", description="a book and its loans", rows=(BOOK, LOST, LOAN), whole_partition=True, newest_first=False
+)
+WHOLE_BACK = Query[Any](
+    id="10", description="a book and its loans, backwards", rows=(BOOK, LOST, LOAN), whole_partition=True
+)
+LOAN_OF = Get[Loan](id="11", description="a loan of a book", rows=(LOAN,))
 
 
 def moment(seconds: float) -> Instant:
     """So many seconds after the start."""
-    return instant(START + timedelta(seconds=seconds))
+    return to_instant(START + timedelta(seconds=seconds))
 
 
 def book(book_id: str = "b1", **changed: Any) -> Book:
@@ -95,7 +99,7 @@ def loan(loan_id: str = "l1", **changed: Any) -> Loan:
 KEY = BOOK.key(book_id="b1")
 
 
-class Refused(Exception):
+class RefusedWrite(Exception):
     """The refusal of the write called `name`, and what was found."""
 
     def __init__(self, name: str, found: Any) -> None:
@@ -103,13 +107,13 @@ class Refused(Exception):
         self.name, self.found = name, found
 
 
-def named(name: str) -> Refusal[Any]:
-    return lambda found: Refused(name, found)
+def refusal_named(name: str) -> ConditionErrorFactory[Any]:
+    return lambda found: RefusedWrite(name, found)
 
 
-def take(copies: int, name: str = "take") -> Write[Book]:
-    return adjust(BOOK, KEY, add={"copies": -copies}, at_least={"copies": copies}, refused=named(name))
+def take_copies(copies: int, name: str = "take") -> Write[Book]:
+    return adjust(BOOK, KEY, add={"copies": -copies}, at_least={"copies": copies}, condition_error=refusal_named(name))
 
 
-def the_book(library: Table) -> Book | LostBook | None:
+def get_book(library: Table) -> Book | LostBook | None:
     return library.get(BY_ID, book_id="b1")

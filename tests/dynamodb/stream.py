@@ -3,10 +3,10 @@
 from typing import Any
 
 from local.engine import REGION, Engine
-from local.mappings.records import lambda_record
+from local.mappings.records import to_lambda_record
 
 
-def records(engine: Engine, table_name: str) -> list[dict[str, Any]]:
+def read_stream_records(engine: Engine, table_name: str) -> list[dict[str, Any]]:
     """All records of a table since it was made, in order."""
     client = engine.streams()
     (stream,) = client.list_streams(TableName=table_name)["Streams"]
@@ -19,6 +19,6 @@ def records(engine: Engine, table_name: str) -> list[dict[str, Any]]:
         page = client.get_records(ShardIterator=following)
         if not page["Records"]:
             break
-        found += [lambda_record(record, region=REGION, stream_arn=arn) for record in page["Records"]]
+        found += [to_lambda_record(record, region=REGION, stream_arn=arn) for record in page["Records"]]
         following = page.get("NextShardIterator")
     return found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.cursors import InvalidCursor, seal, unseal
+from functions.dynamodb.cursors import InvalidCursor, decode_cursor, encode_cursor
 
 SECRET = b"secret of the tests"
 BOUND = st.lists(st.text(max_size=5), max_size=3)
@@ -14,8 +14,8 @@ BOUND = st.lists(st.text(max_size=5), max_size=3)
 
 @given(st.text(min_size=1, max_size=30), BOUND)
 def test_a_cursor_gives_back_the_position_it_was_made_of(after: str, bound: list[str]) -> None:
-    cursor = seal(SECRET, after, *bound)
-    assert unseal(SECRET, cursor, *bound) == after
+    cursor = encode_cursor(SECRET, after, *bound)
+    assert decode_cursor(SECRET, cursor, *bound) == after
     assert cursor.isascii()
     assert not set(cursor) & set("+/=&?# "), "it stands in a URL as it is"
 
@@ -24,41 +24,41 @@ def test_a_cursor_gives_back_the_position_it_was_made_of(after: str, bound: list
 def test_a_cursor_is_refused_for_another_caller_or_question(after: str, bound: list[str], other: list[str]) -> None:
     if bound != other:
         with pytest.raises(InvalidCursor):
-            unseal(SECRET, seal(SECRET, after, *bound), *other)
+            decode_cursor(SECRET, encode_cursor(SECRET, after, *bound), *other)
 
 
 @given(st.text(min_size=1, max_size=30), st.data())
 def test_a_cursor_whose_position_or_signature_was_touched_is_refused(after: str, data: st.DataObject) -> None:
-    cursor = seal(SECRET, after, "ann", "orders")
+    cursor = encode_cursor(SECRET, after, "ann", "orders")
     raw = bytearray(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
     with pytest.raises(InvalidCursor):
-        unseal(SECRET, base64.urlsafe_b64encode(raw).decode().rstrip("="), "ann", "orders")
+        decode_cursor(SECRET, base64.urlsafe_b64encode(raw).decode().rstrip("="), "ann", "orders")
 
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=8, max_size=100))
 def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
     """Whoever asks for a public list must not learn from its cursor whose item a page ended with."""
-    cursor = seal(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "mug")
+    cursor = encode_cursor(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "mug")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     assert customer_id.encode() not in raw
     assert b"REVIEW" not in raw
-    other = seal(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "pot")
+    other = encode_cursor(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "pot")
     assert cursor[-10:] != other[-10:], "the same position is hidden in another way for another question"
 
 
 def test_a_cursor_of_another_secret_is_refused() -> None:
     with pytest.raises(InvalidCursor):
-        unseal(b"another", seal(SECRET, "ORDER#1", "ann"), "ann")
+        decode_cursor(b"another", encode_cursor(SECRET, "ORDER#1", "ann"), "ann")
 
 
 @given(st.text(max_size=60))
 def test_any_other_text_is_refused_and_raises_nothing_else(text: str) -> None:
     with pytest.raises(InvalidCursor):
-        unseal(SECRET, text, "ann")
+        decode_cursor(SECRET, text, "ann")
 
 
 @pytest.mark.parametrize("text", ["", "a", "=", "é", "\ud800", "a" * 100, "ab==", "-_-_"])
 def test_what_a_caller_may_try_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursor):
-        unseal(SECRET, text, "ann")
+        decode_cursor(SECRET, text, "ann")

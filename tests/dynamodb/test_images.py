@@ -13,9 +13,16 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.images import Unreadable, UnreadableWithin, entity, glance, reader, writer
+from functions.dynamodb.images import (
+    Unreadable,
+    UnreadableWithin,
+    compile_decoder,
+    compile_encoder,
+    compile_lazy_decoder,
+    entity,
+)
 from local.engine import Engine
-from tests.dynamodb.stream import records
+from tests.dynamodb.stream import read_stream_records
 from tests.support.scale import many
 
 Colour = NewType("Colour", str)
@@ -133,12 +140,12 @@ def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
 @settings(max_examples=many(200, 20))
 def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
     cls, item = made
-    image = writer(cls)(item)
-    assert reader(cls)(image) == item
-    assert reader(cls)(as_lambda_has_it(image)) == item
-    seen = glance(cls)(as_lambda_has_it(image), None)
+    image = compile_encoder(cls)(item)
+    assert compile_decoder(cls)(image) == item
+    assert compile_decoder(cls)(as_lambda_has_it(image)) == item
+    seen = compile_lazy_decoder(cls)(as_lambda_has_it(image), None)
     assert seen == item
-    assert glance(cls)(image, seen) == item
+    assert compile_lazy_decoder(cls)(image, seen) == item
     assert deserialized(image) == plain(item)
 
 
@@ -168,17 +175,17 @@ def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_tabl
         S="ß", N=Decimal("-1.50"), B=b"\0\xff", BOOL=False, NULL=None, L=(part,), M={"k": part},
         SS=frozenset({"a", "b"}), NS=frozenset({1, 2}), BS=frozenset({b"\0", b"1"}),
     )  # fmt: skip
-    image = writer(Ten)(item)
+    image = compile_encoder(Ten)(item)
     assert {name: set(value) for name, value in image.items()} == {field.name: {field.name} for field in fields(item)}
 
     name, key = new_table(), {"PK": {"S": "p"}, "SK": {"S": "s"}}
     client = engine.dynamodb()
     client.put_item(TableName=name, Item={**image, **key})
-    assert reader(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
+    assert compile_decoder(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
 
-    (as_event,) = records(engine, name)
+    (as_event,) = read_stream_records(engine, name)
     assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
-    assert reader(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
+    assert compile_decoder(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
 
 
 @entity
@@ -188,17 +195,17 @@ class Box:
 
 
 def box(text: str) -> dict[str, Any]:
-    return writer(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
+    return compile_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
 
 
 def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
     image = box("long")
-    broken = glance(Box)(image, None)
+    broken = compile_lazy_decoder(Box)(image, None)
     del image["parts"]["M"]["one"]["M"]["none"]
     with pytest.raises(UnreadableWithin, match="Part: KeyError\\('none'\\)"):
         len(broken.parts)
-    now = glance(Box)(box("long"), None)
-    alike, other = glance(Box)(box("long"), now), glance(Box)(box("short"), now)
+    now = compile_lazy_decoder(Box)(box("long"), None)
+    alike, other = compile_lazy_decoder(Box)(box("long"), now), compile_lazy_decoder(Box)(box("short"), now)
     assert alike.parts["one"] is now.parts["one"]
     assert (now.parts["one"].text, other.parts["one"].text) == ("long", "short")
 
@@ -206,7 +213,7 @@ def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for()
 @pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
 def test_parts_that_are_none_are_unreadable_at_the_latest_when_they_are_asked_for(parts: Any) -> None:
     with pytest.raises(Unreadable):
-        len(glance(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
+        len(compile_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
 
 
 GARBAGE = st.recursive(
@@ -225,7 +232,7 @@ def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
     made: tuple[type[Any], Any], data: st.DataObject
 ) -> None:
     cls, item = made
-    image: Any = as_lambda_has_it(writer(cls)(item))
+    image: Any = as_lambda_has_it(compile_encoder(cls)(item))
     parent: Any = None
     key: Any = None
     while isinstance(here := image if parent is None else parent[key], dict | list) and here:
@@ -239,7 +246,7 @@ def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
     else:
         parent[key] = data.draw(GARBAGE)
     try:
-        assert isinstance(reader(cls)(image), cls)
+        assert isinstance(compile_decoder(cls)(image), cls)
     except Unreadable as error:
         assert str(error).startswith(f"{cls.__name__}: ")  # noqa: PT017  most draws are readable
 
@@ -260,7 +267,7 @@ FULL: dict[str, Any] = {"name": {"S": "n"}, "size": {"N": "3"}}
 @pytest.mark.parametrize("missing", ["name", "size"])
 def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None:
     with pytest.raises(Unreadable, match=f"Thing: KeyError\\('{missing}'\\)"):
-        reader(Thing)({name: value for name, value in FULL.items() if name != missing})
+        compile_decoder(Thing)({name: value for name, value in FULL.items() if name != missing})
 
 
 @pytest.mark.parametrize(
@@ -283,31 +290,31 @@ def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None
 )
 def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> None:
     with pytest.raises(Unreadable):
-        reader(Thing)({**FULL, **wrong})
+        compile_decoder(Thing)({**FULL, **wrong})
 
 
 @pytest.mark.parametrize("image", [None, [], "text", 5])
 def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
     with pytest.raises(Unreadable):
-        reader(Thing)(image)
+        compile_decoder(Thing)(image)
 
 
 def test_base64_that_is_none_is_unreadable() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
-        reader(cls)({"data": {"B": "no base64!"}})
+        compile_decoder(cls)({"data": {"B": "no base64!"}})
 
 
 def test_a_number_is_not_taken_for_as_many_bytes() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
-        reader(cls)({"data": {"B": 3}})
+        compile_decoder(cls)({"data": {"B": 3}})
 
 
 def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
-    thing = reader(Thing)(FULL)
-    assert thing == reader(Thing)(FULL)
-    assert thing != reader(Thing)({**FULL, "size": {"N": "4"}})
+    thing = compile_decoder(Thing)(FULL)
+    assert thing == compile_decoder(Thing)(FULL)
+    assert thing != compile_decoder(Thing)({**FULL, "size": {"N": "4"}})
     other: object = Part(text="n", none=None)
     assert thing != other
     with pytest.raises(TypeError, match="unhashable"):
@@ -315,30 +322,32 @@ def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
 
 
 def test_absent_attributes_take_their_defaults() -> None:
-    assert reader(Thing)(FULL) == Thing(name="n", size=3)
+    assert compile_decoder(Thing)(FULL) == Thing(name="n", size=3)
     assert all(field.default is not MISSING for field in fields(Thing)[2:])
 
 
 def test_a_none_where_the_default_is_something_else_reads_back_as_none() -> None:
     item = Thing(name="n", size=3, colour=None)
-    assert writer(Thing)(item)["colour"] == {"NULL": True}
-    assert reader(Thing)(writer(Thing)(item)) == item
+    assert compile_encoder(Thing)(item)["colour"] == {"NULL": True}
+    assert compile_decoder(Thing)(compile_encoder(Thing)(item)) == item
 
 
 def test_none_and_empty_sets_are_left_out_of_the_image() -> None:
-    assert writer(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
+    assert compile_encoder(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
 
 
 def test_attributes_that_are_not_declared_are_passed_over() -> None:
-    assert reader(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(name="n", size=3)
+    assert compile_decoder(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(
+        name="n", size=3
+    )
 
 
 def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
     one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
     whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
     item = whole(one=one(a="text"), two=two(a=5))
-    assert writer(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
-    assert reader(whole)(writer(whole)(item)) == item
+    assert compile_encoder(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
+    assert compile_decoder(whole)(compile_encoder(whole)(item)) == item
 
 
 @pytest.mark.parametrize(
@@ -363,9 +372,9 @@ def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
 def test_a_type_that_an_item_cannot_hold_without_loss_is_refused(hint: Any) -> None:
     cls = entity_of({"a": Kind(hint, st.none())}, "Odd")
     with pytest.raises(TypeError, match="an item cannot hold"):
-        reader(cls)
+        compile_decoder(cls)
     with pytest.raises(TypeError, match="an item cannot hold"):
-        writer(cls)
+        compile_encoder(cls)
 
 
 def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it() -> None:
@@ -374,4 +383,4 @@ def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it()
         tags: frozenset[str] = frozenset({"new"})
 
     with pytest.raises(TypeError, match="an item cannot hold"):
-        writer(Odd)
+        compile_encoder(Odd)

@@ -12,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.images import entity
-from functions.dynamodb.keys import BadKey, Instant, Row, Template, alike, crowded, instant, instant_of
+from functions.dynamodb.keys import (
+    Instant,
+    InvalidKeyValue,
+    KeyTemplate,
+    Row,
+    instant_from_epoch,
+    key_conflicts,
+    may_collide,
+    to_instant,
+)
 from tests.support.scale import many
 
 FIELDS = ("a", "b", "c", "d")
@@ -21,13 +30,13 @@ VALUES = st.text(st.sampled_from("AB/x"), min_size=1, max_size=3)
 
 
 @st.composite
-def templates(draw: st.DrawFn) -> Template:
+def templates(draw: st.DrawFn) -> KeyTemplate:
     """Any template: parts of fixed text around a field or none, some of them padded numbers."""
     parts = []
     for _ in range(draw(st.integers(1, 3))):
         field = draw(st.sampled_from(["", *(f"{{{name}}}" for name in FIELDS)]))
         parts.append(draw(st.sampled_from(WORDS)) + field + (draw(st.sampled_from(WORDS)) if field else ""))
-    return Template("#".join(parts)) if any(parts) else Template("A")
+    return KeyTemplate("#".join(parts)) if any(parts) else KeyTemplate("A")
 
 
 ITEMS = st.fixed_dictionaries(dict.fromkeys(FIELDS, VALUES))
@@ -35,19 +44,21 @@ ITEMS = st.fixed_dictionaries(dict.fromkeys(FIELDS, VALUES))
 
 @given(templates(), ITEMS, ITEMS)
 @settings(max_examples=many(400, 25))
-def test_two_different_items_never_spell_the_same_key(half: Template, one: dict[str, str], two: dict[str, str]) -> None:
-    same_item = all(one[name] == two[name] for name in half.names)
-    assert (half.spell(one) == half.spell(two)) == same_item
+def test_two_different_items_never_spell_the_same_key(
+    half: KeyTemplate, one: dict[str, str], two: dict[str, str]
+) -> None:
+    same_item = all(one[name] == two[name] for name in half.field_names)
+    assert (half.render(one) == half.render(two)) == same_item
 
 
 @given(templates(), templates(), ITEMS, ITEMS)
 @settings(max_examples=many(400, 25))
 def test_templates_that_are_not_alike_never_spell_the_same_key(
-    half: Template, other: Template, one: dict[str, str], two: dict[str, str]
+    half: KeyTemplate, other: KeyTemplate, one: dict[str, str], two: dict[str, str]
 ) -> None:
-    assert alike(half, other) == alike(other, half)
-    if not alike(half, other):
-        assert half.spell(one) != other.spell(two)
+    assert may_collide(half, other) == may_collide(other, half)
+    if not may_collide(half, other):
+        assert half.render(one) != other.render(two)
 
 
 @pytest.mark.parametrize(
@@ -65,28 +76,28 @@ def test_templates_that_are_not_alike_never_spell_the_same_key(
     ],
 )
 def test_templates_are_alike_where_some_values_make_them_spell_the_same(half: str, other: str, expected: bool) -> None:
-    assert alike(Template(half), Template(other)) is expected
+    assert may_collide(KeyTemplate(half), KeyTemplate(other)) is expected
 
 
 @pytest.mark.parametrize("value", ["", "#", "a#b", "#ORDER", "a\n", "a\0b", "\u200b", "\U0010ffff", "\ud800"])
 def test_a_value_that_could_forge_or_hide_in_a_key_is_refused(value: str) -> None:
-    with pytest.raises(BadKey) as refusal:
-        Template("ORDER#{order_id}").spell({"order_id": value})
+    with pytest.raises(InvalidKeyValue) as refusal:
+        KeyTemplate("ORDER#{order_id}").render({"order_id": value})
     assert (refusal.value.name, refusal.value.value) == ("order_id", value)
     assert not value or value not in str(refusal.value).replace("'#'", ""), "the value may be personal"
 
 
 @given(st.lists(st.integers(0, 999), min_size=1))
 def test_f25_keys_of_padded_numbers_sort_as_the_numbers(numbers: list[int]) -> None:
-    half = Template("UNITS#{units:03}")
-    keys = {half.spell({"units": number}): number for number in numbers}
+    half = KeyTemplate("UNITS#{units:03}")
+    keys = {half.render({"units": number}): number for number in numbers}
     assert [keys[key] for key in sorted(keys)] == sorted(set(numbers))
 
 
 @pytest.mark.parametrize("number", [1000, -1, -10])
 def test_f25_a_number_that_its_padding_does_not_hold_is_refused(number: int) -> None:
-    with pytest.raises(BadKey):
-        Template("UNITS#{units:03}").spell({"units": number})
+    with pytest.raises(InvalidKeyValue):
+        KeyTemplate("UNITS#{units:03}").render({"units": number})
 
 
 MOMENTS = st.datetimes(
@@ -97,7 +108,7 @@ MOMENTS = st.datetimes(
 
 @given(st.lists(MOMENTS, min_size=2, max_size=6))
 def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list[datetime]) -> None:
-    texts = [instant(moment) for moment in moments]
+    texts = [to_instant(moment) for moment in moments]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text) for text in texts)
     cut = [moment - timedelta(microseconds=moment.microsecond % 1000) for moment in moments]
     assert [datetime.fromisoformat(text) for text in sorted(texts)] == sorted(cut)
@@ -105,11 +116,11 @@ def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list
 
 def test_f5_a_moment_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  this is what it is about
+        to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  this is what it is about
 
 
 def test_an_epoch_second_is_an_instant() -> None:
-    assert instant_of(1_700_000_000) == "2023-11-14T22:13:20.000Z"
+    assert instant_from_epoch(1_700_000_000) == "2023-11-14T22:13:20.000Z"
 
 
 # what is refused when a row is declared -------------------------------------------------------------------------------
@@ -200,7 +211,7 @@ def test_f24_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> Non
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}", gsi1_too="B#{place} / {parcel_id}")  # type: ignore[call-arg]
     item = parcel()
-    keys = Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}").write(item).keys()
+    keys = Row(Parcel, GOOD, gsi1="A#{place} / {parcel_id}").encode(item).keys()
     assert sorted(key for key in keys if key.endswith(("PK", "SK"))) == ["GSI1PK", "GSI1SK", "PK", "SK"]
 
 
@@ -226,21 +237,23 @@ class Letter:
 )
 def test_two_rows_that_could_spell_the_same_key_are_refused(keys: dict[str, Any], crowds: bool) -> None:
     one = Row(Parcel, GOOD, gsi1="PLACE#{place} / {sent_at}#{parcel_id}")
-    assert bool(crowded((one, Row(Letter, **keys)))) is crowds
+    assert bool(key_conflicts((one, Row(Letter, **keys)))) is crowds
 
 
 def test_two_rows_of_one_type_are_refused() -> None:
-    assert crowded((Row(Letter, "A#{parcel_id} / A"), Row(Letter, "B#{parcel_id} / B"))) == ["two rows for Letter"]
+    assert key_conflicts((Row(Letter, "A#{parcel_id} / A"), Row(Letter, "B#{parcel_id} / B"))) == [
+        "two rows for Letter"
+    ]
 
 
 def test_a_row_may_take_the_place_of_the_one_it_replaces() -> None:
     one = Row(Parcel, GOOD)
-    assert crowded((one, Row(Letter, GOOD, replaces=one))) == []
+    assert key_conflicts((one, Row(Letter, GOOD, replaces=one))) == []
 
 
 # what is written ------------------------------------------------------------------------------------------------------
 def parcel(**changed: Any) -> Parcel:
-    at = instant_of(0)
+    at = instant_from_epoch(0)
     values: dict[str, Any] = {
         "parcel_id": "p1", "number": 7, "weight": Decimal(1), "sent_at": at, "seen_at": None, "place": "Wien",
         "contents": {}, "size": "S", "created_at": at,
@@ -252,7 +265,7 @@ ROW = Row(Parcel, GOOD, gsi2="PLACE#{place}#{shard} / {number:03}#{parcel_id}", 
 
 
 def test_an_item_is_written_with_its_keys_its_type_and_its_schema() -> None:
-    image = ROW.write(parcel())
+    image = ROW.encode(parcel())
     assert {name: image[name] for name in ("PK", "SK", "GSI2PK", "GSI2SK", "type", "schema")} == {
         "PK": {"S": "PARCEL#p1"},
         "SK": {"S": "PARCEL"},
@@ -261,12 +274,12 @@ def test_an_item_is_written_with_its_keys_its_type_and_its_schema() -> None:
         "type": {"S": "Parcel"},
         "schema": {"N": "2"},
     }
-    assert ROW.read(image) == parcel()
+    assert ROW.decode(image) == parcel()
     assert ROW.key(parcel_id="p1") == ROW.key_of(parcel()) == {"PK": image["PK"], "SK": image["SK"]}
 
 
 def test_an_item_whose_property_is_none_is_not_in_that_index() -> None:
-    assert not {"GSI2PK", "GSI2SK"} & ROW.write(parcel(place=None)).keys()
+    assert not {"GSI2PK", "GSI2SK"} & ROW.encode(parcel(place=None)).keys()
 
 
 def test_a_key_with_a_field_that_nobody_gave_is_a_mistake_of_the_program() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.images import entity
-from functions.dynamodb.keys import BadKey, Instant, Row
-from functions.dynamodb.patterns import LAST, Get, Query, crossed, hidden
+from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
+from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query, missing_attributes, overlapping_rows
 from tests.dynamodb.library import (
     AT_DESK,
     BOOK,
@@ -51,13 +51,13 @@ def test_a_query_declared_wrong_is_refused_when_it_is_imported(
     row: Row[Any], pattern: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(TypeError, match=why):
-        Query[Visit](id="X", question="", rows=(row,), **pattern)
+        Query[Visit](id="X", description="", rows=(row,), **pattern)
 
 
 def test_a_query_over_two_partitions_is_refused() -> None:
     elsewhere = Row(Visit, "VISITS#{book_id} / {at}#{visit_id}")
     with pytest.raises(TypeError, match="not of one partition"):
-        Query[Any](id="X", question="", rows=(LOAN, elsewhere))
+        Query[Any](id="X", description="", rows=(LOAN, elsewhere))
 
 
 @pytest.mark.parametrize(
@@ -73,18 +73,18 @@ def test_a_query_over_two_partitions_is_refused() -> None:
     ],
 )
 def test_a_row_that_sorts_between_those_of_a_query_is_found(main: str, is_read_too: bool) -> None:
-    query = Query[Any](id="X", question="from book to loans", rows=(BOOK, LOST, LOAN))
+    query = Query[Any](id="X", description="from book to loans", rows=(BOOK, LOST, LOAN))
     rows = (BOOK, LOST, LOAN, Row(Visit, main))
-    assert crossed(query, rows) == (["Visit"] if is_read_too else [])
+    assert overlapping_rows(query, rows) == (["Visit"] if is_read_too else [])
 
 
 @pytest.mark.parametrize("main", ["BOOK#{book_id} / LOAN#CARD#{visit_id}", "BOOK#{book_id} / {visit_id}"])
 def test_a_row_with_the_same_beginning_as_the_only_one_of_a_query_is_found(main: str) -> None:
-    assert crossed(LOANS, (LOAN, Row(Visit, main))) == ["Visit"]
+    assert overlapping_rows(LOANS, (LOAN, Row(Visit, main))) == ["Visit"]
 
 
 def test_a_query_of_the_whole_partition_reads_whatever_lies_there() -> None:
-    assert crossed(WHOLE, (BOOK, LOAN, Row(Visit, "BOOK#{book_id} / CARD#{visit_id}"))) == []
+    assert overlapping_rows(WHOLE, (BOOK, LOAN, Row(Visit, "BOOK#{book_id} / CARD#{visit_id}"))) == []
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,23 @@ def test_a_query_of_the_whole_partition_reads_whatever_lies_there() -> None:
         (ON_SHELF, (*Book.__annotations__, "type"), []),
         (ON_SHELF, (*(set(Book.__annotations__) - {"copies", "shelf"}), "type"), ["copies", "shelf"]),
         (ON_SHELF, tuple(Book.__annotations__), ["type"]),
-        (Query[Title](id="X", question="", rows=(BOOK,), index="gsi1", view=Title), ("book_id", "title", "type"), []),
-        (Query[Title](id="X", question="", rows=(BOOK,), index="gsi1", view=Title), ("book_id", "type"), ["title"]),
-        (Query[Title](id="X", question="", rows=(LOAN,), index="gsi1", view=Title), None, ["title"]),
-        (Query[Loan](id="X", question="", rows=(LOAN,), index="gsi1"), (*Loan.__annotations__, "type"), []),
+        (
+            Query[Title](id="X", description="", rows=(BOOK,), index="gsi1", view=Title),
+            ("book_id", "title", "type"),
+            [],
+        ),
+        (Query[Title](id="X", description="", rows=(BOOK,), index="gsi1", view=Title), ("book_id", "type"), ["title"]),
+        (Query[Title](id="X", description="", rows=(LOAN,), index="gsi1", view=Title), None, ["title"]),
+        (Query[Loan](id="X", description="", rows=(LOAN,), index="gsi1"), (*Loan.__annotations__, "type"), []),
         (TITLE_OF, None, []),
-        (Get[Title](id="X", question="", rows=(BOOK, LOST), view=Title), None, ["title"]),
+        (Get[Title](id="X", description="", rows=(BOOK, LOST), view=Title), None, ["title"]),
         (WHOLE, (), []),
     ],
 )
 def test_what_a_pattern_would_show_but_its_index_does_not_hold_is_found(
     pattern: Any, projected: tuple[str, ...] | None, expected: list[str]
 ) -> None:
-    assert hidden(pattern, {"GSI1": projected}) == expected
+    assert missing_attributes(pattern, {"GSI1": projected}) == expected
 
 
 def test_an_index_without_the_ttl_of_what_expires_cannot_hide_it() -> None:
@@ -114,14 +118,14 @@ def test_an_index_without_the_ttl_of_what_expires_cannot_hide_it() -> None:
     class Shown:
         book_id: str
 
-    query = Query[Shown](id="X", question="", rows=(LOAN,), index="gsi1", view=Shown)
-    assert hidden(query, {"GSI1": ("book_id", "type")}) == ["ttl"]
+    query = Query[Shown](id="X", description="", rows=(LOAN,), index="gsi1", view=Shown)
+    assert missing_attributes(query, {"GSI1": ("book_id", "type")}) == ["ttl"]
 
 
 def test_a_range_is_half_open_and_stays_in_its_rows() -> None:
     known = {"book_id": "b1"}
-    assert LOANS.bounds(known) == ("LOAN#", "LOAN#" + LAST)
-    low, high = LOANS.bounds(known, moment(0), moment(60))
+    assert LOANS.sort_key_range(known) == ("LOAN#", "LOAN#" + HIGHEST_CHARACTER)
+    low, high = LOANS.sort_key_range(known, moment(0), moment(60))
     first = LOAN.key(book_id="b1", at=moment(0), loan_id="a")["SK"]["S"]
     last = LOAN.key(book_id="b1", at=moment(59.999), loan_id="zzz")["SK"]["S"]
     beyond = LOAN.key(book_id="b1", at=moment(60), loan_id="!")["SK"]["S"]
@@ -130,40 +134,40 @@ def test_a_range_is_half_open_and_stays_in_its_rows() -> None:
 
 
 def test_what_the_asker_knows_of_the_sort_key_narrows_the_range() -> None:
-    low, high = LOANS.bounds({"book_id": "b1", "at": moment(0)})
-    assert (low, high) == (f"LOAN#{moment(0)}#", f"LOAN#{moment(0)}#" + LAST)
+    low, high = LOANS.sort_key_range({"book_id": "b1", "at": moment(0)})
+    assert (low, high) == (f"LOAN#{moment(0)}#", f"LOAN#{moment(0)}#" + HIGHEST_CHARACTER)
 
 
 def test_a_range_over_several_types_is_refused() -> None:
-    query = Query[Any](id="X", question="", rows=(BOOK, LOST, LOAN))
+    query = Query[Any](id="X", description="", rows=(BOOK, LOST, LOAN))
     with pytest.raises(TypeError, match="takes no range"):
-        query.bounds({}, since=moment(0))
+        query.sort_key_range({}, since=moment(0))
 
 
 def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}")
-    query = Query[Visit](id="X", question="", rows=(row,), below="hour")
-    assert query.known == ("book_id", "hour")
-    low, high = query.bounds({"book_id": "b1", "hour": "/a/"})
+    query = Query[Visit](id="X", description="", rows=(row,), path_prefix="hour")
+    assert query.required_fields == ("book_id", "hour")
+    low, high = query.sort_key_range({"book_id": "b1", "hour": "/a/"})
     itself, longer, inside, last = "AT#/a/", "AT#/a-b/", "AT#/a/!/", "AT#/a/~/~/"
     assert longer < itself < low < inside < last < high < "AT#/a0/"
     with pytest.raises(TypeError, match="takes no range"):
-        query.bounds({"book_id": "b1", "hour": "/a/"}, since="x")
+        query.sort_key_range({"book_id": "b1", "hour": "/a/"}, since="x")
 
 
 @pytest.mark.parametrize("below", ["hour", "visit_id", "book_id"])
 def test_all_below_what_is_not_alone_in_a_sort_key_is_refused(below: str) -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}#{visit_id}")
     with pytest.raises(TypeError, match=f"does not end with {below} alone"):
-        Query[Visit](id="X", question="", rows=(row,), below=below)
+        Query[Visit](id="X", description="", rows=(row,), path_prefix=below)
 
 
 def test_what_the_asker_knows_cannot_forge_a_key() -> None:
-    with pytest.raises(BadKey):
-        LOANS.bounds({"at": "2026#"})
+    with pytest.raises(InvalidKeyValue):
+        LOANS.sort_key_range({"at": "2026#"})
 
 
 def test_the_asker_never_needs_to_know_the_shard() -> None:
-    assert AT_DESK.known == ("desk",)
-    assert TITLE_OF.known == ("book_id",)
-    assert LOANS.known == ("book_id",)
+    assert AT_DESK.required_fields == ("desk",)
+    assert TITLE_OF.required_fields == ("book_id",)
+    assert LOANS.required_fields == ("book_id",)

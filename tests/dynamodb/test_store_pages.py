@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put_if_absent
 from local.engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.library import (
@@ -39,7 +39,7 @@ def loans(engine: Engine, lasting_table: Callable[[], str]) -> Table:
 
 def load(table: Table, items: list[Loan]) -> None:
     for start in range(0, len(items), 25):
-        requests = [{"PutRequest": {"Item": LOAN.write(each)}} for each in items[start : start + 25]]
+        requests = [{"PutRequest": {"Item": LOAN.encode(each)}} for each in items[start : start + 25]]
         answer = table.client.batch_write_item(RequestItems={table.name: requests})  # type: ignore[dict-item]
         assert not answer["UnprocessedItems"]
 
@@ -100,21 +100,21 @@ def test_f10_an_answer_over_a_megabyte_goes_on_in_further_pages(loans: Table, pa
         for number in range(16)
     ]
     for each in items:
-        loans.write(put(LOAN, each))
-    known = {pattern.known[0]: desk}
+        loans.write(put_if_absent(LOAN, each))
+    known = {pattern.required_fields[0]: desk}
     first = loans.query(pattern, limit=50, **known)
     assert 0 < len(first.items) < 16, "the engine stops at 1 MB, as DynamoDB does"
     assert first.after is not None
     seen = paged(loans, pattern, 50, known, "", "")
     assert seen == (items[::-1] if pattern.newest_first else items)
-    assert list(loans.every(pattern, **known)) == seen
+    assert list(loans.query_all(pattern, **known)) == seen
 
 
 def test_f10_a_whole_partition_over_a_megabyte_is_read_to_its_end(loans: Table) -> None:
     items = [loan(f"l{number:02}", book_id="huge", at=moment(number), note="x" * 150_000) for number in range(16)]
     for each in items:
-        loans.write(put(LOAN, each))
-    assert loans.partition(WHOLE, book_id="huge") == [LOAN.write(each) for each in items]
+        loans.write(put_if_absent(LOAN, each))
+    assert loans.query_partition_raw(WHOLE, book_id="huge") == [LOAN.encode(each) for each in items]
 
 
 def test_a_page_may_be_short_of_its_limit_though_more_follow(loans: Table) -> None:

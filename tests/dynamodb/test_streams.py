@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.streams import Batch, Permanent, item_of
+from functions.dynamodb.streams import Permanent, StreamBatch, item_key_of
 
 Fate = Literal["applied", "parked", "retried", "parking fails"]
 FATES: tuple[Fate, ...] = ("applied", "parked", "retried", "parking fails")
@@ -47,8 +47,8 @@ class Run:
         self.failures.append((record["dynamodb"]["SequenceNumber"], type(error).__name__))
 
     def __call__(self, records: list[dict[str, Any]]) -> list[str]:
-        batch = Batch(records, self.park, self.failed)
-        for each in batch.waiting():
+        batch = StreamBatch(records, self.park, self.failed)
+        for each in batch.ready_records():
             batch.apply(each, self.act)
         return [failure["itemIdentifier"] for failure in batch.response()["batchItemFailures"]]
 
@@ -99,9 +99,9 @@ def test_a_record_that_cannot_be_parked_is_retried_and_holds_back_its_item() -> 
 
 
 def test_the_answer_starts_with_the_lowest_sequence_number_compared_as_a_number() -> None:
-    batch = Batch([], lambda *_: None, lambda *_: None)
+    batch = StreamBatch([], lambda *_: None, lambda *_: None)
     for number in (1000, 999, 2):
-        batch.retry(record(number, f"item {number}"), RuntimeError())
+        batch.retry_record(record(number, f"item {number}"), RuntimeError())
     assert batch.response() == {"batchItemFailures": [{"itemIdentifier": n} for n in ("2", "999", "1000")]}
 
 
@@ -112,21 +112,21 @@ def test_an_empty_batch_has_no_failures() -> None:
 def test_an_item_is_its_whole_key() -> None:
     one, two = record(1, "a"), record(2, "a")
     two["dynamodb"]["Keys"]["SK"] = {"S": "OTHER"}
-    assert item_of(one) != item_of(two)
-    assert item_of(one) == item_of({"dynamodb": {"Keys": dict(reversed(one["dynamodb"]["Keys"].items()))}})
+    assert item_key_of(one) != item_key_of(two)
+    assert item_key_of(one) == item_key_of({"dynamodb": {"Keys": dict(reversed(one["dynamodb"]["Keys"].items()))}})
 
 
 @pytest.mark.parametrize("poison", [{}, {"dynamodb": {}}, {"dynamodb": {"SequenceNumber": "5"}}, {"dynamodb": None}])
 def test_a_record_that_is_none_is_parked_and_does_not_stop_the_others(poison: dict[str, Any]) -> None:
     parked: list[Any] = []
     applied: list[Any] = []
-    batch = Batch([poison, record(6, "a")], lambda record, reason: parked.append(record), lambda *_: None)
+    batch = StreamBatch([poison, record(6, "a")], lambda record, reason: parked.append(record), lambda *_: None)
 
     def act(record: Mapping[str, Any]) -> None:
         if record is poison:
             raise Permanent("not a record")
         applied.append(record["dynamodb"]["SequenceNumber"])
 
-    for each in batch.waiting():
+    for each in batch.ready_records():
         batch.apply(each, act)
     assert (parked, applied, batch.response()) == ([poison], ["6"], {"batchItemFailures": []})

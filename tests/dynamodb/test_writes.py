@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import (
-    Changed,
-    absent,
+    WriteConflict,
     adjust,
-    change,
-    copied,
-    delete_held,
-    delete_older,
-    present,
-    put,
-    put_newer,
-    put_over,
-    turn,
-    unchanged,
+    check_absent,
+    check_exists,
+    check_unchanged,
+    copy_attributes,
+    delete_if_held_by,
+    delete_if_older,
+    put_if_absent,
+    put_if_held_by,
+    put_if_newer,
+    replace_with,
+    update,
 )
 from tests.dynamodb.library import BOOK, LOAN, LOST, LostBook, book, loan, moment
 
@@ -31,20 +31,20 @@ class Refused(Exception):
 
 
 def test_put_writes_an_item_that_is_not_there_yet() -> None:
-    write = put(BOOK, book(), refused=Refused)
-    image = BOOK.write(book())
-    assert (write.kind, write.row, write.wanted) == ("Put", BOOK, image)
+    write = put_if_absent(BOOK, book(), condition_error=Refused)
+    image = BOOK.encode(book())
+    assert (write.kind, write.row, write.resulting_attributes) == ("Put", BOOK, image)
     assert write.request == {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
-    refusal = write.refused(book())
+    refusal = write.condition_error(book())
     assert isinstance(refusal, Refused)
     assert refusal.found == book()
 
 
 def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
-    write = put_newer(BOOK, book(version=3))
-    assert (write.kind, write.wanted) == ("Put", BOOK.write(book(version=3)))
+    write = put_if_newer(BOOK, book(version=3))
+    assert (write.kind, write.resulting_attributes) == ("Put", BOOK.encode(book(version=3)))
     assert write.request == {
-        "Item": BOOK.write(book(version=3)),
+        "Item": BOOK.encode(book(version=3)),
         "ConditionExpression": "attribute_not_exists(PK) OR #version < :version",
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":version": {"N": "3"}},
@@ -52,14 +52,14 @@ def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
 
 
 def test_put_newer_writes_a_copy_of_the_same_version_anew_if_it_is_to() -> None:
-    write = put_newer(BOOK, book(version=3), again=True)
+    write = put_if_newer(BOOK, book(version=3), or_same_version=True)
     assert write.request["ConditionExpression"] == "attribute_not_exists(PK) OR #version <= :version"
 
 
 def test_put_over_takes_the_place_of_what_somebody_held() -> None:
-    write = put_over(BOOK, book(title="Persuasion"), "title", "Emma")
+    write = put_if_held_by(BOOK, book(title="Persuasion"), "title", "Emma")
     assert write.request == {
-        "Item": BOOK.write(book(title="Persuasion")),
+        "Item": BOOK.encode(book(title="Persuasion")),
         "ConditionExpression": "#holder = :held_by",
         "ExpressionAttributeNames": {"#holder": "title"},
         "ExpressionAttributeValues": {":held_by": {"S": "Emma"}},
@@ -67,7 +67,7 @@ def test_put_over_takes_the_place_of_what_somebody_held() -> None:
 
 
 def test_change_sends_only_what_differs_its_index_keys_and_the_version_that_was_read() -> None:
-    write = change(BOOK, book(shelf="A", copies=1), book(shelf=None, copies=2, version=2))
+    write = update(BOOK, book(shelf="A", copies=1), book(shelf=None, copies=2, version=2))
     assert write.kind == "Update"
     assert write.request == {
         "Key": KEY,
@@ -83,19 +83,19 @@ def test_change_sends_only_what_differs_its_index_keys_and_the_version_that_was_
         },
         "ExpressionAttributeValues": {":0": {"N": "2"}, ":1": {"N": "2"}, ":read": {"N": "1"}},
     }
-    assert write.wanted == {"copies": {"N": "2"}, "version": {"N": "2"}}
+    assert write.resulting_attributes == {"copies": {"N": "2"}, "version": {"N": "2"}}
 
 
 @pytest.mark.parametrize("version", [1, 3, 0])
 def test_a_change_that_does_not_raise_the_version_by_one_is_a_mistake_of_the_program(version: int) -> None:
     with pytest.raises(ValueError, match="raises the version by one"):
-        change(BOOK, book(), book(title="Persuasion", version=version))
+        update(BOOK, book(), book(title="Persuasion", version=version))
 
 
 def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
     stub = LostBook(book_id="b1", created_at=moment(0), version=5)
-    assert turn(BOOK, book(version=4), LOST, stub).request == {
-        "Item": LOST.write(stub),
+    assert replace_with(BOOK, book(version=4), LOST, stub).request == {
+        "Item": LOST.encode(stub),
         "ConditionExpression": "#version = :read",
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":read": {"N": "4"}},
@@ -103,8 +103,8 @@ def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
 
 
 def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> None:
-    write = adjust(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, refused=Refused)
-    assert (write.kind, write.wanted) == ("Update", None)
+    write = adjust(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, condition_error=Refused)
+    assert (write.kind, write.resulting_attributes) == ("Update", None)
     assert write.request == {
         "Key": KEY,
         "UpdateExpression": "SET #version = #version + :one, #0 = #0 + :0",
@@ -115,7 +115,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
 
 
 def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
-    assert (unchanged(BOOK, book(version=4)).kind, unchanged(BOOK, book(version=4)).request) == (
+    assert (check_unchanged(BOOK, book(version=4)).kind, check_unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
             "Key": KEY,
@@ -125,14 +125,14 @@ def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
         },
     )
     for check, condition in (
-        (absent(BOOK, KEY, refused=Refused), "attribute_not_exists(PK)"),
-        (present(BOOK, KEY, refused=Refused), "attribute_exists(PK)"),
+        (check_absent(BOOK, KEY, condition_error=Refused), "attribute_not_exists(PK)"),
+        (check_exists(BOOK, KEY, condition_error=Refused), "attribute_exists(PK)"),
     ):
         assert (check.kind, check.request) == ("ConditionCheck", {"Key": KEY, "ConditionExpression": condition})
 
 
 def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:
-    write = delete_held(BOOK, KEY, "title", "Emma")
+    write = delete_if_held_by(BOOK, KEY, "title", "Emma")
     assert write.kind == "Delete"
     assert write.request == {
         "Key": KEY,
@@ -143,7 +143,7 @@ def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:
 
 
 def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
-    write = delete_older(BOOK, book(version=3))
+    write = delete_if_older(BOOK, book(version=3))
     assert write.kind == "Delete"
     assert write.request == {
         "Key": KEY,
@@ -156,32 +156,38 @@ def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        put(BOOK, book()),
-        put_newer(BOOK, book()),
-        put_over(BOOK, book(), "title", "Emma"),
-        change(BOOK, book(), book(version=2)),
-        turn(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2)),
-        unchanged(BOOK, book()),
-        delete_held(BOOK, KEY, "title", "Emma"),
-        delete_older(BOOK, book()),
+        put_if_absent(BOOK, book()),
+        put_if_newer(BOOK, book()),
+        put_if_held_by(BOOK, book(), "title", "Emma"),
+        update(BOOK, book(), book(version=2)),
+        replace_with(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2)),
+        check_unchanged(BOOK, book()),
+        delete_if_held_by(BOOK, KEY, "title", "Emma"),
+        delete_if_older(BOOK, book()),
     ],
     ids=["put", "put_newer", "put_over", "change", "turn", "unchanged", "delete_held", "delete_older"],
 )
 def test_a_refusal_that_nobody_named_says_that_the_item_changed(write: Any) -> None:
-    refusal = write.refused(None)
-    assert isinstance(refusal, Changed)
+    refusal = write.condition_error(None)
+    assert isinstance(refusal, WriteConflict)
     assert (refusal.row, dict(refusal.key)) == (write.row, KEY)
 
 
 def test_a_log_entry_has_no_version_and_is_put_all_the_same() -> None:
-    assert put(LOAN, loan()).request["Item"] == LOAN.write(loan())
-    assert "version" not in LOAN.write(loan())
+    assert put_if_absent(LOAN, loan()).request["Item"] == LOAN.encode(loan())
+    assert "version" not in LOAN.encode(loan())
 
 
 def test_copied_writes_what_is_another_items_and_leaves_the_version_as_it_is() -> None:
-    write = copied(BOOK, KEY, {"author": "Jane Austen", "pen_name": None}, ("author_version", 4), ("shelf", ("A", "B")))
+    write = copy_attributes(
+        BOOK, KEY, {"author": "Jane Austen", "pen_name": None}, ("author_version", 4), ("shelf", ("A", "B"))
+    )
     assert (write.kind, write.row) == ("Update", BOOK)
-    assert write.wanted == {"author": {"S": "Jane Austen"}, "author_version": {"N": "4"}, "pen_name": None}
+    assert write.resulting_attributes == {
+        "author": {"S": "Jane Austen"},
+        "author_version": {"N": "4"},
+        "pen_name": None,
+    }
     assert write.request == {
         "Key": KEY,
         "UpdateExpression": "SET #0 = :0, #1 = :1 REMOVE #2",
@@ -194,6 +200,6 @@ def test_copied_writes_what_is_another_items_and_leaves_the_version_as_it_is() -
             ":among1": {"S": "B"},
         },
     }
-    refusal = write.refused(None)
-    assert isinstance(refusal, Changed)
+    refusal = write.condition_error(None)
+    assert isinstance(refusal, WriteConflict)
     assert refusal.key == KEY

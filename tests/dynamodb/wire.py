@@ -35,7 +35,7 @@ Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
 
 
 @dataclass
-class Request:
+class InterceptedRequest:
     """One request as it went out."""
 
     operation: str
@@ -43,14 +43,14 @@ class Request:
 
 
 @dataclass
-class Wire:
+class WireTap:
     """A tap on one client.
 
     `requests`: all that went out, the client's own retries too. `units_of`: what each operation consumed.
     """
 
     client: "DynamoDBClient"
-    requests: list[Request] = field(default_factory=list)
+    requests: list[InterceptedRequest] = field(default_factory=list)
     units_of: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _replies: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     _noting: Any = field(default_factory=Lock)
@@ -61,7 +61,7 @@ class Wire:
         events.register("before-send.dynamodb", self._send)
         events.register("after-call.dynamodb", self._note)
 
-    def next(self, operation: str, *replies: Reply) -> None:
+    def reply_next(self, operation: str, *replies: Reply) -> None:
         """What the next requests of an operation meet, one after the other."""
         self._replies[operation].extend(replies)
 
@@ -70,7 +70,7 @@ class Wire:
         self.requests.clear()
         self.units_of.clear()
 
-    def take_waiting(self) -> list[str]:
+    def pop_unused_replies(self) -> list[str]:
         """The operations that replies still wait for; they are forgotten."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
@@ -91,7 +91,7 @@ class Wire:
 
     def _send(self, request: AWSPreparedRequest, event_name: str, **_: Any) -> AWSResponse | None:
         operation = event_name.rpartition(".")[2]
-        self.requests.append(Request(operation, json.loads(cast(bytes, request.body))))
+        self.requests.append(InterceptedRequest(operation, json.loads(cast(bytes, request.body))))
         waiting = self._replies[operation]
         return waiting.popleft()(request) if waiting else None
 
@@ -107,7 +107,7 @@ class _Raw(io.BytesIO):
         yield self.read()
 
 
-def answered(body: Mapping[str, Any], status: int = 200) -> Reply:
+def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
     """The request is not sent; this comes back."""
 
     def reply(request: AWSPreparedRequest) -> AWSResponse:
@@ -116,24 +116,24 @@ def answered(body: Mapping[str, Any], status: int = 200) -> Reply:
     return reply
 
 
-def refused(code: str, **more: Any) -> Reply:
+def error_reply(code: str, **more: Any) -> Reply:
     """The request is not sent; this error comes back."""
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "made up by a test", **more}
-    return answered(body, status=400)
+    return reply_with(body, status=400)
 
 
-def cancelled(*codes: str) -> Reply:
+def transaction_cancelled_reply(*codes: str) -> Reply:
     """The transaction is not sent; it comes back cancelled for these reasons, one for each of its writes."""
-    return refused("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
+    return error_reply("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
-def lost(request: AWSPreparedRequest) -> NoReturn:
+def lose_response(request: AWSPreparedRequest) -> NoReturn:
     """The request is sent and applied, but its answer never arrives."""
     URLLib3Session().send(request)
     raise ReadTimeoutError(endpoint_url=request.url)
 
 
-def after(action: Callable[[], object]) -> Reply:
+def run_before_sending(action: Callable[[], object]) -> Reply:
     """Something else happens just before the request is sent."""
 
     def reply(request: AWSPreparedRequest) -> None:

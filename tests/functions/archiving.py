@@ -5,69 +5,74 @@ from collections.abc import Callable
 from typing import Any
 
 from functions import archive, copies, relay
-from functions.archive import restored
+from functions.archive import parse_archive
 from functions.model.entities import ArchivedOrder
 from functions.shop import orders
-from tests.shopfloor import ANN, Shopfloor
+from tests.shopfloor import ANN, ShopHarness
 
 Image = dict[str, Any]
 Message = dict[str, Any]
 
 
-def deliver(floor: Shopfloor) -> str:
+def create_delivered_order(floor: ShopHarness) -> str:
     """An order that was delivered."""
     floor.open_shop(available=10)
-    order_id = floor.place(mug=2, pot=1)
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
     return order_id
 
 
-def partition(floor: Shopfloor, order_id: str) -> list[Image]:
+def order_partition(floor: ShopHarness, order_id: str) -> list[Image]:
     return floor.partition(f"ORDER#{order_id}")
 
 
-def end(floor: Shopfloor, readers: tuple[Callable[..., Any], ...] = (copies.handler, relay.handler)) -> list[Message]:
+def expire_everything(
+    floor: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies.handler, relay.handler)
+) -> list[Message]:
     """The time of everything is over; what waits for the archive."""
-    floor.wait(days=396)
-    records = floor.records()
+    floor.advance_days(days=396)
+    records = floor.new_records()
     for reader in readers:
         assert reader({"Records": records}, None) == {"batchItemFailures": []}
-    return floor.waiting("archive")
+    return floor.take_messages("archive")
 
 
-def of_order(messages: list[Message]) -> list[Message]:
+def order_messages(messages: list[Message]) -> list[Message]:
     return [message for message in messages if '"OrderExpired"' in message["body"]]
 
 
-def handle(*messages: Message) -> list[str]:
+def run_archive(*messages: Message) -> list[str]:
     """The messages to be sent again."""
     answer = archive.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def objects(floor: Shopfloor, prefix: str) -> dict[str, bytes]:
+def archived_objects(floor: ShopHarness, prefix: str) -> dict[str, bytes]:
     return {name: body for name, body in floor.objects("archive").items() if name.startswith(prefix)}
 
 
-def owned(images: list[Image]) -> list[Image]:
+def images_to_archive(images: list[Image]) -> list[Image]:
     """What an archived order's object holds of its partition: all but the marker whose end started the archive."""
     return [image for image in images if image["type"]["S"] != "Expiry"]
 
 
-def is_left(floor: Shopfloor, order_id: str, before: list[Image]) -> None:
+def assert_not_archived(floor: ShopHarness, order_id: str, before: list[Image]) -> None:
     """Nothing of the order is archived, or gone."""
-    assert (owned(partition(floor, order_id)), objects(floor, "orders/")) == (owned(before), {})
+    assert (images_to_archive(order_partition(floor, order_id)), archived_objects(floor, "orders/")) == (
+        images_to_archive(before),
+        {},
+    )
 
 
-def is_archived(floor: Shopfloor, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
+def assert_archived(floor: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
     """One object with all that was there, the stub that names it, and of the rest only the invoice."""
-    ((name, body),) = objects(floor, "orders/").items()
-    assert restored(body) == owned(before)
-    stub = orders.order_by_id(floor.shop, ANN, order_id)
+    ((name, body),) = archived_objects(floor, "orders/").items()
+    assert parse_archive(body) == images_to_archive(before)
+    stub = orders.get_order(floor.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
     assert (stub.object_key, stub.sha256, stub.status) == (name, hashlib.sha256(body).hexdigest(), status)
-    assert [image["type"]["S"] for image in partition(floor, order_id)] == ["Invoice", "ArchivedOrder"]
+    assert [image["type"]["S"] for image in order_partition(floor, order_id)] == ["Invoice", "ArchivedOrder"]

@@ -16,7 +16,7 @@ Reply = tuple[int, Any] | str
 
 
 @dataclass(frozen=True)
-class Asked:
+class StripeRequest:
     """A request as it arrived; `form`: what its body, or else its query, says."""
 
     method: str
@@ -26,39 +26,39 @@ class Asked:
 
 
 @dataclass
-class Bank:
+class FakeStripe:
     """`replies`: what the next requests meet, a status with a body (bytes go as they are); then it gives back."""
 
     url: str = ""
     replies: deque[Reply] = field(default_factory=deque)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[StripeRequest] = field(default_factory=list)
 
-    def reply(self, asked: Asked) -> Reply:
-        self.asked.append(asked)
+    def next_reply(self, asked: StripeRequest) -> Reply:
+        self.requests.append(asked)
         if self.replies:
             return self.replies.popleft()
         if asked.method == "GET":
             return 200, {"object": "list", "data": []}
         metadata = {name[9:-1]: value for name, value in asked.form.items() if name.startswith("metadata[")}
-        return 200, refund(metadata)
+        return 200, stripe_refund(metadata)
 
 
-def refund(metadata: Mapping[str, str], status: str = "succeeded", **more: Any) -> dict[str, Any]:
+def stripe_refund(metadata: Mapping[str, str], status: str = "succeeded", **more: Any) -> dict[str, Any]:
     """A refund with some of the many fields that are theirs alone."""
     values = {"id": "re_1", "object": "refund", "balance_transaction": "txn_1", "failure_reason": None}
     return {**values, "status": status, "metadata": dict(metadata), **more}
 
 
-def error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
+def stripe_error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
     """As Stripe says no. Its sentence is for people, and may name them."""
     told = {"type": kind, "message": "Ann Ash's card ending in 4242", "request_log_url": "https://dashboard/ann"}
     return {"error": {**told, **({"code": code} if code else {})}}
 
 
 @contextmanager
-def opened() -> Iterator[Bank]:
+def run_fake_stripe() -> Iterator[FakeStripe]:
     """One that listens on this machine."""
-    bank = Bank()
+    bank = FakeStripe()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -73,7 +73,7 @@ def opened() -> Iterator[Bank]:
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
             headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = bank.reply(Asked(self.command, path, headers, dict(parse_qsl(body or query))))
+            reply = bank.next_reply(StripeRequest(self.command, path, headers, dict(parse_qsl(body or query))))
             if isinstance(reply, str):
                 time.sleep(0.5 if reply == HANGS else 0)
                 self.close_connection = True

@@ -11,25 +11,25 @@ from botocore.exceptions import ReadTimeoutError
 from functions import wiring
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """The process died here; nothing that catches an Exception sees it."""
 
 
 @contextmanager
-def dying(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
+def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
     """Die just before or just after this call of the operation (the first, the second ...); it has to come to that."""
     calls = iter(range(1, 1000))
 
     def die(**_: Any) -> None:
         if next(calls) == call:
-            raise Killed
+            raise ProcessKilled
 
-    with _hooked(service, f"{when}-call", operation, die), pytest.raises(Killed):
+    with _register_hook(service, f"{when}-call", operation, die), pytest.raises(ProcessKilled):
         yield
 
 
 @contextmanager
-def losing_the_answer(service: str, operation: str) -> Iterator[None]:
+def lose_response(service: str, operation: str) -> Iterator[None]:
     """The next call of the operation happens, but nobody hears of it."""
     left = iter(range(1))
 
@@ -37,26 +37,29 @@ def losing_the_answer(service: str, operation: str) -> Iterator[None]:
         if next(left, None) is not None:
             raise ReadTimeoutError(endpoint_url="https://aws")
 
-    with _hooked(service, "after-call", operation, lose):
+    with _register_hook(service, "after-call", operation, lose):
         yield
 
 
 @contextmanager
-def refusing(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
+def fail_calls(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
     """AWS answers this many calls of the operation with an error; nothing of them happens."""
     left = iter(range(times))
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]] | None:
         if next(left, None) is None:
             return None
-        return _Refusal(), {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        return _ErrorResponse(), {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": 400},
+        }
 
-    with _hooked(service, "before-call", operation, answer):
+    with _register_hook(service, "before-call", operation, answer):
         yield
 
 
 @contextmanager
-def meanwhile(service: str, operation: str, act: Callable[[], object], call: int = 1) -> Iterator[None]:
+def run_before_call(service: str, operation: str, act: Callable[[], object], call: int = 1) -> Iterator[None]:
     """Something else happens just before this call of the operation."""
     calls = iter(range(1, 1000))
 
@@ -64,30 +67,30 @@ def meanwhile(service: str, operation: str, act: Callable[[], object], call: int
         if next(calls) == call:
             act()
 
-    with _hooked(service, "before-call", operation, before):
+    with _register_hook(service, "before-call", operation, before):
         yield
 
 
 @contextmanager
-def counted(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
+def record_calls(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
     """The bodies of the calls of an operation, as they are made."""
     calls: list[dict[str, Any]] = []
 
     def count(params: dict[str, Any], **_: Any) -> None:
         calls.append(params)
 
-    with _hooked(service, "provide-client-params", operation, count):
+    with _register_hook(service, "provide-client-params", operation, count):
         yield calls
 
 
 @dataclass
-class _Refusal:
+class _ErrorResponse:
     status_code: int = 400
     headers: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
-def _hooked(service: str, event: str, operation: str, hook: Callable[..., Any]) -> Iterator[None]:
+def _register_hook(service: str, event: str, operation: str, hook: Callable[..., Any]) -> Iterator[None]:
     events = wiring.client(service).meta.events
     name = f"{event}.{wiring.client(service).meta.service_model.service_id.hyphenize()}.{operation}"
     events.register_first(name, hook)

@@ -20,21 +20,21 @@ from functions import archive, environment, fulfilment, wiring
 from functions.api import context
 from functions.dynamodb.streams import Permanent
 from functions.model import changes
-from functions.model.metrics import Metric
-from functions.model.patterns import R5
+from functions.model.metrics import MetricDefinition
+from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.shop.shop import Shop
 from functions.watch import handler as watch
 from local.engine import REGION
 from ops import hot_keys, place
-from ops.put_aside import Failures
-from stacks.conditions import ALARMS, LEVELS, Alarm
-from tests.alarming import STAFF_TOKEN, Told, commands, listening, state, typed
-from tests.api.asking import WEBHOOK_SECRETS, Api, payment_event, sent
+from ops.put_aside import FailureRepository
+from stacks.conditions import ALARMS, LAG_LEVELS, AlarmDefinition
+from tests.alarming import STAFF_TOKEN, EmittedMetrics, alarm_state, capture_metrics, run_command, runbook_commands
+from tests.api.asking import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 from tests.api.conftest import VARIABLES
-from tests.functions.faults import Killed, refusing
-from tests.shopfloor import READERS, Shopfloor
+from tests.functions.faults import ProcessKilled, fail_calls
+from tests.shopfloor import READERS, ShopHarness
 
-SECONDS = dict(LEVELS)
+SECONDS = dict(LAG_LEVELS)
 NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # a zip with nothing in it
 DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
 
@@ -44,8 +44,8 @@ class Scene:
     """A shop in which something goes wrong. `known`: what whoever follows the runbook knows; `stack`: what is undone at
     the end; `values`: what CloudWatch has of AWS's own metrics, by their names."""
 
-    floor: Shopfloor
-    told: Told
+    floor: ShopHarness
+    told: EmittedMetrics
     patch: pytest.MonkeyPatch
     trouble: ExitStack
     known: dict[str, str]
@@ -53,9 +53,9 @@ class Scene:
     statuses: list[int] = field(default_factory=list)
     late: list[dict[str, Any]] = field(default_factory=list)
 
-    def seen(self, alarm: Alarm) -> Sequence[float]:
+    def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
         """The values of what an alarm looks at, of the period since the last look."""
-        if isinstance(alarm.metric, Metric):
+        if isinstance(alarm.metric, MetricDefinition):
             return self.told.values(alarm.metric)
         return self.values[alarm.metric]()
 
@@ -104,7 +104,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
     sqs = wiring.client("sqs")
     urls = [runs := sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]]
@@ -117,20 +117,22 @@ def scene(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
     resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
     table = floor.engine.dynamodb()
-    there = place.Place(
+    there = place.ShopTarget(
         outputs, lambda name: table if name == "dynamodb" else wiring.client(name), lambda kind: resources[kind]
     )
-    monkeypatch.setattr(place, "_deployed", lambda name, region: there)
-    find = Failures.of
-    monkeypatch.setattr(Failures, "of", lambda there, **_: find(there))  # a queue here says at once what it has
+    monkeypatch.setattr(place, "_find_deployed_target", lambda name, region: there)
+    find = FailureRepository.for_target
+    monkeypatch.setattr(
+        FailureRepository, "for_target", lambda there, **_: find(there)
+    )  # a queue here says at once what it has
     monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
     secrets = wiring.client("secretsmanager")
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     secrets.create_secret(Name="pepper", SecretString="pepper of the tests")
     secrets.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
-    wiring.secret.cache_clear()
-    environment.current.cache_clear()
+    wiring.get_secret.cache_clear()
+    environment.load_environment.cache_clear()
     context.shop.cache_clear()
     for rule in ("lapse", "watch"):
         wiring.client("events").put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
@@ -148,11 +150,11 @@ def scene(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         "WHSEC": WEBHOOK_SECRETS["current"],
     }
     floor.open_shop()
-    floor.settle()
-    with listening() as told, ExitStack() as trouble:
+    floor.process_all()
+    with capture_metrics() as told, ExitStack() as trouble:
         yield Scene(floor, told, monkeypatch, trouble, known)
     context.shop.cache_clear()
-    wiring.secret.cache_clear()
+    wiring.get_secret.cache_clear()
 
 
 def _figures(service: str, **_: Any) -> Any:
@@ -174,45 +176,45 @@ the shop goes on as by itself: nothing here ends what the commands are there to 
 `trouble`, and goes with the deploy that the runbook asks for."""
 
 
-def standing(scene: Scene, alarm: Alarm) -> Story:
+def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
     """The mapping of relay was off for longer than the stream remembers: nothing lags, nothing fails."""
     floor = scene.floor
-    order_id = floor.place(mug=1)
+    order_id = floor.place_order(mug=1)
     watch({}, None)
     yield
     scene.off("relay")
-    floor.pay(order_id)
-    floor.records()
-    floor.ahead += timedelta(minutes=11)
+    floor.pay_order(order_id)
+    floor.new_records()
+    floor.clock_offset += timedelta(minutes=11)
     watch({}, None)
     yield
     assert scene.reads
-    floor.settle()
+    floor.process_all()
     watch({}, None)
     assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
-    assert len(floor.mails()) == 1, "news of a state that was left is no news"
+    assert len(floor.sent_mails()) == 1, "news of a state that was left is no news"
 
 
-def lagging(scene: Scene, alarm: Alarm) -> Story:
+def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     """The mapping of fulfilment was switched off, and forgotten; a message had failed at all deliveries before."""
     floor = scene.floor
     scene.values[alarm.metric] = lambda: scene.oldest("fulfilment")  # type: ignore[index]
     yield
     scene.off("fulfilment")
     for key in ("dead", "waits"):
-        floor.pay(floor.place(key, mug=1), f"evt_{key}", f"pi_{key}")
-        READERS["relay"].handler({"Records": floor.records()}, None)
+        floor.pay_order(floor.place_order(key, mug=1), f"evt_{key}", f"pi_{key}")
+        READERS["relay"].handler({"Records": floor.new_records()}, None)
         if key == "dead":
-            (message,) = floor.waiting("fulfilment")
+            (message,) = floor.take_messages("fulfilment")
             wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
-    floor.ahead = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
+    floor.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
     yield
     if scene.reads:
-        floor.settle(("relay",))
+        floor.process_all(("relay",))
     assert {image["status"]["S"] for image in _orders(floor)} == {"FULFILLING"}
 
 
-def stream_lagging(scene: Scene, alarm: Alarm) -> Story:
+def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
     """A deploy has taken a right away from copies; what its mapping gave up lies in the failure store."""
     floor = scene.floor
 
@@ -224,106 +226,108 @@ def stream_lagging(scene: Scene, alarm: Alarm) -> Story:
 
     scene.values[alarm.metric] = delivered  # type: ignore[index]
     yield
-    floor.place("given up", mug=1)
-    given_up(floor.records())
-    floor.place("late", mug=1)
-    scene.late = floor.records()
-    scene.trouble.enter_context(refusing("dynamodb", "PutItem", "AccessDeniedException"))
-    floor.ahead = timedelta(seconds=SECONDS[alarm.name.removeprefix("stream-lag-")] + 60)
+    floor.place_order("given up", mug=1)
+    given_up(floor.new_records())
+    floor.place_order("late", mug=1)
+    scene.late = floor.new_records()
+    scene.trouble.enter_context(fail_calls("dynamodb", "PutItem", "AccessDeniedException"))
+    floor.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("stream-lag-")] + 60)
     yield
     delivered()
     summaries = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
     assert len(summaries) == 2
 
 
-def given_up_on(scene: Scene, alarm: Alarm) -> Story:
+def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
     watch({}, None)
     yield
-    scene.floor.place(mug=1)
-    given_up(scene.floor.records())
+    scene.floor.place_order(mug=1)
+    given_up(scene.floor.new_records())
     watch({}, None)
     yield
     watch({}, None)
 
 
-def parked(scene: Scene, alarm: Alarm) -> Story:
+def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Code that was rolled back reads what newer code has written."""
     watch({}, None)
     yield
-    scene.floor.place(mug=1)
-    records = scene.floor.records()
-    scene.trouble.enter_context(mock.patch.object(changes, "_read", side_effect=Permanent("of a newer version")))
+    scene.floor.place_order(mug=1)
+    records = scene.floor.new_records()
+    scene.trouble.enter_context(
+        mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
+    )
     assert READERS["copies"].handler({"Records": records}, None) == {"batchItemFailures": []}
     watch({}, None)
     yield
     watch({}, None)
 
 
-def dead_letters(scene: Scene, alarm: Alarm) -> Story:
+def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
     """A deploy has taken a right away: a message failed at all its deliveries; so did a run of a schedule."""
     floor = scene.floor
     scene.values[alarm.metric] = lambda: [  # type: ignore[index]
         scene.waiting(name) for name in ("fulfilment-dead", "lapse-dead")
     ]
     yield
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    READERS["relay"].handler({"Records": floor.records()}, None)
-    (message,) = floor.waiting("fulfilment")
-    scene.trouble.enter_context(refusing("dynamodb", "TransactWriteItems", "AccessDeniedException"))
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    READERS["relay"].handler({"Records": floor.new_records()}, None)
+    (message,) = floor.take_messages("fulfilment")
+    scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"))
     assert fulfilment.handler({"Records": [message]}, None)["batchItemFailures"]
     wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
     wiring.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
     yield
-    floor.settle(("relay",))
+    floor.process_all(("relay",))
     assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
 
 
-def unmatched(scene: Scene, alarm: Alarm) -> Story:
+def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Money comes for an order that nobody placed."""
     watch({}, None)
     yield
-    answered = sent(Api(scene.floor.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
-    assert answered.said["status"] == "UNMATCHED"
+    answered = post_webhook(ApiHarness(scene.floor.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
+    assert answered.body["status"] == "UNMATCHED"
     scene.known |= {"ORDER_ID": "nobodys", "PAYMENT_ID": "pi_9"}
     watch({}, None)
     yield
-    scene.floor.settle()
+    scene.floor.process_all()
     watch({}, None)
-    assert scene.floor.shop.table.query(R5, queue="UNMATCHED").items == ()
+    assert scene.floor.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
 
 
-def faulty_api(scene: Scene, alarm: Alarm) -> Story:
+def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Somebody has put the provider's secret in as it is, not as JSON: its webhooks cannot be checked."""
-    floor, api = scene.floor, Api(scene.floor.shop)
-    order_id = floor.place(mug=1)
+    floor, api = scene.floor, ApiHarness(scene.floor.shop)
+    order_id = floor.place_order(mug=1)
     scene.values[alarm.metric] = lambda: [float(status >= 500) for status in scene.statuses]  # type: ignore[index]
 
     def webhook() -> None:
-        scene.statuses.append(sent(api, payment_event(order_id, 1250)).status)
+        scene.statuses.append(post_webhook(api, payment_event(order_id, 1250)).status)
 
     yield
     wiring.client("secretsmanager").put_secret_value(SecretId="webhook", SecretString="whsec_as_it_is")
-    wiring.secret.cache_clear()
+    wiring.get_secret.cache_clear()
     for _ in range(6):
         webhook()
     yield
-    wiring.secret.cache_clear()
+    wiring.get_secret.cache_clear()
     scene.statuses.clear()
     webhook()
     assert [image["status"]["S"] for image in _orders(floor)] == ["PAID"]
 
 
-def crashing(scene: Scene, alarm: Alarm) -> Story:
+def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
     """A deploy has left out what every function is told: the api dies at each call, and answers nothing."""
     floor, crashed = scene.floor, list[float]()
-    api = Api(floor.shop)
+    api = ApiHarness(floor.shop)
     scene.values[alarm.metric] = lambda: crashed  # type: ignore[index]
 
     def call() -> None:
-        environment.current.cache_clear()
+        environment.load_environment.cache_clear()
         try:
-            assert api.ask("GET", "/products").status == 200
+            assert api.call("GET", "/products").status == 200
             crashed.append(0)
         except KeyError:
             crashed.append(1)
@@ -340,23 +344,23 @@ def crashing(scene: Scene, alarm: Alarm) -> Story:
         call()
 
 
-def throttled(scene: Scene, alarm: Alarm) -> Story:
+def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Somebody has set a limit to the table's units: it takes none of what copies write, for longer than they try."""
-    floor, wired = scene.floor, wiring.shop
+    floor, wired = scene.floor, wiring.create_shop
 
     def passing(seconds: float) -> None:
-        floor.ahead += timedelta(seconds=seconds)
+        floor.clock_offset += timedelta(seconds=seconds)
 
     def shop(table_name: str, **settings: Any) -> Shop:
         made = wired(table_name, **settings)
         return replace(made, table=replace(made.table, sleep=passing, clock=floor.now))
 
-    scene.patch.setattr(wiring, "shop", shop)
+    scene.patch.setattr(wiring, "create_shop", shop)
     yield
     for number in range(4):
-        floor.place(str(number), mug=1)
-    records = floor.records()
-    scene.trouble.enter_context(refusing("dynamodb", "PutItem", "ThrottlingException"))
+        floor.place_order(str(number), mug=1)
+    records = floor.new_records()
+    scene.trouble.enter_context(fail_calls("dynamodb", "PutItem", "ThrottlingException"))
     scene.late = failing(READERS["copies"].handler({"Records": records}, None), records)
     assert scene.late
     given_up(scene.late)
@@ -364,14 +368,14 @@ def throttled(scene: Scene, alarm: Alarm) -> Story:
     assert not failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
 
 
-def not_lapsing(scene: Scene, alarm: Alarm) -> Story:
+def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Somebody has switched the schedule of lapse off: no run fails, because there is none."""
     floor = scene.floor
     watch({}, None)
     yield
-    order_id = floor.place(mug=1)
+    order_id = floor.place_order(mug=1)
     wiring.client("events").disable_rule(Name="lapse")
-    floor.ahead += timedelta(minutes=40)
+    floor.clock_offset += timedelta(minutes=40)
     if scene.runs("lapse"):
         floor.lapse(floor.now().isoformat())
     watch({}, None)
@@ -386,7 +390,7 @@ def not_lapsing(scene: Scene, alarm: Alarm) -> Story:
     assert scene.waiting("lapse-dead") == 0
 
 
-def unwatched(scene: Scene, alarm: Alarm) -> Story:
+def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Somebody has switched the schedule of watch off: no alarm of its gauges is raised any more, or ends."""
 
     def invoked() -> Sequence[float]:
@@ -401,24 +405,24 @@ def unwatched(scene: Scene, alarm: Alarm) -> Story:
     yield
 
 
-def mismatching(scene: Scene, alarm: Alarm) -> Story:
+def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     """The archive dies once the object is written; then somebody writes beside the order."""
     floor = scene.floor
     watch({}, None)
     yield
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
-    floor.wait(days=396)
-    READERS["copies"].handler({"Records": (records := floor.records())}, None)
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
+    floor.advance_days(days=396)
+    READERS["copies"].handler({"Records": (records := floor.new_records())}, None)
     READERS["relay"].handler({"Records": records}, None)
     (message,) = [
-        scene.message("archive", one["body"]) for one in floor.waiting("archive") if "OrderExpired" in one["body"]
+        scene.message("archive", one["body"]) for one in floor.take_messages("archive") if "OrderExpired" in one["body"]
     ]
-    with mock.patch.object(archive, "leave_stub", side_effect=Killed), pytest.raises(Killed):
+    with mock.patch.object(archive, "replace_order_with_stub", side_effect=ProcessKilled), pytest.raises(ProcessKilled):
         archive.handler({"Records": [message]}, None)
     ((key, written),) = floor.objects("archive").items()
     line = next(it for it in floor.partition(f"ORDER#{order_id}") if it["type"]["S"] == "OrderLine")
@@ -429,14 +433,14 @@ def mismatching(scene: Scene, alarm: Alarm) -> Story:
     scene.known["OBJECT"] = key
     watch({}, None)
     yield
-    floor.settle()
+    floor.process_all()
     watch({}, None)
     (body,) = (body for name, body in floor.objects("archive").items() if name == key)
     assert body != written
-    assert mended in archive.restored(body)
+    assert mended in archive.parse_archive(body)
 
 
-STORIES: Mapping[str, Callable[[Scene, Alarm], Story]] = {
+STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "orders-stand-still": standing,
     "lag": lagging,
     "stream-lag": stream_lagging,
@@ -456,22 +460,22 @@ STORIES: Mapping[str, Callable[[Scene, Alarm], Story]] = {
 
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
 def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands_are_typed(
-    alarm: Alarm, scene: Scene
+    alarm: AlarmDefinition, scene: Scene
 ) -> None:
     story = STORIES.get(alarm.name, STORIES[alarm.runbook])(scene, alarm)
     next(story)
-    now = state(alarm, scene.seen(alarm))
+    now = alarm_state(alarm, scene.seen(alarm))
     assert now == "OK"
-    scene.told.forget()
+    scene.told.clear()
     next(story)
-    now = state(alarm, scene.seen(alarm), now)
+    now = alarm_state(alarm, scene.seen(alarm), now)
     assert now == "ALARM", "and the commands are typed while it is"
-    scene.told.forget()
-    assert not alarm.level or state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
-    for command in commands(alarm.page):
-        typed(command, scene.known, deploy=scene.trouble.close)
+    scene.told.clear()
+    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
+    for command in runbook_commands(alarm.runbook_path):
+        run_command(command, scene.known, deploy=scene.trouble.close)
     next(story, None)
-    assert state(alarm, scene.seen(alarm), now) == "OK"
+    assert alarm_state(alarm, scene.seen(alarm), now) == "OK"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -489,6 +493,6 @@ def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> lis
     return [it for it in records if numbers and int(it["dynamodb"]["SequenceNumber"]) >= int(min(numbers, key=int))]
 
 
-def _orders(floor: Shopfloor) -> list[dict[str, Any]]:
+def _orders(floor: ShopHarness) -> list[dict[str, Any]]:
     found = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
     return [image for image in found if image["type"]["S"] == "Order"]

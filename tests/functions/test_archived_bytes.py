@@ -10,12 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from functions.archive import order_object, restored
+from functions.archive import parse_archive, serialize_archive
 from functions.dynamodb.keys import Instant
 from functions.model.entities import Order
-from tests.functions.archiving import Image, deliver, end, handle, is_archived, objects, of_order, partition
-from tests.functions.faults import refusing
-from tests.shopfloor import HOME, Shopfloor
+from tests.functions.archiving import (
+    Image,
+    archived_objects,
+    assert_archived,
+    create_delivered_order,
+    expire_everything,
+    order_messages,
+    order_partition,
+    run_archive,
+)
+from tests.functions.faults import fail_calls
+from tests.shopfloor import HOME_ADDRESS, ShopHarness
 
 NUMBERS = some.one_of(
     some.integers(-(10**37), 10**37).map(str), some.decimals(-1000, 1000, places=9).map(lambda number: f"{number:f}")
@@ -53,19 +62,19 @@ ORDER = Order(
     currency="EUR",
     total=0,
     lines={},
-    address=HOME,
+    address=HOME_ADDRESS,
     fingerprint="1:f",
 )
 
 
 @given(some.lists(some.dictionaries(some.text(), VALUES, max_size=6), max_size=4))
 def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
-    assert restored(order_object(ORDER, images)) == images
+    assert parse_archive(serialize_archive(ORDER, images)) == images
 
 
-def test_attributes_this_code_knows_nothing_of_come_back_too(floor: Shopfloor) -> None:
-    order_id = deliver(floor)
-    (payment,) = [image for image in partition(floor, order_id) if image["type"]["S"] == "Payment"]
+def test_attributes_this_code_knows_nothing_of_come_back_too(floor: ShopHarness) -> None:
+    order_id = create_delivered_order(floor)
+    (payment,) = [image for image in order_partition(floor, order_id) if image["type"]["S"] == "Payment"]
     strange: Image = {
         "s": {"S": "Grüße 🫖"},
         "n": {"N": "0.1234567890123456789012345678901234567"},
@@ -76,28 +85,28 @@ def test_attributes_this_code_knows_nothing_of_come_back_too(floor: Shopfloor) -
         "m": {"M": {"deep": {"L": [{"NULL": True}, {"B": b"\x03"}, {"BOOL": False}]}}},
     }
     floor.shop.table.client.put_item(TableName=floor.shop.table.name, Item={**payment, **strange})
-    before = partition(floor, order_id)
-    assert handle(*of_order(end(floor))) == []
-    is_archived(floor, order_id, before)
+    before = order_partition(floor, order_id)
+    assert run_archive(*order_messages(expire_everything(floor))) == []
+    assert_archived(floor, order_id, before)
 
 
 # activity -------------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def two_days(floor: Shopfloor) -> list[Image]:
+def two_days(floor: ShopHarness) -> list[Image]:
     """What a customer did on two days."""
-    floor.ahead = timedelta(days=-2)
+    floor.clock_offset = timedelta(days=-2)
     floor.open_shop()
-    floor.place("one", mug=1)
-    floor.ahead = timedelta(days=-1)
-    floor.place("two", mug=1)
-    floor.pay(floor.place("three", mug=1))
-    floor.settle()
+    floor.place_order("one", mug=1)
+    floor.clock_offset = timedelta(days=-1)
+    floor.place_order("two", mug=1)
+    floor.pay_order(floor.place_order("three", mug=1))
+    floor.process_all()
     return [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] == "Activity"]
 
 
-def lines(floor: Shopfloor) -> dict[str, list[Image]]:
+def lines(floor: ShopHarness) -> dict[str, list[Image]]:
     """The archived activity by day."""
-    found = objects(floor, "activity/")
+    found = archived_objects(floor, "activity/")
     texts = {name: gzip.decompress(body) for name, body in found.items()}
     for name, text in texts.items():
         assert name.split("/")[2] == f"{hashlib.sha256(text).hexdigest()}.ndjson.gz", "named by its content"
@@ -108,9 +117,9 @@ def by_id(images: list[Image]) -> list[Image]:
     return sorted(images, key=lambda image: str(image["change_id"]))
 
 
-def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(floor: Shopfloor, two_days: list[Image]) -> None:
-    messages = end(floor)
-    assert handle(*messages) == []
+def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(floor: ShopHarness, two_days: list[Image]) -> None:
+    messages = expire_everything(floor)
+    assert run_archive(*messages) == []
     days = {f"day={image['at']['S'][:10]}" for image in two_days}
     assert len(days) == 2
     found = lines(floor)
@@ -120,33 +129,33 @@ def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(floor: Shopflo
     assert "Activity" not in {image["type"]["S"] for image in floor.partition("CUSTOMER#ann")}
 
 
-def test_activity_that_comes_again_makes_no_second_object(floor: Shopfloor, two_days: list[Image]) -> None:
-    messages = end(floor)
-    handle(*messages)
+def test_activity_that_comes_again_makes_no_second_object(floor: ShopHarness, two_days: list[Image]) -> None:
+    messages = expire_everything(floor)
+    run_archive(*messages)
     before = floor.objects("archive")
-    assert handle(*reversed(messages), *messages) == []
+    assert run_archive(*reversed(messages), *messages) == []
     assert floor.objects("archive") == before
 
 
 def test_activity_that_comes_again_in_other_company_lies_there_twice_under_the_same_ids(
-    floor: Shopfloor, two_days: list[Image]
+    floor: ShopHarness, two_days: list[Image]
 ) -> None:
-    messages = end(floor)
-    handle(*messages)
-    handle(next(message for message in messages if '"OrderPaid"' in message["body"]))
-    texts = [gzip.decompress(body) for body in objects(floor, "activity/").values()]
+    messages = expire_everything(floor)
+    run_archive(*messages)
+    run_archive(next(message for message in messages if '"OrderPaid"' in message["body"]))
+    texts = [gzip.decompress(body) for body in archived_objects(floor, "activity/").values()]
     ids = [json.loads(line)["change_id"]["S"] for text in texts for line in text.splitlines()]
     assert len(ids) == len(two_days) + 1
     assert set(ids) == {image["change_id"]["S"] for image in two_days}
 
 
 def test_activity_of_one_day_that_cannot_be_written_holds_back_no_other_day(
-    floor: Shopfloor, two_days: list[Image]
+    floor: ShopHarness, two_days: list[Image]
 ) -> None:
-    messages = end(floor)
-    with refusing("s3", "PutObject", "SlowDown", times=1):
-        waiting = handle(*messages)
+    messages = expire_everything(floor)
+    with fail_calls("s3", "PutObject", "SlowDown", times=1):
+        waiting = run_archive(*messages)
     assert 0 < len(waiting) < len(messages)
     assert len(lines(floor)) == 1
-    assert handle(*[message for message in messages if message["messageId"] in waiting]) == []
+    assert run_archive(*[message for message in messages if message["messageId"] in waiting]) == []
     assert sum(map(len, lines(floor).values())) == len(two_days)

@@ -10,38 +10,38 @@ from typing import Any
 import pytest
 
 from functions import bulk, relay, wiring
-from functions.bulk import Pace
+from functions.bulk import WriteRateLimiter
 from functions.model.entities import Product, Rejected, Stock
-from functions.model.patterns import B3
+from functions.model.patterns import IMPORT_LINES_BY_PART
 from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
 from functions.shop import imports, products
-from functions.shop.imports import PART_LINES, Line, Progress
-from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
-from tests.shopfloor import STAFF, Shopfloor
+from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
+from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.shopfloor import STAFF, ShopHarness
 from tests.support.scale import many
 
 Message = dict[str, Any]
 _keys = itertools.count()
 
 
-def line(number: int, id: str, quantity: int = 0, **said: Any) -> Line:
-    return Line(number, {"product_id": id, "name": id.upper(), "price": 100, "currency": "EUR", **said}, quantity)
+def line(number: int, id: str, quantity: int = 0, **said: Any) -> ParsedLine:
+    return ParsedLine(number, {"product_id": id, "name": id.upper(), "price": 100, "currency": "EUR", **said}, quantity)
 
 
-def jugs(many: int, quantity: int = 7) -> list[Line]:
+def jugs(many: int, quantity: int = 7) -> list[ParsedLine]:
     return [line(number, f"jug-{number:04}", quantity) for number in range(1, many + 1)]
 
 
-def send(floor: Shopfloor, *lines: Line | Rejected) -> str:
+def send(floor: ShopHarness, *lines: ParsedLine | Rejected) -> str:
     """Have the shop take a file with these lines; the import's id."""
     key = f"import-{next(_keys)}"
     answer = imports.import_products(floor.shop, STAFF, key, {"sha256": key}, lambda: lines)
     return str(answer.result["import_id"])
 
 
-def queued(floor: Shopfloor) -> list[Message]:
-    relay.handler({"Records": floor.records()}, None)
-    return floor.waiting("bulk")
+def queued(floor: ShopHarness) -> list[Message]:
+    relay.handler({"Records": floor.new_records()}, None)
+    return floor.take_messages("bulk")
 
 
 def handle(*messages: Message, delivery: int = 1) -> list[str]:
@@ -51,27 +51,27 @@ def handle(*messages: Message, delivery: int = 1) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def report(floor: Shopfloor, import_id: str) -> Progress:
-    return imports.progress(floor.shop, STAFF, import_id)
+def report(floor: ShopHarness, import_id: str) -> ImportProgress:
+    return imports.get_import_progress(floor.shop, STAFF, import_id)
 
 
-def counts(floor: Shopfloor, import_id: str) -> tuple[str, int, int, int, int]:
+def counts(floor: ShopHarness, import_id: str) -> tuple[str, int, int, int, int]:
     found = report(floor, import_id)
     assert found.lines == found.written + found.unchanged + found.rejected + found.waiting
     assert (found.ended_at is None) == (found.state == "RUNNING")
     return found.state, found.written, found.unchanged, found.rejected, found.retried
 
 
-def why(floor: Shopfloor, import_id: str) -> list[tuple[int, str, str]]:
-    page = imports.rejected_lines(floor.shop, STAFF, import_id, 100, None)
+def why(floor: ShopHarness, import_id: str) -> list[tuple[int, str, str]]:
+    page = imports.list_rejected_lines(floor.shop, STAFF, import_id, 100, None)
     return [(one.line, one.field, one.why) for one in page.items]
 
 
-def held(floor: Shopfloor, id: str) -> list[tuple[int, int]]:
-    return [(part.available, part.received) for part in products.stock_of_product(floor.shop, id)]
+def held(floor: ShopHarness, id: str) -> list[tuple[int, int]]:
+    return [(part.available, part.received) for part in products.get_stock_of_product(floor.shop, id)]
 
 
-def all_are_there_once(floor: Shopfloor, lines: Sequence[Line]) -> None:
+def all_are_there_once(floor: ShopHarness, lines: Sequence[ParsedLine]) -> None:
     """Every product as its line says, never changed since, with just the goods that came in."""
     keys = [PRODUCT.key(product_id=one.product["product_id"]) for one in lines]
     keys += [STOCK.key(product_id=one.product["product_id"], part=0) for one in lines]
@@ -83,7 +83,9 @@ def all_are_there_once(floor: Shopfloor, lines: Sequence[Line]) -> None:
 
 
 # what is written ------------------------------------------------------------------------------------------------------
-def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(floor: Shopfloor) -> None:
+def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(
+    floor: ShopHarness,
+) -> None:
     floor.open_shop(available=10)
     import_id = send(
         floor,
@@ -94,23 +96,23 @@ def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_p
     assert counts(floor, import_id) == ("RUNNING", 0, 0, 0, 0)
     assert handle(*queued(floor)) == []
     assert counts(floor, import_id) == ("DONE", 2, 1, 0, 0)
-    jug, mug = products.product(floor.shop, "jug"), products.product(floor.shop, "mug")
+    jug, mug = products.get_product(floor.shop, "jug"), products.get_product(floor.shop, "mug")
     assert (jug.name, jug.price, jug.category, jug.parts, jug.version) == ("JUG", 100, "/jugs/", 3, 1)
     assert held(floor, "jug") == [(3, 3), (2, 2), (2, 2)]
     assert (mug.price, mug.backorder, mug.category, mug.version) == (1390, True, "/", 2)
     assert held(floor, "mug") == [(15, 15)]
-    assert products.product(floor.shop, "pot").version == 1
-    assert {one.product.product_id for one in products.products_in_category(floor.shop, "/jugs/", 9, None).items} == {
-        "jug"
-    }
+    assert products.get_product(floor.shop, "pot").version == 1
+    assert {
+        one.product.product_id for one in products.list_products_in_category(floor.shop, "/jugs/", 9, None).items
+    } == {"jug"}
 
 
-def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(floor: Shopfloor) -> None:
+def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(floor: ShopHarness) -> None:
     floor.open_shop(available=10)
     import_id = send(floor, line(1, "mug", 5, name="Blue mug", price=1250))
     handle(*queued(floor))
     assert counts(floor, import_id) == ("DONE", 1, 0, 0, 0)
-    assert (held(floor, "mug"), products.product(floor.shop, "mug").version) == ([(15, 15)], 1)
+    assert (held(floor, "mug"), products.get_product(floor.shop, "mug").version) == ([(15, 15)], 1)
 
 
 @pytest.mark.parametrize(
@@ -123,27 +125,27 @@ def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(flo
     ],
 )
 def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(
-    floor: Shopfloor, said: dict[str, Any], field: str, reason: str
+    floor: ShopHarness, said: dict[str, Any], field: str, reason: str
 ) -> None:
     floor.open_shop()
     import_id = send(floor, line(1, "jug"), line(2, **{"id": "mug", "quantity": 5, **said}), line(3, "can"))
     handle(*queued(floor))
     assert counts(floor, import_id) == ("DONE", 2, 0, 1, 0)
     assert why(floor, import_id) == [(2, field, reason)]
-    assert (held(floor, "mug"), products.product(floor.shop, "can").version) == ([(10, 10)], 1)
+    assert (held(floor, "mug"), products.get_product(floor.shop, "can").version) == ([(10, 10)], 1)
 
 
-def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(floor: Shopfloor) -> None:
+def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(floor: ShopHarness) -> None:
     import_id = send(floor, *jugs(3))
     messages = queued(floor)
-    with refusing("dynamodb", "TransactWriteItems", "ValidationException", times=1):
+    with fail_calls("dynamodb", "TransactWriteItems", "ValidationException", times=1):
         assert handle(*messages) == []
     assert counts(floor, import_id) == ("DONE", 2, 0, 1, 0)
     assert why(floor, import_id) == [(1, "line", "cannot be stored")]
 
 
 def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_the_order_of_lines(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
     wrong = [line(number, "mug", currency="USD") for number in (1, 3)]
@@ -153,35 +155,38 @@ def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_
     assert counts(floor, import_id) == ("DONE", 1, 0, 2, 0)
 
 
-def test_a_line_is_one_transaction_with_the_part_that_counts_it(floor: Shopfloor) -> None:
+def test_a_line_is_one_transaction_with_the_part_that_counts_it(floor: ShopHarness) -> None:
     send(floor, *jugs(3))
-    with counted("dynamodb", "TransactWriteItems") as writes:
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
         handle(*queued(floor))
     kinds = [[next(iter(one)) for one in request["TransactItems"]] for request in writes]
     assert kinds == [["Update", "Put", "Put"]] * 3
 
 
 # once -----------------------------------------------------------------------------------------------------------------
-def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(floor: Shopfloor) -> None:
+def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(floor: ShopHarness) -> None:
     import_id = send(floor, *jugs(3))
     messages = queued(floor)
     handle(*messages)
     products.update_product(floor.shop, STAFF, "jug-0001", price=1)
     before = report(floor, import_id)
-    with counted("dynamodb", "TransactWriteItems") as transactions, counted("dynamodb", "UpdateItem") as updates:
+    with (
+        record_calls("dynamodb", "TransactWriteItems") as transactions,
+        record_calls("dynamodb", "UpdateItem") as updates,
+    ):
         assert handle(*messages, *messages, delivery=2) == []
     assert transactions == updates == []
     assert report(floor, import_id) == before
-    assert products.product(floor.shop, "jug-0001").price == 1
+    assert products.get_product(floor.shop, "jug-0001").price == 1
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 3])
-def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(floor: Shopfloor, call: int, when: Any) -> None:
+def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(floor: ShopHarness, call: int, when: Any) -> None:
     lines = jugs(3)
     import_id = send(floor, *lines)
     messages = queued(floor)
-    with dying("dynamodb", "TransactWriteItems", when, call):
+    with crash_at("dynamodb", "TransactWriteItems", when, call):
         handle(*messages)
     found = report(floor, import_id)
     assert found.written == call - (when == "before"), "what is counted is what is written"
@@ -190,8 +195,8 @@ def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(floor: Shopflo
     all_are_there_once(floor, lines)
 
 
-def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(floor: Shopfloor) -> None:
-    with dying("dynamodb", "TransactWriteItems", "after"):
+def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(floor: ShopHarness) -> None:
+    with crash_at("dynamodb", "TransactWriteItems", "after"):
         send(floor, *jugs(2))
     (message,) = queued(floor)
     handle(message)
@@ -199,11 +204,11 @@ def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells
     assert counts(floor, import_id) == ("DONE", 2, 0, 0, 0)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(floor: Shopfloor) -> None:
+def test_a_write_whose_answer_is_lost_is_found_done(floor: ShopHarness) -> None:
     lines = jugs(2)
     import_id = send(floor, *lines)
     messages = queued(floor)
-    with losing_the_answer("dynamodb", "TransactWriteItems"):
+    with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(*messages) == [messages[0]["messageId"]]
     assert report(floor, import_id).written == 1
     handle(*messages, delivery=2)
@@ -211,7 +216,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(floor: Shopfloor) -> None:
     all_are_there_once(floor, lines)
 
 
-def test_two_that_work_the_same_part_at_once_write_each_line_once(floor: Shopfloor) -> None:
+def test_two_that_work_the_same_part_at_once_write_each_line_once(floor: ShopHarness) -> None:
     lines = jugs(60)
     import_id = send(floor, *lines)
     (message,) = queued(floor)
@@ -224,55 +229,55 @@ def test_two_that_work_the_same_part_at_once_write_each_line_once(floor: Shopflo
     all_are_there_once(floor, lines)
 
 
-def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(floor: Shopfloor) -> None:
+def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(floor: ShopHarness) -> None:
     floor.open_shop()
     import_id = send(floor, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
     messages = queued(floor)
-    with meanwhile(
+    with run_before_call(
         "dynamodb",
         "TransactWriteItems",
         lambda: products.update_product(floor.shop, STAFF, "mug", category="/mugs/"),
     ):
         handle(*messages)
-    mug = products.product(floor.shop, "mug")
+    mug = products.get_product(floor.shop, "mug")
     assert (mug.price, mug.category, mug.version) == (1390, "/mugs/", 3)
     assert held(floor, "mug") == [(15, 15)]
     assert counts(floor, import_id) == ("DONE", 2, 0, 0, 1)
 
 
-def test_a_product_that_another_makes_meanwhile_is_changed(floor: Shopfloor) -> None:
+def test_a_product_that_another_makes_meanwhile_is_changed(floor: ShopHarness) -> None:
     import_id = send(floor, line(1, "jug", 5))
 
     def made() -> None:
         products.create_product(floor.shop, STAFF, "jug", "Another", 1, "EUR", 1)
 
     messages = queued(floor)
-    with meanwhile("dynamodb", "TransactWriteItems", made):
+    with run_before_call("dynamodb", "TransactWriteItems", made):
         handle(*messages)
-    jug = products.product(floor.shop, "jug")
+    jug = products.get_product(floor.shop, "jug")
     assert (jug.name, jug.price, jug.version, held(floor, "jug")) == ("JUG", 100, 2, [(5, 5)])
     assert counts(floor, import_id) == ("DONE", 1, 0, 0, 1)
 
 
 # throttled ------------------------------------------------------------------------------------------------------------
 def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_is_not_written_is_counted_exactly(
-    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = jugs(5)
     import_id = send(floor, *lines)
     (message,) = queued(floor)
     pauses: list[float] = []
     _time_passes(floor, monkeypatch, pauses)
-    with dying("dynamodb", "TransactWriteItems", "before", 3):
+    with crash_at("dynamodb", "TransactWriteItems", "before", 3):
         handle(message)
     with (
-        refusing("dynamodb", "TransactWriteItems", "ThrottlingException"),
-        counted("dynamodb", "TransactWriteItems") as tries,
+        fail_calls("dynamodb", "TransactWriteItems", "ThrottlingException"),
+        record_calls("dynamodb", "TransactWriteItems") as tries,
     ):
         assert handle(message, delivery=2) == [message["messageId"]]
     assert len(tries) == len(pauses) + 1, "each pause is followed by one try: no loop around the loop"
     assert {one["ClientRequestToken"] for one in tries} == {tries[0]["ClientRequestToken"]}, "of the same line"
-    assert sum(pauses) <= floor.shop.table.budget_seconds
+    assert sum(pauses) <= floor.shop.table.retry_budget_seconds
     assert len(set(pauses)) == len(pauses) > 5, "no two wait as long"
     found = report(floor, import_id)
     assert (found.written, found.waiting, found.state) == (2, 3, "RUNNING")
@@ -281,21 +286,21 @@ def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_i
     all_are_there_once(floor, lines)
 
 
-def _time_passes(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
+def _time_passes(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
     """Nobody waits: a pause moves the clock on."""
-    made = wiring.shop
+    made = wiring.create_shop
 
     def shop(table_name: str, **settings: Any) -> Any:
         built = made(table_name, **settings)
 
         def sleep(seconds: float) -> None:
-            floor.ahead += timedelta(seconds=seconds)
+            floor.clock_offset += timedelta(seconds=seconds)
             pauses.append(seconds)
 
         built.table.sleep = sleep
         return built
 
-    monkeypatch.setattr(wiring, "shop", shop)
+    monkeypatch.setattr(wiring, "create_shop", shop)
 
 
 def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
@@ -305,7 +310,7 @@ def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
         now[0] += seconds
         slept.append(seconds)
 
-    pace = Pace(lambda: datetime.fromtimestamp(now[0], UTC), sleep, 20)
+    pace = WriteRateLimiter(lambda: datetime.fromtimestamp(now[0], UTC), sleep, 20)
     times = []
     for number in range(40):
         pace()
@@ -317,22 +322,22 @@ def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
 
 
 # what can never be written --------------------------------------------------------------------------------------------
-def test_a_part_whose_time_is_over_is_left_alone(floor: Shopfloor) -> None:
+def test_a_part_whose_time_is_over_is_left_alone(floor: ShopHarness) -> None:
     send(floor, *jugs(2))
     messages = queued(floor)
-    floor.wait(days=91)
-    with counted("dynamodb", "TransactWriteItems") as writes:
+    floor.advance_days(days=91)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
         assert handle(*messages) == []
     assert writes == []
     assert floor.objects("failures") == {}
 
 
-def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(floor: Shopfloor) -> None:
+def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(floor: ShopHarness) -> None:
     import_id = send(floor, *jugs(2))
     messages = queued(floor)
-    kept = floor.shop.table.get(B3, import_id=import_id, part=0)
+    kept = floor.shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=0)
     assert kept is not None
-    floor.shop.table.delete([IMPORT_LINES.key_of(kept)])
+    floor.shop.table.batch_delete([IMPORT_LINES.key_of(kept)])
     assert handle(*messages) == []
     (parked,) = floor.objects("failures")
     assert parked.startswith("parked/bulk/")
@@ -342,21 +347,21 @@ def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(floor: Shop
 # many -----------------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
 def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and_breaks_off_once(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     new = many(990, 490)
     floor.open_shop(available=10)
-    lines: list[Line | Rejected] = [*jugs(new)]
+    lines: list[ParsedLine | Rejected] = [*jugs(new)]
     lines += [Rejected(line=new + number, field="price", why="is required") for number in range(1, 6)]
     lines += [line(new + 6, "mug", 3, name="Blue mug", price=1250), line(new + 7, "pot", name="Blue pot", price=1250)]
     lines += [line(new + 7 + number, "mug", currency="USD") for number in range(1, 4)]
     import_id = send(floor, *lines)
     messages = queued(floor)
-    assert len(messages) == len(lines) // PART_LINES
+    assert len(messages) == len(lines) // LINES_PER_PART
     broken_off = 0
     for number, message in enumerate(messages):
         if number % 3 == 0:
-            with dying("dynamodb", "TransactWriteItems", "after" if number else "before", number + 2):
+            with crash_at("dynamodb", "TransactWriteItems", "after" if number else "before", number + 2):
                 handle(message)
             broken_off += 1
     with ThreadPoolExecutor(2) as pool:
@@ -368,5 +373,5 @@ def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and
     assert (found.written, found.unchanged, found.rejected) == (new + 1, 1, 8)
     assert broken_off <= found.retried
     assert [number for number, _, _ in why(floor, import_id)] == [*range(new + 1, new + 6), *range(new + 8, new + 11)]
-    all_are_there_once(floor, [one for one in lines[:new] if isinstance(one, Line)])
+    all_are_there_once(floor, [one for one in lines[:new] if isinstance(one, ParsedLine)])
     assert held(floor, "mug") == [(13, 13)]

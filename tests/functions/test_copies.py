@@ -11,17 +11,17 @@ from hypothesis import strategies as some
 
 from functions import copies, environment
 from functions.model import changes
-from functions.model.table import BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop import ending, returns, shipments
-from functions.shop.activity import activity_of_customer, activity_of_day
-from functions.shop.sales import bought_by_customer, sales_of_product
+from functions.shop.activity import list_activity_of_customer, list_activity_of_day
+from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from local.clock import expire_until
-from tests.functions.faults import counted, refusing
-from tests.shopfloor import ANN, STAFF, WAREHOUSE, Shopfloor
+from tests.functions.faults import fail_calls, record_calls
+from tests.shopfloor import ANN, STAFF, WAREHOUSE, ShopHarness
 from tests.support.scale import many
 
 Record = dict[str, Any]
-DERIVED = {row.type for row in BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
+DERIVED = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
 """What is derived of orders."""
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 
@@ -46,58 +46,58 @@ def of_order(records: Sequence[Record], order_id: str) -> list[Record]:
     return [record for record in records if record["dynamodb"]["Keys"] == key]
 
 
-def copied(floor: Shopfloor, order_id: str) -> dict[str, list[dict[str, Any]]]:
+def copied(floor: ShopHarness, order_id: str) -> dict[str, list[dict[str, Any]]]:
     """The copies of an order in its own and its customer's partition, by type."""
     images = [*floor.partition(f"ORDER#{order_id}"), *floor.partition(f"CUSTOMER#{ANN.id}")]
     mine = [image for image in images if image.get("order_id", {}).get("S") == order_id]
     return {name: [image for image in mine if image["type"]["S"] == name] for name in sorted(DERIVED)}
 
 
-def lying_in(floor: Shopfloor, table: str) -> list[dict[str, Any]]:
+def lying_in(floor: ShopHarness, table: str) -> list[dict[str, Any]]:
     """Every image of a table, by key."""
     images = floor.shop.table.client.scan(TableName=table, ConsistentRead=True)["Items"]
     return sorted(images, key=lambda image: (str(image["PK"]), str(image["SK"])))
 
 
-def summary(floor: Shopfloor, order_id: str) -> tuple[str, int]:
+def summary(floor: ShopHarness, order_id: str) -> tuple[str, int]:
     (image,) = copied(floor, order_id)["OrderSummary"]
     return image["status"]["S"], int(image["version"]["N"])
 
 
-def live_out(floor: Shopfloor, order_id: str, payment: str) -> None:
-    floor.pay(order_id, f"evt_{payment}", f"pi_{payment}")
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
+def live_out(floor: ShopHarness, order_id: str, payment: str) -> None:
+    floor.pay_order(order_id, f"evt_{payment}", f"pi_{payment}")
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
 
 
 @pytest.fixture
-def told(floor: Shopfloor) -> list[Record]:
+def told(floor: ShopHarness) -> list[Record]:
     """Every record of three orders: one delivered and archived, one cancelled and archived, one with the warehouse."""
     floor.open_shop(available=20)
-    first, second = floor.place("one", mug=2, pot=1), floor.place("two", mug=1)
+    first, second = floor.place_order("one", mug=2, pot=1), floor.place_order("two", mug=1)
     live_out(floor, first, "1")
     ending.cancel_order(floor.shop, ANN, second)
-    floor.settle()
+    floor.process_all()
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
-    floor.settle()
-    third = floor.place("three", pot=3)
-    floor.pay(third, "evt_3", "pi_3")
-    floor.settle()
-    return list(floor.seen)
+    floor.process_all()
+    third = floor.place_order("three", pot=3)
+    floor.pay_order(third, "evt_3", "pi_3")
+    floor.process_all()
+    return list(floor.all_records)
 
 
 @pytest.fixture
 def copies_made_by(
-    floor: Shopfloor, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
     """All that lies in an empty table once the reader was handed these batches, one after the other."""
 
     def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
         table = new_table()
         monkeypatch.setenv("TABLE_NAME", table)
-        environment.current.cache_clear()
+        environment.load_environment.cache_clear()
         for batch in batches:
             assert handle(*batch) == again()
         return lying_in(floor, table)
@@ -106,11 +106,11 @@ def copies_made_by(
 
 
 # what one record makes ------------------------------------------------------------------------------------------------
-def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(floor: Shopfloor) -> None:
+def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=2, pot=1)
-    floor.pay(order_id)
-    _, paid = of_order(floor.records(), order_id)
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.pay_order(order_id)
+    _, paid = of_order(floor.new_records(), order_id)
     assert handle(paid) == again()
     made = copied(floor, order_id)
     assert [(image["product_id"]["S"], image["quantity"]["N"]) for image in made["OrderLine"]] == [
@@ -121,122 +121,122 @@ def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(floor: 
     assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
 
 
-def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(floor: Shopfloor) -> None:
+def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.settle(times=2)
+    order_id = floor.place_order(mug=1)
+    floor.process_all(times=2)
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle(times=2)
-    mine = activity_of_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items
+    floor.process_all(times=2)
+    mine = list_activity_of_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items
     assert [(entry.event, entry.order_id) for entry in mine] == [
         ("OrderCancelled", order_id),
         ("OrderPlaced", order_id),
     ]
     days = sorted({entry.day for entry in mine}, reverse=True)
-    everybodys = [entry for day in days for entry in activity_of_day(floor.shop, STAFF, day, 10, None).items]
+    everybodys = [entry for day in days for entry in list_activity_of_day(floor.shop, STAFF, day, 10, None).items]
     assert everybodys == list(mine)
 
 
-def test_lines_count_as_sales_only_once_the_order_is_paid(floor: Shopfloor) -> None:
+def test_lines_count_as_sales_only_once_the_order_is_paid(floor: ShopHarness) -> None:
     floor.open_shop()
-    paid, cancelled = floor.place("one", mug=2), floor.place("two", mug=3)
-    floor.settle()
+    paid, cancelled = floor.place_order("one", mug=2), floor.place_order("two", mug=3)
+    floor.process_all()
     assert (copied(floor, paid)["OrderLine"], copied(floor, cancelled)["OrderLine"]) == ([], [])
-    floor.pay(paid)
+    floor.pay_order(paid)
     ending.cancel_order(floor.shop, ANN, cancelled)
-    floor.settle()
+    floor.process_all()
     assert len(copied(floor, paid)["OrderLine"]) == 1
     assert copied(floor, cancelled)["OrderLine"] == []
 
 
-def sold(floor: Shopfloor) -> list[tuple[str, int, int]]:
+def sold(floor: ShopHarness) -> list[tuple[str, int, int]]:
     """The sales of mugs: order, how many, and how many of them came back."""
-    found = sales_of_product(floor.shop, STAFF, "mug", "", "", 10, None).items
-    assert bought_by_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items[-len(found) :] == found
+    found = list_sales_of_product(floor.shop, STAFF, "mug", "", "", 10, None).items
+    assert list_purchases_of_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items[-len(found) :] == found
     return [(sale.order_id, sale.quantity, sale.returned) for sale in found]
 
 
-def test_f7_product_sales_follow_their_orders_from_payment_on(floor: Shopfloor) -> None:
+def test_f7_product_sales_follow_their_orders_from_payment_on(floor: ShopHarness) -> None:
     floor.open_shop()
-    kept, cancelled = floor.place("one", mug=3), floor.place("two", mug=1)
-    floor.settle()
+    kept, cancelled = floor.place_order("one", mug=3), floor.place_order("two", mug=1)
+    floor.process_all()
     assert sold(floor) == [], "nobody has paid yet"
-    floor.pay(kept, "evt_1", "pi_1")
-    floor.pay(cancelled, "evt_2", "pi_2")
-    floor.settle(("copies",))
+    floor.pay_order(kept, "evt_1", "pi_1")
+    floor.pay_order(cancelled, "evt_2", "pi_2")
+    floor.process_all(("copies",))
     assert sorted(sold(floor)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
     ending.cancel_order(floor.shop, ANN, cancelled)
-    floor.settle()
+    floor.process_all()
     assert sold(floor) == [(kept, 3, 0)], "what was cancelled after all is no sale"
     shipments.request_shipment(floor.shop, kept)
-    floor.ship(kept)
-    floor.deliver(kept)
-    returns.return_goods(floor.shop, STAFF, "back", kept, {"mug": returns.Back(2, restock=True)})
-    floor.settle()
+    floor.dispatch_order(kept)
+    floor.deliver_order(kept)
+    returns.return_goods(floor.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(2, restock=True)})
+    floor.process_all()
     assert sold(floor) == [(kept, 3, 2)]
 
 
-def test_f7_what_was_dropped_from_an_order_is_not_sold(floor: Shopfloor) -> None:
+def test_f7_what_was_dropped_from_an_order_is_not_sold(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=3, pot=1)
-    floor.pay(order_id)
+    order_id = floor.place_order("one", mug=3, pot=1)
+    floor.pay_order(order_id)
     shipments.request_shipment(floor.shop, order_id)
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle()
+    floor.process_all()
     assert sold(floor) == [(order_id, 3, 0)], "it may still be sent"
     ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.settle()
+    floor.process_all()
     assert sold(floor) == [(order_id, 1, 0)]
 
 
-def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(floor: Shopfloor) -> None:
+def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.settle()
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle()
+    floor.process_all()
     assert sold(floor) == [(order_id, 1, 0)], "it may go out yet"
     ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.settle()
+    floor.process_all()
     assert sold(floor) == []
     (line,) = copied(floor, order_id)["OrderLine"]
     assert line["quantity"] == {"N": "0"}, "it stays, so that no record that is late can bring it back"
 
 
-def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(floor: Shopfloor) -> None:
+def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=2, pot=1)
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    (shipped,) = of_order(floor.records(), order_id)
-    with counted("dynamodb", "PutItem") as puts:
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    (shipped,) = of_order(floor.new_records(), order_id)
+    with record_calls("dynamodb", "PutItem") as puts:
         handle(shipped)
     assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary", "TimelineEvent"]
 
 
-def test_f15_records_of_what_is_derived_make_no_write(floor: Shopfloor, told: list[Record]) -> None:
+def test_f15_records_of_what_is_derived_make_no_write(floor: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
     with ExitStack() as watching:
-        calls = [watching.enter_context(counted("dynamodb", write)) for write in WRITES]
+        calls = [watching.enter_context(record_calls("dynamodb", write)) for write in WRITES]
         assert handle(*derived) == again()
     assert calls == [[] for _ in WRITES]
-    assert floor.records() == []
+    assert floor.new_records() == []
 
 
 # order and failure ----------------------------------------------------------------------------------------------------
-def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(floor: Shopfloor) -> None:
+def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(floor: ShopHarness) -> None:
     floor.open_shop()
-    ill, well = floor.place("one", mug=1), floor.place("two", mug=1)
+    ill, well = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     ending.cancel_order(floor.shop, ANN, ill)
-    floor.pay(well)
-    records = floor.records()
+    floor.pay_order(well)
+    records = floor.new_records()
     batch = [record for record in records if record in of_order(records, ill) + of_order(records, well)]
     assert [record in of_order(records, ill) for record in batch] == [True, False, True, False]
-    with refusing("dynamodb", "PutItem", "InternalServerError", times=1):
+    with fail_calls("dynamodb", "PutItem", "InternalServerError", times=1):
         assert handle(*batch) == again(batch[0], batch[2])
     assert all(found == [] for found in copied(floor, ill).values()), "its second record has to wait for its first"
     assert summary(floor, well) == ("PAID", 2)
@@ -245,27 +245,31 @@ def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(f
     assert [image["event"]["S"] for image in copied(floor, ill)["TimelineEvent"]] == ["OrderPlaced", "OrderCancelled"]
 
 
-def test_f8_the_summary_follows_every_status(floor: Shopfloor) -> None:
+def test_f8_the_summary_follows_every_status(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.settle()
+    order_id = floor.place_order(mug=1)
+    floor.process_all()
     seen = [summary(floor, order_id)]
-    for step in (lambda: floor.pay(order_id), lambda: floor.ship(order_id), lambda: floor.deliver(order_id)):
+    for step in (
+        lambda: floor.pay_order(order_id),
+        lambda: floor.dispatch_order(order_id),
+        lambda: floor.deliver_order(order_id),
+    ):
         step()
-        floor.settle()
+        floor.process_all()
         seen.append(summary(floor, order_id))
     assert seen == [("PENDING", 1), ("FULFILLING", 3), ("SHIPPED", 4), ("DELIVERED", 5)]
 
 
-def test_f8_an_older_version_never_overwrites_a_newer_one(floor: Shopfloor) -> None:
+def test_f8_an_older_version_never_overwrites_a_newer_one(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
-    for record in reversed(of_order(floor.seen, order_id)):
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
+    for record in reversed(of_order(floor.all_records, order_id)):
         assert handle(record) == again()
         assert summary(floor, order_id) == ("DELIVERED", 5)
     assert len(copied(floor, order_id)["TimelineEvent"]) == 5
@@ -284,7 +288,7 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
 
 @pytest.mark.thorough
 def test_whatever_is_delivered_again_the_copies_end_the_same(
-    floor: Shopfloor, told: list[Record], copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]
+    floor: ShopHarness, told: list[Record], copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]
 ) -> None:
     right = copies_made_by([told])
     lasting = DERIVED - {"Activity", "Metric"}  # of the archived orders these have ended in the shop
@@ -303,16 +307,16 @@ def test_whatever_is_delivered_again_the_copies_end_the_same(
     any_redelivery()
 
 
-def test_copies_that_came_back_after_the_archive_swept_them_are_swept_again(floor: Shopfloor) -> None:
+def test_copies_that_came_back_after_the_archive_swept_them_are_swept_again(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
+    order_id = floor.place_order(mug=1)
     live_out(floor, order_id, "1")
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
-    floor.settle()
+    floor.process_all()
     at_rest = floor.partition(f"ORDER#{order_id}")
     assert [image["type"]["S"] for image in at_rest] == ["Invoice", "ArchivedOrder"]
-    records = of_order(floor.seen, order_id)
-    assert changes.read(records[-1]).name == "OrderArchived"  # type: ignore[union-attr]
+    records = of_order(floor.all_records, order_id)
+    assert changes.parse_change(records[-1]).name == "OrderArchived"  # type: ignore[union-attr]
     handle(*records[:-1])
     assert len(floor.partition(f"ORDER#{order_id}")) > len(at_rest), "the redelivered records brought copies back"
     handle(*records[-1:])

@@ -15,17 +15,17 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from functions import lapse, relay, watch, wiring
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.model import metrics as m
-from functions.model.entities import SHARDS
+from functions.model.entities import SHARD_COUNT
 from functions.model.metrics import METRICS
-from functions.model.patterns import A12
-from functions.schedules import NotAll
+from functions.model.patterns import ORDER_BY_ID
+from functions.schedules import RunIncomplete
 from functions.shop import accounts, follows, products, refunds
-from functions.tally import Tally
-from tests.alarming import Told, listening
-from tests.functions.faults import counted, dying, refusing
-from tests.shopfloor import ANN, READERS, STAFF, WORKERS, Shopfloor
+from functions.tally import MetricsBuffer
+from tests.alarming import EmittedMetrics, capture_metrics
+from tests.functions.faults import crash_at, fail_calls, record_calls
+from tests.shopfloor import ANN, READERS, STAFF, WORKERS, ShopHarness
 from tests.stacks.test_template import LAMBDAS
 
 OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
@@ -39,24 +39,24 @@ class Wired(io.BytesIO):
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    with listening() as found:
+def told() -> Iterator[EmittedMetrics]:
+    with capture_metrics() as found:
         yield found
 
 
-def lines(tally: Tally) -> list[Any]:
-    return [json.loads(line) for line in tally.lines("shop", 1795253400000)]
+def lines(tally: MetricsBuffer) -> list[Any]:
+    return [json.loads(line) for line in tally.emf_lines("shop", 1795253400000)]
 
 
 # the line -------------------------------------------------------------------------------------------------------------
 def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
-    tally = Tally("copies")
-    tally.count(m.READ_UNITS, 2.5)
-    tally.count(m.READ_UNITS, 1)
-    tally.count(m.LAG, 40)
-    tally.count(m.LAG, 0)
-    tally.count(m.THROTTLES)
-    tally.count(m.ORDERS_PAID)
+    tally = MetricsBuffer("copies")
+    tally.add_metric(m.READ_UNITS, 2.5)
+    tally.add_metric(m.READ_UNITS, 1)
+    tally.add_metric(m.PROCESSING_LAG, 40)
+    tally.add_metric(m.PROCESSING_LAG, 0)
+    tally.add_metric(m.THROTTLES)
+    tally.add_metric(m.ORDERS_PAID)
     (line,) = lines(tally)
     assert line == {
         "_aws": {
@@ -87,17 +87,17 @@ def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
 
 
 def test_each_currency_is_a_line_of_its_own() -> None:
-    tally = Tally("relay")
+    tally = MetricsBuffer("relay")
     for currency, total in (("EUR", 1250), ("USD", 990), ("EUR", 50)):
-        tally.count(m.REVENUE, total, currency=currency)
+        tally.add_metric(m.REVENUE, total, currency=currency)
     assert [(line["currency"], line["Revenue"]) for line in lines(tally)] == [("EUR", 1300), ("USD", 990)]
 
 
 def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
-    tally = Tally("relay")
-    tally.count(m.PARKED)
+    tally = MetricsBuffer("relay")
+    tally.add_metric(m.PARKED)
     for lag in range(201):
-        tally.count(m.LAG, lag)
+        tally.add_metric(m.PROCESSING_LAG, lag)
     found = lines(tally)
     assert [len(line["Lag"]) for line in found] == [100, 100, 1]
     assert [lag for line in found for lag in line["Lag"]] == list(range(201))
@@ -105,75 +105,79 @@ def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
 
 
 def test_nothing_that_happened_is_not_told_but_a_level_of_nothing_is() -> None:
-    tally = Tally("watch")
-    tally.count(m.PARKED, 0)
-    tally.count(m.READ_UNITS, 0)
+    tally = MetricsBuffer("watch")
+    tally.add_metric(m.PARKED, 0)
+    tally.add_metric(m.READ_UNITS, 0)
     assert lines(tally) == []
-    tally.count(m.PARKED_WAITING, 0)
+    tally.add_metric(m.PARKED_WAITING, 0)
     assert [line["ParkedWaiting"] for line in lines(tally)] == [0]
 
 
 def test_metrics_are_told_apart_by_functions_and_currencies_alone_and_each_has_its_name() -> None:
-    assert {name for metric in METRICS for name in metric.by} == {"function", "currency"}
+    assert {name for metric in METRICS for name in metric.dimensions} == {"function", "currency"}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-    assert not [metric.name for metric in METRICS if metric.level and (metric.by or metric.each)]
+    assert not [metric.name for metric in METRICS if metric.is_gauge and (metric.dimensions or metric.keep_each_value)]
 
 
 # what is counted ------------------------------------------------------------------------------------------------------
-def test_orders_are_counted_on_their_way_with_what_they_brought(floor: Shopfloor, told: Told) -> None:
+def test_orders_are_counted_on_their_way_with_what_they_brought(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=2)
-    floor.pay(order_id)
-    floor.settle(times=2)
+    order_id = floor.place_order(mug=2)
+    floor.pay_order(order_id)
+    floor.process_all(times=2)
     assert told.values(m.ORDERS_PAID) == [1, 1], "counted as often as it was published"
     assert told.values(m.REVENUE, currency="EUR") == [2500, 2500]
     assert sum(told.values(m.ORDERS_FULFILLED)) == 1
 
 
-def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(floor: Shopfloor, told: Told) -> None:
+def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
+    floor: ShopHarness, told: EmittedMetrics
+) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
     accounts.issue_store_credit(floor.shop, STAFF, "k", ANN.id, 700, "EUR")
-    follows.follow(floor.shop, ANN, "mug")
-    floor.settle()
-    told.forget()
+    follows.follow_product(floor.shop, ANN, "mug")
+    floor.process_all()
+    told.clear()
     refunds.refund_order(floor.shop, STAFF, "sorry", order_id, 100)
     products.update_product(floor.shop, STAFF, "mug", price=990)
-    floor.settle(("copies", "relay"), times=1)
+    floor.process_all(("copies", "relay"), times=1)
     for reaction in ("refunds", "notifications", "notices"):
-        assert told.values(m.ACCEPTED, function=reaction) == [1], reaction
-    told.forget()
-    records = [it for it in floor.seen if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
+        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [1], reaction
+    told.clear()
+    records = [it for it in floor.all_records if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
     relay.handler({"Records": records}, None)
     for reaction in ("refunds", "notices"):
-        WORKERS[reaction].handler({"Records": floor.waiting(reaction)}, None)
-        assert told.values(m.ACCEPTED, function=reaction) == [], reaction
-        assert told.values(m.DUPLICATE, function=reaction) == [len(told.values(m.LAG, function=reaction))]
+        WORKERS[reaction].handler({"Records": floor.take_messages(reaction)}, None)
+        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [], reaction
+        assert told.values(m.EFFECTS_DUPLICATE, function=reaction) == [
+            len(told.values(m.PROCESSING_LAG, function=reaction))
+        ]
 
 
-def test_what_fails_and_what_is_parked_is_counted_by_function(floor: Shopfloor, told: Told) -> None:
+def test_what_fails_and_what_is_parked_is_counted_by_function(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
-    floor.pay(floor.place(mug=1))
-    relay.handler({"Records": floor.records()}, None)
-    told.forget()
-    batch = [*floor.waiting("fulfilment"), {"messageId": "bad", "body": "{"}]
-    with refusing("dynamodb", "TransactWriteItems", "InternalServerError"):
+    floor.pay_order(floor.place_order(mug=1))
+    relay.handler({"Records": floor.new_records()}, None)
+    told.clear()
+    batch = [*floor.take_messages("fulfilment"), {"messageId": "bad", "body": "{"}]
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
         WORKERS["fulfilment"].handler({"Records": batch}, None)
-    assert told.values(m.FAILED, function="fulfilment") == told.values(m.FAILED) == [1]
+    assert told.values(m.EFFECTS_FAILED, function="fulfilment") == told.values(m.EFFECTS_FAILED) == [1]
     assert told.values(m.PARKED, function="fulfilment") == [1]
-    assert told.values(m.ACCEPTED, function="fulfilment") == []
+    assert told.values(m.EFFECTS_ACCEPTED, function="fulfilment") == []
 
 
-def test_the_units_of_a_call_are_those_that_dynamodb_counted(floor: Shopfloor, told: Told) -> None:
+def test_the_units_of_a_call_are_those_that_dynamodb_counted(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
-    floor.settle()
-    floor.place(mug=1)
-    records = floor.records()
-    told.forget()
-    before = wiring.units.total
+    floor.process_all()
+    floor.place_order(mug=1)
+    records = floor.new_records()
+    told.clear()
+    before = wiring.capacity_units.totals
     READERS["copies"].handler({"Records": records}, None)
-    read, written = (now - then for now, then in zip(wiring.units.total[:2], before[:2], strict=True))
+    read, written = (now - then for now, then in zip(wiring.capacity_units.totals[:2], before[:2], strict=True))
     assert (sum(told.values(m.READ_UNITS, function="copies")), sum(told.values(m.WRITE_UNITS, function="copies"))) == (
         read,
         written,
@@ -181,20 +185,20 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(floor: Shopfloor, t
     assert written > 0
 
 
-def test_what_dynamodb_throws_back_is_counted(floor: Shopfloor, told: Told) -> None:
+def test_what_dynamodb_throws_back_is_counted(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
-    floor.place(mug=1)
+    floor.place_order(mug=1)
     due = (floor.now() + timedelta(minutes=31)).isoformat()
-    with refusing("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(NotAll):
+    with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
         lapse.handler({"time": due}, None)
-    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARDS], "of each queue"
-    told.forget()
+    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARD_COUNT], "of each queue"
+    told.clear()
     lapse.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []
 
 
 def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
-    floor: Shopfloor, told: Told, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the wire: where the client itself sends a request again."""
     floor.open_shop()
@@ -218,22 +222,22 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
             (["InternalServerError", throttled], 1), ([lost, throttled], 1),
         ):  # fmt: skip
             answers[:] = attempts
-            before = wiring.units.total[2]
-            with suppress(Busy):
-                floor.shop.table.get(A12, order_id="none")
+            before = wiring.capacity_units.totals[2]
+            with suppress(TableBusy):
+                floor.shop.table.get(ORDER_BY_ID, order_id="none")
             assert not answers
-            assert wiring.units.total[2] - before == counted_, attempts
+            assert wiring.capacity_units.totals[2] - before == counted_, attempts
     finally:
         client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
 
 
 @pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
-def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: Shopfloor, left: str) -> None:
+def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: ShopHarness, left: str) -> None:
     client, batch = wiring.client("dynamodb"), {floor.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}
 
     def left_of(some: Any) -> int:
         """How much more is counted after an answer that leaves this."""
-        event, before = "before-call.dynamodb.BatchGetItem", wiring.units.total[2]
+        event, before = "before-call.dynamodb.BatchGetItem", wiring.capacity_units.totals[2]
 
         def answer(**_: Any) -> Any:
             return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
@@ -241,35 +245,37 @@ def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: Shopfloor, left
         client.meta.events.register(event, answer)
         client.batch_get_item(RequestItems=batch)
         client.meta.events.unregister(event, answer)
-        return wiring.units.total[2] - before
+        return wiring.capacity_units.totals[2] - before
 
     assert [left_of({}), left_of(batch)] == [0, 1]
 
 
-def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(floor: Shopfloor, told: Told) -> None:
+def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
-    records = floor.records()
+    records = floor.new_records()
     records[1]["dynamodb"]["ApproximateCreationDateTime"] -= 60
-    told.forget()
+    told.clear()
     READERS["copies"].handler({"Records": records}, None)
-    (lag,) = told.values(m.LAG, function="copies")
+    (lag,) = told.values(m.PROCESSING_LAG, function="copies")
     assert 60_000 <= lag < 70_000
 
 
-def test_counting_asks_nothing_of_anybody(floor: Shopfloor, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_asks_nothing_of_anybody(
+    floor: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
     floor.open_shop()
-    floor.place(mug=1)
-    records = floor.records()
+    floor.place_order(mug=1)
+    records = floor.new_records()
     READERS["copies"].handler({"Records": records}, None)
     made = []
     for counting in (True, False):
         if not counting:
-            monkeypatch.setattr(wiring, "count", lambda *_, **__: None)
-            monkeypatch.setattr(Tally, "lines", lambda *_: ())
-        told.forget()
+            monkeypatch.setattr(wiring, "add_metric", lambda *_, **__: None)
+            monkeypatch.setattr(MetricsBuffer, "emf_lines", lambda *_: ())
+        told.clear()
         with ExitStack() as watched:
-            calls = [watched.enter_context(counted("dynamodb", operation)) for operation in OPERATIONS]
-            calls.append(watched.enter_context(counted("events", "PutEvents")))
+            calls = [watched.enter_context(record_calls("dynamodb", operation)) for operation in OPERATIONS]
+            calls.append(watched.enter_context(record_calls("events", "PutEvents")))
             for reader in READERS.values():
                 reader.handler({"Records": records}, None)
             made.append([len(found) for found in calls])
@@ -281,22 +287,24 @@ def test_counting_asks_nothing_of_anybody(floor: Shopfloor, told: Told, monkeypa
 @pytest.mark.parametrize("module", LAMBDAS)
 def test_every_function_is_observed_under_its_own_name(module: str) -> None:
     source = inspect.getsource(importlib.import_module(f"functions.{module}"))
-    assert f'@wiring.observed("{module.partition(".")[0]}")\ndef handler(' in source
+    assert f'@wiring.instrument_handler("{module.partition(".")[0]}")\ndef handler(' in source
 
 
-def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(floor: Shopfloor, told: Told) -> None:
+def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
+    floor: ShopHarness, told: EmittedMetrics
+) -> None:
     floor.open_shop()
-    records = floor.records()
-    told.forget()
-    with dying("events", "PutEvents"):
+    records = floor.new_records()
+    told.clear()
+    with crash_at("events", "PutEvents"):
         READERS["relay"].handler({"Records": records}, None)
     assert len(told.lines) == 1
-    wiring.count(m.PARKED)
+    wiring.add_metric(m.PARKED)
     assert len(told.lines) == 1, "what no call counts is counted for nobody"
 
 
 # what waits for a person ----------------------------------------------------------------------------------------------
-def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, told: Told) -> None:
+def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: ShopHarness, told: EmittedMetrics) -> None:
     keys = (
         "parked/copies/a.json",
         "parked/copies/b.json",
@@ -313,28 +321,28 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: Shopfloor, t
 
 
 def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.ahead = timedelta(minutes=20)
-    floor.pay(order_id)
-    floor.ahead += timedelta(minutes=9)
+    order_id = floor.place_order(mug=1)
+    floor.clock_offset = timedelta(minutes=20)
+    floor.pay_order(order_id)
+    floor.clock_offset += timedelta(minutes=9)
     assert watch.handler({}, None)["OrdersStanding"] == 0
-    floor.ahead += timedelta(minutes=2)
+    floor.clock_offset += timedelta(minutes=2)
     assert watch.handler({}, None)["OrdersStanding"] == 1
 
 
-def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(floor: Shopfloor) -> None:
+def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.place(mug=1)
-    sent = floor.place("key-2", mug=1)
-    floor.pay(sent)
-    floor.settle()
-    floor.ship(sent)
+    floor.place_order(mug=1)
+    sent = floor.place_order("key-2", mug=1)
+    floor.pay_order(sent)
+    floor.process_all()
+    floor.dispatch_order(sent)
 
     def overdue(after: timedelta) -> int:
-        floor.ahead = after
+        floor.clock_offset = after
         return watch.handler({}, None)["LapseBacklog"]
 
     assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"

@@ -13,19 +13,19 @@ from typing import Any, Literal
 import pytest
 
 from functions import erasure, wiring
-from functions.archive import restored
-from functions.dynamodb.writes import put
+from functions.archive import parse_archive
+from functions.dynamodb.writes import put_if_absent
 from functions.model import changes
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.model.table import FOLLOW, REVIEW
-from functions.schedules import NotAll
+from functions.schedules import RunIncomplete
 from functions.shop import companies, customers, ending, follows, orders, placing, products, reviews, shipments
-from functions.shop.erasure import SETTLES, forget
+from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
-from tests.functions.faults import dying
-from tests.shopfloor import READERS, STAFF, WAREHOUSE, Shopfloor
+from tests.functions.faults import crash_at
+from tests.shopfloor import READERS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.saved import reused
 from tests.support.scale import many
 
@@ -65,53 +65,53 @@ def address(person: Caller) -> Address:
     )
 
 
-def place(floor: Shopfloor, person: Caller, key: str, mug: int = 1) -> str:
-    wanted = {"mug": placing.Wanted(mug)}
+def place(floor: ShopHarness, person: Caller, key: str, mug: int = 1) -> str:
+    wanted = {"mug": placing.RequestedLine(mug)}
     return placing.place_order(floor.shop, person, key, wanted, address(person), {"key": key}).order.order_id
 
 
-def pay(floor: Shopfloor, order_id: str) -> None:
-    floor.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
+def pay(floor: ShopHarness, order_id: str) -> None:
+    floor.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
 
 
 @reused
-def live(floor: Shopfloor, *people: Caller) -> dict[Caller, dict[str, str]]:
+def live(floor: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     """Each has an order in the archive, of which they said something with their name in it, one that was cancelled, one
     that arrived and one that is with the warehouse; a record of theirs was put aside, and a batch with another was
     given up. The orders of each, by how far they are."""
     products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(floor.shop, STAFF, "first", "mug", 100)
     for person in people:
-        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
-        customers.choose(floor.shop, person, person.id, "notifications", {"sms": True})
+        customers.register_customer(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        customers.update_settings(floor.shop, person, person.id, "notifications", {"sms": True})
     those = {person: {"archived": place(floor, person, "archived")} for person in people}
     for each in those.values():
         pay(floor, each["archived"])
-    floor.settle()
+    floor.process_all()
     for each in those.values():
-        floor.ship(each["archived"])
-        floor.deliver(each["archived"])
-    floor.settle()
+        floor.dispatch_order(each["archived"])
+        floor.deliver_order(each["archived"])
+    floor.process_all()
     for person, each in those.items():
         reviews.write_review(floor.shop, person, "mug", each["archived"], 5, f"{canaries(person)['name']} likes it.")
-    floor.settle()
-    give_up(floor, floor.seen)
+    floor.process_all()
+    give_up(floor, floor.all_records)
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
-    floor.settle()
+    floor.process_all()
     for person, each in those.items():
         each |= {key: place(floor, person, key) for key in ("cancelled", "arrived", "packed")}
         ending.cancel_order(floor.shop, person, each["cancelled"])
         pay(floor, each["arrived"])
         pay(floor, each["packed"])
-    floor.settle()
+    floor.process_all()
     for each in those.values():
-        floor.ship(each["arrived"])
-        floor.deliver(each["arrived"])
-    floor.settle()
+        floor.dispatch_order(each["arrived"])
+        floor.deliver_order(each["arrived"])
+    floor.process_all()
     return those
 
 
-def give_up(floor: Shopfloor, records: list[dict[str, Any]]) -> None:
+def give_up(floor: ShopHarness, records: list[dict[str, Any]]) -> None:
     """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     wiring.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
@@ -123,7 +123,7 @@ def give_up(floor: Shopfloor, records: list[dict[str, Any]]) -> None:
     assert READERS["copies"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
 
 
-def everything(floor: Shopfloor) -> Iterator[tuple[str, str]]:
+def everything(floor: ShopHarness) -> Iterator[tuple[str, str]]:
     """Where, and what lies there: every item, every version of every object, every message. But for invoices."""
     client = floor.shop.table.client
     for page in client.get_paginator("scan").paginate(TableName=floor.shop.table.name):
@@ -136,14 +136,14 @@ def everything(floor: Shopfloor) -> Iterator[tuple[str, str]]:
             body = s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Body"].read()
             text = (gzip.decompress(body) if version["Key"].endswith(".gz") else body).decode()
             if version["Key"].startswith("orders/"):
-                text = str([image for image in restored(body) if image["type"]["S"] != "Invoice"])
+                text = str([image for image in parse_archive(body) if image["type"]["S"] != "Invoice"])
             yield f"{bucket} {version['Key']}", text
     for queue in floor.queues:
-        for message in floor.waiting(queue):
+        for message in floor.take_messages(queue):
             yield f"queue {queue}", message["body"]
 
 
-def found(floor: Shopfloor) -> dict[str, set[str]]:
+def found(floor: ShopHarness) -> dict[str, set[str]]:
     """Where each canary is."""
     where: dict[str, set[str]] = {}
     for place, text in everything(floor):
@@ -153,12 +153,12 @@ def found(floor: Shopfloor) -> dict[str, set[str]]:
     return where
 
 
-def run(floor: Shopfloor) -> dict[str, int]:
+def run(floor: ShopHarness) -> dict[str, int]:
     return erasure.handler({"time": floor.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
 
 
 @pytest.mark.thorough
-def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloor, log: io.StringIO) -> None:
+def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: ShopHarness, log: io.StringIO) -> None:
     those = live(floor, *PEOPLE)
     before = found(floor)
     assert before.keys() == set(CANARIES)
@@ -169,187 +169,187 @@ def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(floor: Shopfloo
     }
 
     for person in PEOPLE:
-        forget(floor.shop, person, person.id)
+        erase_customer(floor.shop, person, person.id)
     assert run(floor) == {"waiting": len(PEOPLE), "finished": 0}
-    floor.settle()
+    floor.process_all()
     packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
     assert set().union(*found(floor).values()) == packed, "what is on its way still needs its address"
 
     for person in PEOPLE:
-        floor.ship(those[person]["packed"])
-        floor.deliver(those[person]["packed"])
-    floor.settle()
+        floor.dispatch_order(those[person]["packed"])
+        floor.deliver_order(those[person]["packed"])
+    floor.process_all()
     assert run(floor) == {"waiting": len(PEOPLE), "finished": 0}, "their addresses were there until now"
-    floor.settle()
-    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.process_all()
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(floor) == {"waiting": len(PEOPLE), "finished": len(PEOPLE)}
-    floor.settle()
+    floor.process_all()
     assert found(floor) == {}
     assert not [word for word in CANARIES if word.lower() in log.getvalue().lower()]
     assert run(floor) == {"waiting": 0, "finished": 0}
 
 
-def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(floor: Shopfloor) -> None:
+def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(floor: ShopHarness) -> None:
     (eve, *_) = PEOPLE
     live(floor, eve)
-    customers.rename(floor.shop, eve, eve.id, f"{canaries(eve)['name']} II")
-    orders.readdress(floor.shop, eve, place(floor, eve, "new"), replace(address(eve), street="9 Other Row"))
-    forget(floor.shop, eve, eve.id)
+    customers.rename_customer(floor.shop, eve, eve.id, f"{canaries(eve)['name']} II")
+    orders.change_address(floor.shop, eve, place(floor, eve, "new"), replace(address(eve), street="9 Other Row"))
+    erase_customer(floor.shop, eve, eve.id)
     run(floor)
-    floor.settle()
-    told = [change and (change.name, change.id) for change in map(changes.read, floor.seen)]
-    cleaned = copy.deepcopy(floor.seen)
-    assert sum(erasure._cleaned(record, {eve.id}) for record in cleaned) > 10
-    assert [change and (change.name, change.id) for change in map(changes.read, cleaned)] == told
+    floor.process_all()
+    told = [change and (change.name, change.id) for change in map(changes.parse_change, floor.all_records)]
+    cleaned = copy.deepcopy(floor.all_records)
+    assert sum(erasure._redact_record(record, {eve.id}) for record in cleaned) > 10
+    assert [change and (change.name, change.id) for change in map(changes.parse_change, cleaned)] == told
     assert {"OrderReaddressed", "OrderErased", "CustomerRenamed"} <= {change[0] for change in told if change}
     left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
     assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
-    assert sum(erasure._cleaned(record, {eve.id}) for record in cleaned) == 0, "once is enough"
+    assert sum(erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
 
 
-def test_bookkeeping_and_everybody_else_stay_as_they_were(floor: Shopfloor) -> None:
+def test_bookkeeping_and_everybody_else_stay_as_they_were(floor: ShopHarness) -> None:
     those = live(floor, *FEW, OTHER)
     other = {place: text for place, text in everything(floor) if OTHER.id in text and place.split()[0] in STAYS}
     for person in FEW:
-        forget(floor.shop, person, person.id)
+        erase_customer(floor.shop, person, person.id)
     run(floor)
-    floor.settle()
+    floor.process_all()
     assert {place: text for place, text in everything(floor) if place in other} == other
     for person in FEW:
         for name in ("archived", "arrived"):
             images = floor.partition(f"ORDER#{those[person][name]}")
             (invoice,) = [image for image in images if image["type"]["S"] == "Invoice"]
             assert canaries(person)["name"] in str(invoice)
-        arrived = orders.order_by_id(floor.shop, STAFF, those[person]["arrived"])
+        arrived = orders.get_order(floor.shop, STAFF, those[person]["arrived"])
         assert isinstance(arrived, Order)
         assert (arrived.total, arrived.address) == (1250, None)
-        stub = orders.order_by_id(floor.shop, STAFF, those[person]["archived"])
+        stub = orders.get_order(floor.shop, STAFF, those[person]["archived"])
         assert isinstance(stub, ArchivedOrder)
         body = floor.objects("archive")[stub.object_key]
         assert hashlib.sha256(body).hexdigest() == stub.sha256
-        whole = [image for image in restored(body) if image["type"]["S"] == "Order"]
+        whole = [image for image in parse_archive(body) if image["type"]["S"] == "Order"]
         assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
 
 
-def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(floor: Shopfloor) -> None:
+def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(floor: ShopHarness) -> None:
     live(floor, *FEW)
     ann, name = PEOPLE[0], canaries(PEOPLE[0])
-    first = forget(floor.shop, ann, ann.id)
-    assert (first.status, forget(floor.shop, ann, ann.id)) == ("ERASING", first)
+    first = erase_customer(floor.shop, ann, ann.id)
+    assert (first.status, erase_customer(floor.shop, ann, ann.id)) == ("ERASING", first)
     with pytest.raises(NotFound):
-        customers.customer(floor.shop, ann, ann.id)
+        customers.get_customer(floor.shop, ann, ann.id)
     with pytest.raises(NotFound):
-        customers.customer_by_email(floor.shop, STAFF, name["email"])
+        customers.get_customer_by_email(floor.shop, STAFF, name["email"])
     with pytest.raises(NotRegistered):
         place(floor, ann, "one more")
     with pytest.raises(WrongState):
-        customers.register(floor.shop, ann, name["email"], name["name"])
-    customers.register(floor.shop, Caller("new"), name["email"], "Somebody new")
+        customers.register_customer(floor.shop, ann, name["email"], name["name"])
+    customers.register_customer(floor.shop, Caller("new"), name["email"], "Somebody new")
 
 
-def test_an_address_that_was_given_up_before_is_found_nowhere_either(floor: Shopfloor) -> None:
+def test_an_address_that_was_given_up_before_is_found_nowhere_either(floor: ShopHarness) -> None:
     ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
-    customers.register(floor.shop, ann, own, "Ann")
+    customers.register_customer(floor.shop, ann, own, "Ann")
     customers.change_email(floor.shop, ann, ann.id, lambda: "ann@new.example")
-    give_up(floor, floor.records())
+    give_up(floor, floor.new_records())
     told = " ".join(text for _, text in everything(floor))
     assert own in told, "what a reader gave up knows the address before too"
-    forget(floor.shop, ann, ann.id)
-    give_up(floor, floor.records())
+    erase_customer(floor.shop, ann, ann.id)
+    give_up(floor, floor.new_records())
     run(floor)
     told = " ".join(text for _, text in everything(floor))
     assert not [address for address in (own, "ann@new.example") if address in told]
 
 
-def test_who_is_forgotten_is_in_no_company_and_the_others_stay(floor: Shopfloor) -> None:
+def test_who_is_forgotten_is_in_no_company_and_the_others_stay(floor: ShopHarness) -> None:
     companies.create_company(floor.shop, STAFF, "acme", "Acme")
     for person in FEW:
-        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
-        companies.join(floor.shop, STAFF, "acme", person.id)
-    give_up(floor, floor.records())
-    forget(floor.shop, FEW[0], FEW[0].id)
+        customers.register_customer(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        companies.add_member(floor.shop, STAFF, "acme", person.id)
+    give_up(floor, floor.new_records())
+    erase_customer(floor.shop, FEW[0], FEW[0].id)
     run(floor)
-    (left,) = companies.company_with_members(floor.shop, FEW[1], "acme", 10, None).members
+    (left,) = companies.get_company_with_members(floor.shop, FEW[1], "acme", 10, None).members
     assert left.customer_id == FEW[1].id
     assert not [word for word in canaries(FEW[0]).values() if word in found(floor)]
 
 
-def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: Shopfloor) -> None:
+def test_only_oneself_and_staff_can_have_somebody_forgotten(floor: ShopHarness) -> None:
     live(floor, *FEW, OTHER)
     for caller in (OTHER, WAREHOUSE):
         with pytest.raises(NotFound):
-            forget(floor.shop, caller, PEOPLE[0].id)
+            erase_customer(floor.shop, caller, PEOPLE[0].id)
     with pytest.raises(NotFound):
-        forget(floor.shop, STAFF, "nobody")
-    assert forget(floor.shop, STAFF, PEOPLE[1].id).status == "ERASING"
+        erase_customer(floor.shop, STAFF, "nobody")
+    assert erase_customer(floor.shop, STAFF, PEOPLE[1].id).status == "ERASING"
 
 
-def test_an_order_that_is_listed_late_loses_its_address_too(floor: Shopfloor) -> None:
+def test_an_order_that_is_listed_late_loses_its_address_too(floor: ShopHarness) -> None:
     """It was placed just before, and its summary comes when the erasure has been there already."""
     live(floor, *FEW)
     ann = PEOPLE[0]
     late = place(floor, ann, "late")
     ending.cancel_order(floor.shop, ann, late)
-    forget(floor.shop, ann, ann.id)
+    erase_customer(floor.shop, ann, ann.id)
     run(floor)
-    order = orders.order_by_id(floor.shop, STAFF, late)
+    order = orders.get_order(floor.shop, STAFF, late)
     assert isinstance(order, Order)
     assert order.address is not None
-    floor.settle()
+    floor.process_all()
     run(floor)
-    order = orders.order_by_id(floor.shop, STAFF, late)
+    order = orders.get_order(floor.shop, STAFF, late)
     assert isinstance(order, Order)
     assert order.address is None
 
 
-def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(floor: Shopfloor) -> None:
+def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(floor: ShopHarness) -> None:
     """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
     ann, other = PEOPLE[0], OTHER
     those = live(floor, ann, other)
     word = canaries(ann)["name"]
-    said = [one for one in floor.seen if one["dynamodb"].get("NewImage", {}).get("text")]
+    said = [one for one in floor.all_records if one["dynamodb"].get("NewImage", {}).get("text")]
     assert {place.partition(" ")[0] for place in found(floor)[word]} >= {"table", "failures"}
-    forget(floor.shop, ann, ann.id)
+    erase_customer(floor.shop, ann, ann.id)
     run(floor)
-    late = reviews.reviews_by_customer(floor.shop, other, other.id, 10, None).items[0]
-    floor.shop.table.write(put(REVIEW, replace(late, customer_id=ann.id, text=f"{word} likes it.")))
+    late = reviews.list_reviews_by_customer(floor.shop, other, other.id, 10, None).items[0]
+    floor.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id, text=f"{word} likes it.")))
     give_up(floor, said)
     assert {place.partition(" ")[0] for place in found(floor)[word]} >= {"table", "failures"}
     run(floor)
     left = {place for place in found(floor)[word] if "ORDER#" not in place}
     assert left == set(), "what is with the warehouse keeps its address, and nothing else its words"
-    assert reviews.reviews_by_customer(floor.shop, STAFF, ann.id, 10, None).items == ()
-    assert len(reviews.reviews_of_product(floor.shop, "mug", 10, None).items) == 1, "the other's"
-    floor.ship(those[ann]["packed"])
-    floor.deliver(those[ann]["packed"])
-    floor.settle()
+    assert reviews.list_reviews_by_customer(floor.shop, STAFF, ann.id, 10, None).items == ()
+    assert len(reviews.list_reviews_of_product(floor.shop, "mug", 10, None).items) == 1, "the other's"
+    floor.dispatch_order(those[ann]["packed"])
+    floor.deliver_order(those[ann]["packed"])
+    floor.process_all()
     run(floor)
-    floor.ahead += SETTLES + timedelta(hours=1)
-    floor.shop.table.write(put(REVIEW, replace(late, customer_id=ann.id)))
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    floor.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id)))
     assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
-    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 1}
 
 
-def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(floor: Shopfloor) -> None:
+def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(floor: ShopHarness) -> None:
     ann = PEOPLE[0]
     for person in (ann, OTHER):
-        customers.register(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
+        customers.register_customer(floor.shop, person, canaries(person)["email"], canaries(person)["name"])
     followed = [f"p{number}" for number in range(30)]
     for product_id in followed:
         products.create_product(floor.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
-        follows.follow(floor.shop, ann, product_id)
-    follows.follow(floor.shop, OTHER, "p0")
-    late = follows.follows_of_customer(floor.shop, ann, ann.id, 1, None).items[0]
-    forget(floor.shop, ann, ann.id)
+        follows.follow_product(floor.shop, ann, product_id)
+    follows.follow_product(floor.shop, OTHER, "p0")
+    late = follows.list_follows_of_customer(floor.shop, ann, ann.id, 1, None).items[0]
+    erase_customer(floor.shop, ann, ann.id)
     assert run(floor) == {"waiting": 1, "finished": 0}
-    assert follows.follows_of_customer(floor.shop, STAFF, ann.id, 100, None).items == ()
-    floor.shop.table.write(put(FOLLOW, late))  # by who had looked before they were forgotten
-    floor.ahead += SETTLES + timedelta(hours=1)
+    assert follows.list_follows_of_customer(floor.shop, STAFF, ann.id, 100, None).items == ()
+    floor.shop.table.write(put_if_absent(FOLLOW, late))  # by who had looked before they were forgotten
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
-    followers = [follows.followers_of_product(floor.shop, STAFF, id, 100, None).items for id in followed]
+    followers = [follows.list_followers_of_product(floor.shop, STAFF, id, 100, None).items for id in followed]
     assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
-    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(floor) == {"waiting": 1, "finished": 1}
 
 
@@ -359,67 +359,69 @@ def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(
     [("s3", "PutObject"), ("s3", "DeleteObject"), ("dynamodb", "UpdateItem"), ("dynamodb", "DeleteItem")],
 )
 def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
-    floor: Shopfloor, service: str, operation: str, when: Literal["before", "after"]
+    floor: ShopHarness, service: str, operation: str, when: Literal["before", "after"]
 ) -> None:
     those = live(floor, PEOPLE[0])
     ann = PEOPLE[0]
-    forget(floor.shop, ann, ann.id)
-    with dying(service, operation, when):
+    erase_customer(floor.shop, ann, ann.id)
+    with crash_at(service, operation, when):
         run(floor)
     run(floor)
-    floor.settle()
+    floor.process_all()
     left = {place for word, places in found(floor).items() if word in canaries(ann).values() for place in places}
     assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
 
 
 def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while_they_lie_there(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     those = live(floor, *FEW)
     unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # the first of them
     for key, body in unreadable.items():
         wiring.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     for person in FEW:
-        forget(floor.shop, person, person.id)
-        floor.ship(those[person]["packed"])
-        floor.deliver(those[person]["packed"])
-    floor.settle()
-    with pytest.raises(NotAll, match=f"{len(unreadable)} failed"):
+        erase_customer(floor.shop, person, person.id)
+        floor.dispatch_order(those[person]["packed"])
+        floor.deliver_order(those[person]["packed"])
+    floor.process_all()
+    with pytest.raises(RunIncomplete, match=f"{len(unreadable)} failed"):
         run(floor)
-    floor.settle()
+    floor.process_all()
     assert found(floor) == {}
-    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     for key in unreadable:
-        with pytest.raises(NotAll, match=f"{len(unreadable) - int(key)} failed"):
+        with pytest.raises(RunIncomplete, match=f"{len(unreadable) - int(key)} failed"):
             run(floor)
         wiring.client("s3").delete_object(Bucket="failures", Key=key)
     assert run(floor) == {"waiting": 2, "finished": 2}
 
 
-def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(floor: Shopfloor) -> None:
+def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(
+    floor: ShopHarness,
+) -> None:
     """The record of the very write that takes an address holds it, as what was there before."""
     ann = PEOPLE[0]
     packed = live(floor, ann)[ann]["packed"]
-    floor.ship(packed)
-    floor.deliver(packed)
+    floor.dispatch_order(packed)
+    floor.deliver_order(packed)
     late = place(floor, ann, "late")  # the only one that keeps the erasure waiting
-    floor.settle()
-    forget(floor.shop, ann, ann.id)
-    floor.settle()
-    floor.ahead += SETTLES + timedelta(hours=1)
+    floor.process_all()
+    erase_customer(floor.shop, ann, ann.id)
+    floor.process_all()
+    floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     ending.cancel_order(floor.shop, STAFF, late)
     run(floor)
-    give_up(floor, [one for one in floor.records() if late in str(one["dynamodb"]["Keys"])])
+    give_up(floor, [one for one in floor.new_records() if late in str(one["dynamodb"]["Keys"])])
     assert any("failures" in place for places in found(floor).values() for place in places)
     run(floor)
     assert not any("failures" in place for places in found(floor).values() for place in places)
 
 
-def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(floor: Shopfloor) -> None:
+def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(floor: ShopHarness) -> None:
     ann = PEOPLE[0]
     live(floor, ann)
-    forget(floor.shop, ann, ann.id)
-    spoiled = copy.deepcopy([one for one in floor.seen if "NewImage" in one["dynamodb"]])
+    erase_customer(floor.shop, ann, ann.id)
+    spoiled = copy.deepcopy([one for one in floor.all_records if "NewImage" in one["dynamodb"]])
     for record in spoiled:
         record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
     READERS["copies"].handler({"Records": spoiled}, None)
@@ -428,20 +430,22 @@ def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(floor: S
     assert not any("failures" in place for places in found(floor).values() for place in places)
 
 
-def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
+    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live(floor, *FEW)
     first, other = FEW
     for person in FEW:
-        forget(floor.shop, person, person.id)
-    walk = erasure.erase
+        erase_customer(floor.shop, person, person.id)
+    walk = erasure.erase_customer_data
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.Trace]:
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.ErasureOutcome]:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
         return walk(shop, archive_bucket, customer)
 
-    monkeypatch.setattr(erasure, "erase", erase)
-    with pytest.raises(NotAll, match="1 failed"):
+    monkeypatch.setattr(erasure, "erase_customer_data", erase)
+    with pytest.raises(RunIncomplete, match="1 failed"):
         run(floor)
     left = {word: {place.partition(" ")[0] for place in places} for word, places in found(floor).items()}
     assert not any("failures" in places for places in left.values())
@@ -449,21 +453,21 @@ def test_a_customer_who_fails_stops_no_other_and_no_cleaning(floor: Shopfloor, m
     assert any("archive" in left.get(word, ()) for word in canaries(first).values())
 
 
-def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(floor: Shopfloor) -> None:
+def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(floor: ShopHarness) -> None:
     """What never came kept the order open, and the address in it."""
     ann = PEOPLE[0]
     live(floor, ann)
     order_id = place(floor, ann, "in parts", mug=2)
     pay(floor, order_id)
-    floor.settle()
-    shipments.dispatch(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "9", {"mug": 1})
-    floor.deliver(order_id)
-    forget(floor.shop, ann, ann.id)
-    floor.settle()
+    floor.process_all()
+    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "9", {"mug": 1})
+    floor.deliver_order(order_id)
+    erase_customer(floor.shop, ann, ann.id)
+    floor.process_all()
     run(floor)
     assert f"table ORDER#{order_id} ORDER" in set().union(*found(floor).values())
     ending.cancel_order(floor.shop, STAFF, order_id)
     ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.settle()
+    floor.process_all()
     run(floor)
     assert f"table ORDER#{order_id} ORDER" not in set().union(*found(floor).values())

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from functions import wiring
-from functions.log import TIES, Line
+from functions.log import CORRELATION_FIELDS, JsonFormatter
 from functions.shop import refunds
 from stacks.order_followed import QUERY
-from tests.shopfloor import STAFF, Shopfloor
+from tests.shopfloor import STAFF, ShopHarness
 
 Lines = list[dict[str, Any]]
 
@@ -30,17 +30,17 @@ def found(log: io.StringIO, order_id: str) -> Lines:
     return [json.loads(line) for line in log.getvalue().splitlines() if like in line]
 
 
-def test_an_order_is_followed_through_every_function_by_one_query(floor: Shopfloor, log: io.StringIO) -> None:
+def test_an_order_is_followed_through_every_function_by_one_query(floor: ShopHarness, log: io.StringIO) -> None:
     floor.open_shop()
-    order_id, other = floor.place("one", mug=1), floor.place("two", mug=1)
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
+    order_id, other = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
     refunds.refund_order(floor.shop, STAFF, "sorry", order_id, 100)
-    floor.settle()
-    floor.wait(days=400)
-    floor.settle()
+    floor.process_all()
+    floor.advance_days(days=400)
+    floor.process_all()
     lines = found(log, order_id)
     assert {line["function"] for line in lines} == {
         "copies", "relay", "fulfilment", "notifications", "refunds", "archive",
@@ -55,11 +55,11 @@ def test_an_order_is_followed_through_every_function_by_one_query(floor: Shopflo
     assert other not in json.dumps(worked)
 
 
-def test_every_line_has_the_same_shape(floor: Shopfloor, log: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_line_has_the_same_shape(floor: ShopHarness, log: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-67f0-abc;Parent=1;Sampled=1")
     floor.open_shop()
-    floor.pay(floor.place(mug=1))
-    floor.settle()
+    floor.pay_order(floor.place_order(mug=1))
+    floor.process_all()
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert lines
     for line in lines:
@@ -69,9 +69,9 @@ def test_every_line_has_the_same_shape(floor: Shopfloor, log: io.StringIO, monke
 
 
 def test_the_query_shows_what_ties_lines_together() -> None:
-    assert set(TIES) <= set(re.findall(r"\w+", QUERY.splitlines()[0]))
+    assert set(CORRELATION_FIELDS) <= set(re.findall(r"\w+", QUERY.splitlines()[0]))
 
 
 def test_what_json_does_not_know_is_told_as_text_and_not_lost() -> None:
     record = wiring.log.makeRecord("x", 20, "", 0, "odd", (), None, extra={"keys": {1}})
-    assert json.loads(Line().format(record))["keys"] == "{1}"
+    assert json.loads(JsonFormatter().format(record))["keys"] == "{1}"

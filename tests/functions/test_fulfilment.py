@@ -11,19 +11,19 @@ from functions import fulfilment, relay
 from functions.notifications import handler as notifications
 from functions.shop import discounts, ending, orders, placing
 from local.clock import expire_until
-from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
-from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
 
 Message = dict[str, Any]
 
 
 @pytest.fixture
-def paid(floor: Shopfloor) -> str:
+def paid(floor: ShopHarness) -> str:
     """A paid order whose event waits in the queues."""
     floor.open_shop(available=100)
-    order_id = floor.place(mug=2, pot=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
     return order_id
 
 
@@ -33,29 +33,29 @@ def handle(*messages: Message) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def of_type(floor: Shopfloor, order_id: str, name: str) -> list[dict[str, Any]]:
+def of_type(floor: ShopHarness, order_id: str, name: str) -> list[dict[str, Any]]:
     return [image for image in floor.partition(f"ORDER#{order_id}") if image["type"]["S"] == name]
 
 
-def is_fulfilled_once(floor: Shopfloor, order_id: str, number: int = 1) -> None:
+def is_fulfilled_once(floor: ShopHarness, order_id: str, number: int = 1) -> None:
     (invoice,) = of_type(floor, order_id, "Invoice")
     (shipment,) = of_type(floor, order_id, "Shipment")
     assert invoice["invoice_id"]["S"] == f"{invoice['issued_at']['S'][:4]}-{number:08}"
     assert {id: part["N"] for id, part in shipment["quantities"]["M"].items()} == {"mug": "2", "pot": "1"}
-    order = orders.order_by_id(floor.shop, STAFF, order_id)
+    order = orders.get_order(floor.shop, STAFF, order_id)
     assert (order.status, order.version) == ("FULFILLING", 3)
 
 
-def test_a_paid_order_gets_its_invoice_and_its_shipment(floor: Shopfloor, paid: str) -> None:
-    assert handle(*floor.waiting("fulfilment")) == []
+def test_a_paid_order_gets_its_invoice_and_its_shipment(floor: ShopHarness, paid: str) -> None:
+    assert handle(*floor.take_messages("fulfilment")) == []
     is_fulfilled_once(floor, paid)
 
 
-def test_a_message_that_comes_again_changes_nothing(floor: Shopfloor, paid: str) -> None:
-    (message,) = floor.waiting("fulfilment")
+def test_a_message_that_comes_again_changes_nothing(floor: ShopHarness, paid: str) -> None:
+    (message,) = floor.take_messages("fulfilment")
     assert handle(message, message) == []
     before = floor.partition(f"ORDER#{paid}")
-    with counted("dynamodb", "TransactWriteItems") as writes:
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
         assert handle(message, {**message, "messageId": "another delivery"}) == []
     assert writes == []
     assert floor.partition(f"ORDER#{paid}") == before
@@ -65,42 +65,42 @@ def test_a_message_that_comes_again_changes_nothing(floor: Shopfloor, paid: str)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2])
 def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
-    floor: Shopfloor, paid: str, call: int, when: Any
+    floor: ShopHarness, paid: str, call: int, when: Any
 ) -> None:
-    (message,) = floor.waiting("fulfilment")
-    with dying("dynamodb", "TransactWriteItems", when, call):
+    (message,) = floor.take_messages("fulfilment")
+    with crash_at("dynamodb", "TransactWriteItems", when, call):
         handle(message)
     assert handle(message) == []
     is_fulfilled_once(floor, paid)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(floor: Shopfloor, paid: str) -> None:
-    (message,) = floor.waiting("fulfilment")
-    with losing_the_answer("dynamodb", "TransactWriteItems"):
+def test_a_write_whose_answer_is_lost_is_found_done(floor: ShopHarness, paid: str) -> None:
+    (message,) = floor.take_messages("fulfilment")
+    with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
     assert handle(message) == []
     is_fulfilled_once(floor, paid)
 
 
-def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(floor: Shopfloor, paid: str) -> None:
-    other = floor.place("two", mug=2, pot=1)
-    floor.pay(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.records()}, None)
-    first, second = floor.waiting("fulfilment")
-    with refusing("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(floor: ShopHarness, paid: str) -> None:
+    other = floor.place_order("two", mug=2, pot=1)
+    floor.pay_order(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.new_records()}, None)
+    first, second = floor.take_messages("fulfilment")
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(first, second) == [first["messageId"]]
     is_fulfilled_once(floor, other)
     assert handle(first) == []
     is_fulfilled_once(floor, paid, number=2)
 
 
-def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(floor: Shopfloor) -> None:
+def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(floor: ShopHarness) -> None:
     floor.open_shop(available=100)
-    placed = [floor.place(f"key-{number}", mug=2, pot=1) for number in range(8)]
+    placed = [floor.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
     for order_id in placed:
-        floor.pay(order_id, f"evt-{order_id}", f"pi-{order_id}")
-    relay.handler({"Records": floor.records()}, None)
-    messages = floor.waiting("fulfilment")
+        floor.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    relay.handler({"Records": floor.new_records()}, None)
+    messages = floor.take_messages("fulfilment")
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(handle, messages))
     assert answers == [[]] * 8
@@ -108,59 +108,59 @@ def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_onc
     assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
 
 
-def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(floor: Shopfloor, paid: str) -> None:
-    other = floor.place("two", mug=2, pot=1)
-    floor.pay(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.records()}, None)
-    slow, fast = floor.waiting("fulfilment")
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: handle(fast)):
+def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(floor: ShopHarness, paid: str) -> None:
+    other = floor.place_order("two", mug=2, pot=1)
+    floor.pay_order(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.new_records()}, None)
+    slow, fast = floor.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(fast)):
         assert handle(slow) == []
     is_fulfilled_once(floor, other, number=1)
     is_fulfilled_once(floor, paid, number=2)
 
 
-def test_two_workers_with_the_same_message_have_one_effect(floor: Shopfloor, paid: str) -> None:
-    (message,) = floor.waiting("fulfilment")
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: handle(message)):
+def test_two_workers_with_the_same_message_have_one_effect(floor: ShopHarness, paid: str) -> None:
+    (message,) = floor.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(message)):
         assert handle(message) == []
     is_fulfilled_once(floor, paid)
 
 
-def test_the_invoice_names_the_payments_as_of_its_issue(floor: Shopfloor, paid: str) -> None:
-    handle(*floor.waiting("fulfilment"))
+def test_the_invoice_names_the_payments_as_of_its_issue(floor: ShopHarness, paid: str) -> None:
+    handle(*floor.take_messages("fulfilment"))
     (invoice,) = of_type(floor, paid, "Invoice")
     (payment,) = invoice["payments"]["L"]
     assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
 
 
-def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(floor: Shopfloor, paid: str) -> None:
+def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(floor: ShopHarness, paid: str) -> None:
     ending.cancel_order(floor.shop, ANN, paid)
-    assert handle(*floor.waiting("fulfilment")) == []
+    assert handle(*floor.take_messages("fulfilment")) == []
     assert (of_type(floor, paid, "Invoice"), of_type(floor, paid, "Shipment")) == ([], [])
-    other = floor.place("two", mug=2, pot=1)
-    floor.pay(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.records()}, None)
-    assert handle(*floor.waiting("fulfilment")) == []
+    other = floor.place_order("two", mug=2, pot=1)
+    floor.pay_order(other, "evt_2", "pi_2")
+    relay.handler({"Records": floor.new_records()}, None)
+    assert handle(*floor.take_messages("fulfilment")) == []
     is_fulfilled_once(floor, other, number=1)
 
 
 def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_nowhere(
-    floor: Shopfloor, paid: str
+    floor: ShopHarness, paid: str
 ) -> None:
-    (message,) = floor.waiting("fulfilment")
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: ending.cancel_order(floor.shop, ANN, paid), call=2):
+    (message,) = floor.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: ending.cancel_order(floor.shop, ANN, paid), call=2):
         assert handle(message) == []
     assert (len(of_type(floor, paid, "Invoice")), of_type(floor, paid, "Shipment")) == (1, [])
-    assert orders.order_by_id(floor.shop, STAFF, paid).status == "CANCELLED"
+    assert orders.get_order(floor.shop, STAFF, paid).status == "CANCELLED"
 
 
-def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(floor: Shopfloor) -> None:
+def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(floor: ShopHarness) -> None:
     floor.open_shop()
     discounts.create_discount(floor.shop, STAFF, "gift", 100)
-    wanted = {"mug": placing.Wanted(2), "pot": placing.Wanted(1)}
-    free = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME, {}, "gift").order.order_id
-    relay.handler({"Records": floor.records()}, None)
-    assert handle(*floor.waiting("fulfilment")) == []
+    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
+    free = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
+    relay.handler({"Records": floor.new_records()}, None)
+    assert handle(*floor.take_messages("fulfilment")) == []
     (invoice,) = of_type(floor, free, "Invoice")
     (shipment,) = of_type(floor, free, "Shipment")
     assert (invoice["total"], invoice["payments"]) == ({"N": "0"}, {"L": []})
@@ -168,35 +168,35 @@ def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(floor: Shopflo
 
 
 def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(
-    floor: Shopfloor, paid: str
+    floor: ShopHarness, paid: str
 ) -> None:
-    bills, mails = floor.waiting("fulfilment"), floor.waiting("notifications")
-    with refusing("dynamodb", "TransactWriteItems", "InternalServerError"):
+    bills, mails = floor.take_messages("fulfilment"), floor.take_messages("notifications")
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
         assert handle(*bills) == [message["messageId"] for message in bills]
         assert notifications.handler({"Records": mails}, None) == {"batchItemFailures": []}
-    assert len(floor.mails()) == 2
+    assert len(floor.sent_mails()) == 2
     assert of_type(floor, paid, "Invoice") == []
-    with refusing("sesv2", "SendEmail", "TooManyRequestsException"):
+    with fail_calls("sesv2", "SendEmail", "TooManyRequestsException"):
         assert handle(*bills) == []
     is_fulfilled_once(floor, paid)
 
 
 def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_delivered_twice(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=2, pot=1)
-    floor.pay(order_id)
-    floor.settle(times=2)
+    order_id = floor.place_order(mug=2, pot=1)
+    floor.pay_order(order_id)
+    floor.process_all(times=2)
     is_fulfilled_once(floor, order_id)
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle(times=2)
-    subjects = [mail.subject for mail in floor.mails()]
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all(times=2)
+    subjects = [mail.subject for mail in floor.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
-    asked = [json.loads(message["body"])["detail"]["id"] for message in floor.waiting("warehouse")]
+    asked = [json.loads(message["body"])["detail"]["id"] for message in floor.take_messages("warehouse")]
     assert (len(asked), len(set(asked))) == (2, 1), "the warehouse is told twice, and knows it by the event's id"
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
-    floor.settle(times=2)
+    floor.process_all(times=2)
     assert [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]
     assert [name for name in floor.objects("archive") if name.startswith("orders/")] == [f"orders/{order_id}/6.json"]

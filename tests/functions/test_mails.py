@@ -12,7 +12,7 @@ from functions.model.entities import Address, Customer, Discounted, Line, Order,
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
 from functions.notices import mails as notices
-from functions.notifications.mails import WORDS, written
+from functions.notifications.mails import NOTIFICATION_TEXTS, render_notification
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}
@@ -43,7 +43,7 @@ def mail(
     customer = Customer(
         customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
     )
-    return written(event, customer, replace(order, **changed), "Elm & Sons", amount)
+    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", amount)
 
 
 class Reader(HTMLParser):
@@ -117,8 +117,8 @@ Goes to:
 
 
 def test_an_address_is_shown_only_if_there_is_one_and_something_goes_there() -> None:
-    shown = {event for event in WORDS if "Elm Row" in mail(event).text}
-    assert shown == {event for event in WORDS if "Goes to" in mail(event).html}
+    shown = {event for event in NOTIFICATION_TEXTS if "Elm Row" in mail(event).text}
+    assert shown == {event for event in NOTIFICATION_TEXTS if "Goes to" in mail(event).html}
     assert shown == {
         "OrderPlaced", "OrderPaid", "OrderCancelRefused", "OrderPartlyShipped", "OrderShipped", "OrderDelivered",
     }  # fmt: skip
@@ -168,7 +168,7 @@ def test_a_mail_about_an_order_cut_short_that_cost_nothing_speaks_of_no_money() 
 @pytest.mark.parametrize(
     "changed", [{}, DEAR, {"address": None}, SHORT], ids=["plain", "dear", "forgotten", "cut short"]
 )
-@pytest.mark.parametrize("event", WORDS)
+@pytest.mark.parametrize("event", NOTIFICATION_TEXTS)
 def test_text_and_html_say_the_same(event: str, changed: dict[str, Any]) -> None:
     one = mail(event, **changed)
     shown = Reader(one.html)
@@ -176,18 +176,18 @@ def test_text_and_html_say_the_same(event: str, changed: dict[str, Any]) -> None
     assert shown.words == one.text.replace(" x ", " \u00d7 ").split()
 
 
-@pytest.mark.parametrize("event", WORDS)
+@pytest.mark.parametrize("event", NOTIFICATION_TEXTS)
 def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_own(event: str) -> None:
     one = mail(event)
     assert "EBZ4OERS" in one.subject
-    assert WORDS[event].opening.format(amount="12.50 EUR") in one.text
+    assert NOTIFICATION_TEXTS[event].opening.format(amount="12.50 EUR") in one.text
     assert "{" not in one.subject + one.text + one.html.partition("<body")[2]
 
 
 def test_there_is_a_mail_for_every_event_the_reaction_waits_for() -> None:
     (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notifications"]
-    assert set(WORDS) == set(reaction.on)
-    assert len({words.subject for words in WORDS.values()}) == len(WORDS)
+    assert set(NOTIFICATION_TEXTS) == set(reaction.event_names)
+    assert len({words.subject for words in NOTIFICATION_TEXTS.values()}) == len(NOTIFICATION_TEXTS)
 
 
 def test_names_in_the_html_are_escaped() -> None:
@@ -226,7 +226,7 @@ def notice(event: str, *, name: str = "Ann Ash", product: str = "Blue mug", id: 
         customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
     )
     sold = Product(product_id=id, name=product, price=990, currency="EUR", created_at=AT, updated_at=AT)
-    return notices.written(event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail")
+    return notices.render_alert(event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail")
 
 
 def test_a_notice_names_the_product_its_price_and_where_it_is() -> None:
@@ -243,7 +243,7 @@ You get this mail because you follow it."""
     assert notice("StockReplenished").subject == "Blue mug is back in stock"
 
 
-@pytest.mark.parametrize("event", notices.WORDS)
+@pytest.mark.parametrize("event", notices.ALERT_TEXTS)
 def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup(event: str) -> None:
     one, plain = notice(event, name="<b>Ann</b>", product="<i>{{ 7 * 7 }}</i>"), Reader(notice(event).html)
     shown = Reader(one.html)
@@ -260,4 +260,4 @@ def test_whatever_a_product_is_called_by_its_link_is_one() -> None:
 
 def test_there_is_a_notice_for_every_event_that_reaction_waits_for() -> None:
     (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notices"]
-    assert set(notices.WORDS) == set(reaction.on)
+    assert set(notices.ALERT_TEXTS) == set(reaction.event_names)

@@ -10,30 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from functions import copies, names, relay, wiring
-from functions.archive import restored
+from functions.archive import parse_archive
 from functions.model.entities import ArchivedOrder, Order
-from functions.model.patterns import A16
+from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.shop import customers, ending, orders
-from functions.shop.erasure import forget
-from ops.recover import recover_copies, recover_reactions, redrive
-from tests.functions.faults import counted, dying, meanwhile
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from functions.shop.erasure import erase_customer
+from ops.recover import rebuild_copies, redrive_record, republish_events
+from tests.functions.faults import crash_at, record_calls, run_before_call
+from tests.shopfloor import ANN, STAFF, ShopHarness
 from tests.support.scale import many
 
 Message = dict[str, Any]
 
 
-def rename(floor: Shopfloor, name: str) -> None:
-    customers.rename(floor.shop, ANN, ANN.id, name)
+def rename(floor: ShopHarness, name: str) -> None:
+    customers.rename_customer(floor.shop, ANN, ANN.id, name)
 
 
-def order_of(floor: Shopfloor, order_id: str) -> Order:
-    order = orders.order_by_id(floor.shop, STAFF, order_id)
+def order_of(floor: ShopHarness, order_id: str) -> Order:
+    order = orders.get_order(floor.shop, STAFF, order_id)
     assert isinstance(order, Order)
     return order
 
 
-def name_on(floor: Shopfloor, order_id: str) -> tuple[str | None, int]:
+def name_on(floor: ShopHarness, order_id: str) -> tuple[str | None, int]:
     order = order_of(floor, order_id)
     return order.customer_name, order.customer_version
 
@@ -44,68 +44,68 @@ def handle(*messages: Message) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def relayed(floor: Shopfloor) -> list[Message]:
+def relayed(floor: ShopHarness) -> list[Message]:
     """What waits for the reaction, once the relay alone has seen what happened."""
-    relay.handler({"Records": floor.records()}, None)
-    return floor.waiting("names")
+    relay.handler({"Records": floor.new_records()}, None)
+    return floor.take_messages("names")
 
 
-def has_gone(floor: Shopfloor, key: str, *, to_the_archive: bool = False) -> str:
+def has_gone(floor: ShopHarness, key: str, *, to_the_archive: bool = False) -> str:
     """An order that was delivered; and archived."""
-    order_id = floor.place(key, mug=1)
-    floor.pay(order_id, f"evt_{key}", f"pi_{key}")
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
+    order_id = floor.place_order(key, mug=1)
+    floor.pay_order(order_id, f"evt_{key}", f"pi_{key}")
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
     if to_the_archive:
-        floor.wait(days=396)
-        floor.settle()
+        floor.advance_days(days=396)
+        floor.process_all()
     return order_id
 
 
 # a new name -----------------------------------------------------------------------------------------------------------
-def test_a_new_name_reaches_every_open_order_and_no_closed_one(floor: Shopfloor) -> None:
+def test_a_new_name_reaches_every_open_order_and_no_closed_one(floor: ShopHarness) -> None:
     floor.open_shop()
     archived, delivered = has_gone(floor, "one", to_the_archive=True), has_gone(floor, "two")
-    cancelled, packed, waiting = (floor.place(key, pot=1) for key in ("three", "four", "five"))
+    cancelled, packed, waiting = (floor.place_order(key, pot=1) for key in ("three", "four", "five"))
     ending.cancel_order(floor.shop, ANN, cancelled)
-    floor.pay(packed, "evt_4", "pi_4")
-    floor.settle()
+    floor.pay_order(packed, "evt_4", "pi_4")
+    floor.process_all()
     before = [order_of(floor, id) for id in (packed, waiting, delivered, cancelled)]
-    stub, objects = orders.order_by_id(floor.shop, STAFF, archived), floor.objects("archive")
+    stub, objects = orders.get_order(floor.shop, STAFF, archived), floor.objects("archive")
 
     rename(floor, "Ann Elm")
-    floor.settle(times=2)
+    floor.process_all(times=2)
 
     named = {"customer_name": "Ann Elm", "customer_version": 2}
     expected = [*(replace(order, **named) for order in before[:2]), *before[2:]]  # type: ignore[arg-type]
     assert [order_of(floor, order.order_id) for order in before] == expected
-    assert (orders.order_by_id(floor.shop, STAFF, archived), floor.objects("archive")) == (stub, objects)
+    assert (orders.get_order(floor.shop, STAFF, archived), floor.objects("archive")) == (stub, objects)
 
 
-def test_staff_sees_the_name_in_the_work_queue_too(floor: Shopfloor) -> None:
+def test_staff_sees_the_name_in_the_work_queue_too(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.place()
-    floor.settle()
+    floor.place_order()
+    floor.process_all()
     rename(floor, "Ann Elm")
-    floor.settle()
-    page = orders.orders_by_status(
+    floor.process_all()
+    page = orders.list_orders_by_status(
         floor.shop, STAFF, "PENDING", oldest_first=True, since="", until="", limit=5, after=None
     )
     assert [(order.customer_name, order.version) for order in page.items] == [("Ann Elm", 1)]
 
 
-def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log(floor: Shopfloor) -> None:
+def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place()
-    floor.settle()
+    order_id = floor.place_order()
+    floor.process_all()
     rename(floor, "Ann Elm")
     assert handle(*relayed(floor)) == []
-    records = floor.records()
+    records = floor.new_records()
     assert [record["dynamodb"]["Keys"]["PK"]["S"] for record in records] == [f"ORDER#{order_id}"]
     lying = floor.partition(f"ORDER#{order_id}") + floor.partition("CUSTOMER#ann")
-    with counted("events", "PutEvents") as told, counted("dynamodb", "GetItem") as read:
+    with record_calls("events", "PutEvents") as told, record_calls("dynamodb", "GetItem") as read:
         assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
         assert relay.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert (told, read) == ([], [])
@@ -115,46 +115,48 @@ def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log
 # what comes between ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reaction", ["before the order's copies are made", "after they are made"])
 def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
-    floor: Shopfloor, reaction: str
+    floor: ShopHarness, reaction: str
 ) -> None:
     """Its placement has read the old name; its summary may not be there yet when others are gone over."""
     floor.open_shop()
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: rename(floor, "Ann Elm")):
-        order_id = floor.place()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(floor, "Ann Elm")):
+        order_id = floor.place_order()
     assert name_on(floor, order_id) == ("Ann Ash", 1)
     if reaction == "before the order's copies are made":
         assert handle(*relayed(floor)) == []
         assert name_on(floor, order_id) == ("Ann Ash", 1), "nobody has listed it yet"
-        copies.handler({"Records": floor.seen}, None)
+        copies.handler({"Records": floor.all_records}, None)
     else:
-        floor.settle(("copies",))
+        floor.process_all(("copies",))
     assert name_on(floor, order_id) == ("Ann Elm", 2)
 
 
-def test_who_is_renamed_after_an_orders_copies_looked_is_found_by_who_goes_over_the_summaries(floor: Shopfloor) -> None:
+def test_who_is_renamed_after_an_orders_copies_looked_is_found_by_who_goes_over_the_summaries(
+    floor: ShopHarness,
+) -> None:
     floor.open_shop()
-    order_id = floor.place()
-    floor.settle(("copies",))
+    order_id = floor.place_order()
+    floor.process_all(("copies",))
     rename(floor, "Ann Elm")
     assert name_on(floor, order_id) == ("Ann Ash", 1)
     assert handle(*relayed(floor)) == []
     assert name_on(floor, order_id) == ("Ann Elm", 2)
 
 
-def test_of_two_new_names_the_later_stays_in_whichever_order_they_are_told(floor: Shopfloor) -> None:
+def test_of_two_new_names_the_later_stays_in_whichever_order_they_are_told(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place()
-    floor.settle()
+    order_id = floor.place_order()
+    floor.process_all()
     rename(floor, "Ann Elm")
     (first,) = relayed(floor)
-    with meanwhile("dynamodb", "UpdateItem", lambda: _later(floor)):
+    with run_before_call("dynamodb", "UpdateItem", lambda: _later(floor)):
         assert handle(first) == []  # it had read the first name, and writes it when the later one is there
     assert name_on(floor, order_id) == ("Ann Oak", 3)
     assert handle(first, first) == []
     assert name_on(floor, order_id) == ("Ann Oak", 3)
 
 
-def _later(floor: Shopfloor) -> None:
+def _later(floor: ShopHarness) -> None:
     rename(floor, "Ann Oak")
     assert handle(*relayed(floor)) == []
 
@@ -165,36 +167,36 @@ steps = some.lists(some.sampled_from(["rename", "place", "copies", "copies again
 @settings(max_examples=many(25, 8))
 @given(steps)
 def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
-    floor: Shopfloor, life: list[str]
+    floor: ShopHarness, life: list[str]
 ) -> None:
-    if not floor.seen:
+    if not floor.all_records:
         floor.open_shop(available=500)
-        floor.settle()
-    seen, told, messages = len(floor.seen), 0, list[Message]()
+        floor.process_all()
+    seen, told, messages = len(floor.all_records), 0, list[Message]()
     for number, step in enumerate(life):
-        floor.records()
-        fresh = floor.seen[seen:]
+        floor.new_records()
+        fresh = floor.all_records[seen:]
         match step:
             case "rename":
-                rename(floor, f"Ann {len(floor.seen)} {number}")
+                rename(floor, f"Ann {len(floor.all_records)} {number}")
             case "place":
-                floor.place(f"{len(floor.seen)} {number}", mug=1)
+                floor.place_order(f"{len(floor.all_records)} {number}", mug=1)
             case "copies" | "copies again":
                 copies.handler({"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None)
             case "relay":
                 relay.handler({"Records": fresh[told:]}, None)
                 told = len(fresh)
-                messages += floor.waiting("names")
+                messages += floor.take_messages("names")
             case "names":
                 assert handle(*messages) == []
-    floor.records()
-    fresh = floor.seen[seen:]
+    floor.new_records()
+    fresh = floor.all_records[seen:]
     relay.handler({"Records": fresh[told:]}, None)
-    messages += floor.waiting("names")
+    messages += floor.take_messages("names")
     assert handle(*messages) == []
     copies.handler({"Records": fresh}, None)
-    now = customers.customer(floor.shop, ANN, ANN.id)
-    mine = list(floor.shop.table.every(A16, queue="PENDING"))
+    now = customers.get_customer(floor.shop, ANN, ANN.id)
+    mine = list(floor.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING"))
     assert {order.customer_name for order in mine} <= {now.name}
 
 
@@ -202,34 +204,34 @@ def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "UpdateItem"])
 def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(
-    floor: Shopfloor, operation: str, when: Any
+    floor: ShopHarness, operation: str, when: Any
 ) -> None:
     floor.open_shop()
-    ids = [floor.place(key, mug=1) for key in ("one", "two")]
-    floor.settle()
+    ids = [floor.place_order(key, mug=1) for key in ("one", "two")]
+    floor.process_all()
     rename(floor, "Ann Elm")
     messages = relayed(floor)
-    with dying("dynamodb", operation, when):
+    with crash_at("dynamodb", operation, when):
         handle(*messages)
     assert handle(*messages) == []
     assert [name_on(floor, id) for id in ids] == [("Ann Elm", 2)] * 2
 
 
 @pytest.mark.parametrize("lost", ["copies", "relay"])
-def test_a_name_that_a_reader_lost_is_recovered_from_the_state(floor: Shopfloor, lost: str) -> None:
+def test_a_name_that_a_reader_lost_is_recovered_from_the_state(floor: ShopHarness, lost: str) -> None:
     floor.open_shop()
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: rename(floor, "Ann Elm")):
-        racing = floor.place("racing")
-    floor.settle(("relay",) if lost == "copies" else ("copies",))
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(floor, "Ann Elm")):
+        racing = floor.place_order("racing")
+    floor.process_all(("relay",) if lost == "copies" else ("copies",))
     if lost == "relay":
         rename(floor, "Ann Oak")
-        floor.settle(("copies",))
-    assert name_on(floor, racing)[0] != customers.customer(floor.shop, ANN, ANN.id).name
+        floor.process_all(("copies",))
+    assert name_on(floor, racing)[0] != customers.get_customer(floor.shop, ANN, ANN.id).name
     if lost == "copies":
-        recover_copies(floor.shop)
+        rebuild_copies(floor.shop)
     else:
         details: list[Any] = []
-        recover_reactions(floor.shop, details.extend)
+        republish_events(floor.shop, details.extend)
         assert (
             handle(
                 *[
@@ -240,28 +242,28 @@ def test_a_name_that_a_reader_lost_is_recovered_from_the_state(floor: Shopfloor,
             )
             == []
         )
-    assert name_on(floor, racing)[0] == customers.customer(floor.shop, ANN, ANN.id).name
+    assert name_on(floor, racing)[0] == customers.get_customer(floor.shop, ANN, ANN.id).name
 
 
-def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now(floor: Shopfloor) -> None:
+def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place()
-    (placed,) = [one for one in floor.records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
+    order_id = floor.place_order()
+    (placed,) = [one for one in floor.new_records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
     rename(floor, "Ann Elm")
-    redrive(floor.shop, lambda details: None, placed)
+    redrive_record(floor.shop, lambda details: None, placed)
     assert name_on(floor, order_id) == ("Ann Elm", 2)
 
 
 # who it is ------------------------------------------------------------------------------------------------------------
-def test_a_name_is_in_no_event_and_no_line_of_the_log(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_in_no_event_and_no_line_of_the_log(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
     monkeypatch.setattr(wiring.log.handlers[0], "stream", log)
     floor.open_shop()
-    floor.place()
-    floor.settle()
-    with counted("events", "PutEvents") as told:
+    floor.place_order()
+    floor.process_all()
+    with record_calls("events", "PutEvents") as told:
         rename(floor, "Zebulon Quill")
-        floor.settle()
+        floor.process_all()
     details = [json.loads(entry["Detail"]) for call in told for entry in call["Entries"]]
     assert [(detail["type"], detail["data"]) for detail in details] == [("CustomerRenamed", {"customer_id": "ann"})]
     assert "renamed" in {json.loads(line)["message"] for line in log.getvalue().splitlines()}
@@ -269,30 +271,30 @@ def test_a_name_is_in_no_event_and_no_line_of_the_log(floor: Shopfloor, monkeypa
 
 
 def test_who_is_forgotten_has_no_name_on_open_orders_at_once_nor_on_one_that_is_placed_just_then(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one")
-    floor.settle()
-    with meanwhile("dynamodb", "TransactWriteItems", lambda: forget(floor.shop, ANN, ANN.id)):
-        racing = floor.place("racing")
-    floor.settle()
+    order_id = floor.place_order("one")
+    floor.process_all()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: erase_customer(floor.shop, ANN, ANN.id)):
+        racing = floor.place_order("racing")
+    floor.process_all()
     for id in (order_id, racing):
         assert name_on(floor, id) == (None, 2)
         assert order_of(floor, id).address is not None, "it is still to be sent"
 
 
-def test_an_order_goes_into_the_archive_with_the_name_it_was_closed_with(floor: Shopfloor) -> None:
+def test_an_order_goes_into_the_archive_with_the_name_it_was_closed_with(floor: ShopHarness) -> None:
     floor.open_shop()
     rename(floor, "Ann Elm")
     order_id = has_gone(floor, "one")
     rename(floor, "Ann Oak")
-    floor.settle()
+    floor.process_all()
     closed = order_of(floor, order_id)
-    floor.wait(days=396)
-    floor.settle()
-    stub = orders.order_by_id(floor.shop, STAFF, order_id)
+    floor.advance_days(days=396)
+    floor.process_all()
+    stub = orders.get_order(floor.shop, STAFF, order_id)
     assert isinstance(stub, ArchivedOrder)
-    (image,) = [one for one in restored(floor.objects("archive")[stub.object_key]) if one["type"]["S"] == "Order"]
+    (image,) = [one for one in parse_archive(floor.objects("archive")[stub.object_key]) if one["type"]["S"] == "Order"]
     assert (image["customer_name"], image["customer_version"]) == ({"S": "Ann Elm"}, {"N": "2"})
     assert closed.customer_name == "Ann Elm"

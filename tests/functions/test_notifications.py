@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from docs.pages.events import example
+from docs.pages.events import example_event
 from functions import relay
-from functions.model.events import BY_NAME
-from functions.model.lives import CLAIM_SECONDS
+from functions.model.events import EVENTS_BY_NAME
+from functions.model.lives import MAIL_CLAIM_SECONDS
 from functions.model.reactions import REACTIONS
 from functions.notifications import handler as notifications
 from functions.shop import customers, ending, erasure
-from functions.shop.notifications import notifications_of_order
-from tests.functions.faults import counted, dying, losing_the_answer, meanwhile, refusing
-from tests.shopfloor import ANN, Shopfloor
+from functions.shop.notifications import list_notifications_of_order
+from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.shopfloor import ANN, ShopHarness
 
 Message = dict[str, Any]
 
 
 @pytest.fixture
-def order_id(floor: Shopfloor) -> str:
+def order_id(floor: ShopHarness) -> str:
     """An order just placed, whose event waits in the queue."""
     floor.open_shop()
-    return floor.place(mug=1)
+    return floor.place_order(mug=1)
 
 
-def messages(floor: Shopfloor) -> list[Message]:
-    relay.handler({"Records": floor.records()}, None)
-    return floor.waiting("notifications")
+def messages(floor: ShopHarness) -> list[Message]:
+    relay.handler({"Records": floor.new_records()}, None)
+    return floor.take_messages("notifications")
 
 
 def handle(*batch: Message) -> list[str]:
@@ -39,110 +39,114 @@ def handle(*batch: Message) -> list[str]:
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
-def claims_run_out(floor: Shopfloor) -> None:
-    floor.ahead += timedelta(seconds=CLAIM_SECONDS + 1)
+def claims_run_out(floor: ShopHarness) -> None:
+    floor.clock_offset += timedelta(seconds=MAIL_CLAIM_SECONDS + 1)
 
 
-def known(floor: Shopfloor, order_id: str) -> list[tuple[str, str]]:
+def known(floor: ShopHarness, order_id: str) -> list[tuple[str, str]]:
     """What the customer was told of the order, as the table knows it."""
-    found = notifications_of_order(floor.shop, ANN, order_id, 10, None).items
+    found = list_notifications_of_order(floor.shop, ANN, order_id, 10, None).items
     return [(one.event, one.status) for one in found]
 
 
 # who is told ----------------------------------------------------------------------------------------------------------
-def test_a_mail_goes_to_the_customer_from_the_shop(floor: Shopfloor, order_id: str) -> None:
+def test_a_mail_goes_to_the_customer_from_the_shop(floor: ShopHarness, order_id: str) -> None:
     assert handle(*messages(floor)) == []
-    (mail,) = floor.mails()
+    (mail,) = floor.sent_mails()
     assert (mail.source, mail.destinations["ToAddresses"]) == ("shop@example.com", ["ann@example.com"])
     assert mail.subject == f"We have your order {order_id[:8].upper()}"
     assert known(floor, order_id) == [("OrderPlaced", "SENT")]
 
 
-def test_a_customer_who_wants_no_mail_gets_none(floor: Shopfloor, order_id: str) -> None:
-    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"email": False})
+def test_a_customer_who_wants_no_mail_gets_none(floor: ShopHarness, order_id: str) -> None:
+    customers.update_settings(floor.shop, ANN, ANN.id, "notifications", {"email": False})
     assert handle(*messages(floor)) == []
-    assert (floor.mails(), known(floor, order_id)) == ([], [])
-    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"email": True})
+    assert (floor.sent_mails(), known(floor, order_id)) == ([], [])
+    customers.update_settings(floor.shop, ANN, ANN.id, "notifications", {"email": True})
     ending.cancel_order(floor.shop, ANN, order_id)
     assert handle(*messages(floor)) == []
     assert known(floor, order_id) == [("OrderCancelled", "SENT")]
 
 
-def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(floor: Shopfloor, order_id: str) -> None:
+def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(floor: ShopHarness, order_id: str) -> None:
     waiting = messages(floor)
     customers.change_email(floor.shop, ANN, ANN.id, lambda: "ann@new.example")
     assert handle(*waiting) == []
     ending.cancel_order(floor.shop, ANN, order_id)
     assert handle(*messages(floor)) == []
-    assert [mail.destinations["ToAddresses"] for mail in floor.mails()] == [["ann@new.example"]] * 2
+    assert [mail.destinations["ToAddresses"] for mail in floor.sent_mails()] == [["ann@new.example"]] * 2
 
 
-def test_a_choice_about_other_channels_leaves_mails_alone(floor: Shopfloor, order_id: str) -> None:
-    customers.choose(floor.shop, ANN, ANN.id, "notifications", {"sms": True})
+def test_a_choice_about_other_channels_leaves_mails_alone(floor: ShopHarness, order_id: str) -> None:
+    customers.update_settings(floor.shop, ANN, ANN.id, "notifications", {"sms": True})
     handle(*messages(floor))
-    assert len(floor.mails()) == 1
+    assert len(floor.sent_mails()) == 1
 
 
-def test_nobody_is_told_of_an_order_that_is_archived_by_now(floor: Shopfloor, order_id: str) -> None:
+def test_nobody_is_told_of_an_order_that_is_archived_by_now(floor: ShopHarness, order_id: str) -> None:
     late = messages(floor)
     key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
     assert handle(*late) == []
-    assert floor.mails() == []
+    assert floor.sent_mails() == []
 
 
 def about(event: str, order_id: str, **data: Any) -> Message:
     """A message with an event of an order of Ann's, as the bus delivers it."""
-    known = example(BY_NAME[event])
+    known = example_event(EVENTS_BY_NAME[event])
     change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
     told = {**known, "id": change_id, "data": known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}}
     return {"messageId": event, "body": json.dumps({"detail": told})}
 
 
-@pytest.mark.parametrize("event", next(reaction.on for reaction in REACTIONS if reaction.name == "notifications"))
-def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(floor: Shopfloor, order_id: str, event: str) -> None:
+@pytest.mark.parametrize(
+    "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "notifications")
+)
+def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
+    floor: ShopHarness, order_id: str, event: str
+) -> None:
     message = about(event, order_id)
     assert [handle(message), handle(message)] == [[], []]
-    (mail,) = floor.mails()
+    (mail,) = floor.sent_mails()
     assert order_id[:8].upper() in mail.subject
     assert known(floor, order_id) == [(event, "SENT")]
 
 
-def test_money_that_fits_no_order_is_nobodys_to_be_told_of(floor: Shopfloor, order_id: str) -> None:
+def test_money_that_fits_no_order_is_nobodys_to_be_told_of(floor: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
     assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
-    assert (floor.mails(), known(floor, order_id)) == ([], [])
+    assert (floor.sent_mails(), known(floor, order_id)) == ([], [])
 
 
-def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(floor: Shopfloor, order_id: str) -> None:
+def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(floor: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, amount=990)) == []
-    (mail,) = floor.mails()
+    (mail,) = floor.sent_mails()
     assert "We have given you 9.90 EUR back." in mail.body
 
 
-def test_who_was_forgotten_is_told_nothing_any_more(floor: Shopfloor, order_id: str) -> None:
+def test_who_was_forgotten_is_told_nothing_any_more(floor: ShopHarness, order_id: str) -> None:
     late = messages(floor)
-    erasure.forget(floor.shop, ANN, ANN.id)
+    erasure.erase_customer(floor.shop, ANN, ANN.id)
     assert handle(*late, about("OrderCancelled", order_id)) == []
-    assert (floor.mails(), known(floor, order_id)) == ([], [])
+    assert (floor.sent_mails(), known(floor, order_id)) == ([], [])
 
 
 # once -----------------------------------------------------------------------------------------------------------------
-def test_a_message_that_comes_again_sends_no_second_mail(floor: Shopfloor, order_id: str) -> None:
+def test_a_message_that_comes_again_sends_no_second_mail(floor: ShopHarness, order_id: str) -> None:
     (message,) = messages(floor)
     assert handle(message, message) == []
     claims_run_out(floor)
-    with counted("sesv2", "SendEmail") as sent:
+    with record_calls("sesv2", "SendEmail") as sent:
         assert handle(message) == []
-    assert (len(floor.mails()), sent) == (1, [])
+    assert (len(floor.sent_mails()), sent) == (1, [])
 
 
 @pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException", "InternalServiceError"])
 def test_while_the_provider_fails_the_message_comes_again_and_in_the_end_one_mail_is_sent(
-    floor: Shopfloor, order_id: str, error: str
+    floor: ShopHarness, order_id: str, error: str
 ) -> None:
     (message,) = messages(floor)
-    with refusing("sesv2", "SendEmail", error, times=2):
+    with fail_calls("sesv2", "SendEmail", error, times=2):
         assert handle(message) == [message["messageId"]]
         claims_run_out(floor)
         assert handle(message) == [message["messageId"]]
@@ -150,16 +154,16 @@ def test_while_the_provider_fails_the_message_comes_again_and_in_the_end_one_mai
     claims_run_out(floor)
     assert handle(message) == []
     assert handle(message) == []
-    assert len(floor.mails()) == 1
+    assert len(floor.sent_mails()) == 1
     assert known(floor, order_id) == [("OrderPlaced", "SENT")]
 
 
-def test_a_mail_that_fails_does_not_hold_back_the_others(floor: Shopfloor, order_id: str) -> None:
-    floor.place("two", mug=1)
+def test_a_mail_that_fails_does_not_hold_back_the_others(floor: ShopHarness, order_id: str) -> None:
+    floor.place_order("two", mug=1)
     first, second = messages(floor)
-    with refusing("sesv2", "SendEmail", "TooManyRequestsException", times=1):
+    with fail_calls("sesv2", "SendEmail", "TooManyRequestsException", times=1):
         assert handle(first, second) == [first["messageId"]]
-    assert len(floor.mails()) == 1
+    assert len(floor.sent_mails()) == 1
 
 
 CRASHES = (  # service, operation, which call of it
@@ -173,13 +177,13 @@ CRASHES = (  # service, operation, which call of it
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(("service", "operation", "call"), CRASHES)
 def test_a_second_mail_is_sent_only_if_the_sender_dies_between_sending_and_marking(
-    floor: Shopfloor, order_id: str, service: str, operation: str, call: int, when: Any
+    floor: ShopHarness, order_id: str, service: str, operation: str, call: int, when: Any
 ) -> None:
     (message,) = messages(floor)
-    with dying(service, operation, when, call):
+    with crash_at(service, operation, when, call):
         handle(message)
     between = (operation, call, when) in {("SendEmail", 1, "after"), ("PutItem", 2, "before")}
-    assert len(floor.mails()) == (1 if between or (operation, call, when) == ("PutItem", 2, "after") else 0)
+    assert len(floor.sent_mails()) == (1 if between or (operation, call, when) == ("PutItem", 2, "after") else 0)
     claimed = (operation, call, when) not in {
         ("BatchGetItem", 1, "before"),
         ("BatchGetItem", 1, "after"),
@@ -190,48 +194,48 @@ def test_a_second_mail_is_sent_only_if_the_sender_dies_between_sending_and_marki
     claims_run_out(floor)
     for _ in range(3):
         assert handle(message) == []
-    assert len(floor.mails()) == (2 if between else 1)
+    assert len(floor.sent_mails()) == (2 if between else 1)
     assert known(floor, order_id) == [("OrderPlaced", "SENT")]
 
 
-def test_an_answer_that_is_lost_counts_as_a_sender_that_died(floor: Shopfloor, order_id: str) -> None:
+def test_an_answer_that_is_lost_counts_as_a_sender_that_died(floor: ShopHarness, order_id: str) -> None:
     (message,) = messages(floor)
-    with losing_the_answer("sesv2", "SendEmail"):
+    with lose_response("sesv2", "SendEmail"):
         assert handle(message) == [message["messageId"]]
     claims_run_out(floor)
     assert [handle(message), handle(message)] == [[], []]
-    assert len(floor.mails()) == 2
+    assert len(floor.sent_mails()) == 2
 
 
-def test_two_senders_with_the_same_message_send_one_mail(floor: Shopfloor, order_id: str) -> None:
+def test_two_senders_with_the_same_message_send_one_mail(floor: ShopHarness, order_id: str) -> None:
     (message,) = messages(floor)
     answers = []
-    with meanwhile("sesv2", "SendEmail", lambda: answers.append(handle(message))):
+    with run_before_call("sesv2", "SendEmail", lambda: answers.append(handle(message))):
         assert handle(message) == []
     assert answers == [[message["messageId"]]], "the second finds it claimed, and comes back"
     assert handle(message) == []
-    assert len(floor.mails()) == 1
+    assert len(floor.sent_mails()) == 1
 
 
-def test_of_two_who_take_over_a_dead_senders_claim_one_sends(floor: Shopfloor, order_id: str) -> None:
+def test_of_two_who_take_over_a_dead_senders_claim_one_sends(floor: ShopHarness, order_id: str) -> None:
     (message,) = messages(floor)
-    with dying("sesv2", "SendEmail", "before"):
+    with crash_at("sesv2", "SendEmail", "before"):
         handle(message)
     claims_run_out(floor)
     faster: list[list[str]] = []
-    with meanwhile("dynamodb", "PutItem", lambda: faster.append(handle(message)), call=2):
+    with run_before_call("dynamodb", "PutItem", lambda: faster.append(handle(message)), call=2):
         assert handle(message) == [message["messageId"]]
     assert (faster, handle(message)) == ([[]], [])
-    assert len(floor.mails()) == 1
+    assert len(floor.sent_mails()) == 1
 
 
 # what never succeeds --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("error", ["BadRequestException", "MessageRejected"])
 def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
-    floor: Shopfloor, order_id: str, error: str
+    floor: ShopHarness, order_id: str, error: str
 ) -> None:
     (message,) = messages(floor)
-    with refusing("sesv2", "SendEmail", error, message="ann@example.com is no address"):
+    with fail_calls("sesv2", "SendEmail", error, message="ann@example.com is no address"):
         assert handle(message) == []
     (parked,) = floor.objects("failures").values()
     assert json.loads(parked) == {

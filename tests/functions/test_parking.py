@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from functions import copies, relay, wiring
-from functions.model.events import received
-from tests.functions.faults import refusing
-from tests.shopfloor import READERS, WORKERS, Shopfloor
+from functions.model.events import parse_event_detail
+from tests.functions.faults import fail_calls
+from tests.shopfloor import READERS, WORKERS, ShopHarness
 
 Record = dict[str, Any]
 
@@ -44,13 +44,15 @@ WAYS = (
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("reader", READERS)
 def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
-    floor: Shopfloor, reader: str, how: str
+    floor: ShopHarness, reader: str, how: str
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.place("two", mug=1)
-    floor.pay(order_id)
-    placed, other, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    order_id = floor.place_order("one", mug=1)
+    floor.place_order("two", mug=1)
+    floor.pay_order(order_id)
+    placed, other, paid = [
+        record for record in floor.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
     bad = spoiled(placed, how)
     assert READERS[reader].handler({"Records": [bad, other, paid]}, None) == {"batchItemFailures": []}
     ((name, body),) = floor.objects("failures").items()
@@ -62,16 +64,19 @@ def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
         summaries = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
         assert sorted(image["status"]["S"] for image in summaries) == ["PAID", "PENDING"]
     else:
-        told = [received(json.loads(message["body"])["detail"]) for message in floor.waiting("notifications")]
+        told = [
+            parse_event_detail(json.loads(message["body"])["detail"])
+            for message in floor.take_messages("notifications")
+        ]
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
 
 def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_anything_is_written(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
-    floor.pay(floor.place("one", mug=1))
-    placed, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    floor.pay_order(floor.place_order("one", mug=1))
+    placed, paid = [record for record in floor.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     del paid["dynamodb"]["NewImage"]["lines"]["M"]["mug"]["M"]["price"]
     assert copies.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
     ((_, body),) = floor.objects("failures").items()
@@ -80,9 +85,9 @@ def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_any
     assert [image["status"]["S"] for image in mine] == ["PENDING"]
 
 
-def test_a_record_that_comes_again_is_parked_once(floor: Shopfloor) -> None:
+def test_a_record_that_comes_again_is_parked_once(floor: ShopHarness) -> None:
     floor.open_shop()
-    record = spoiled(floor.records()[0], "its type is not known")
+    record = spoiled(floor.new_records()[0], "its type is not known")
     for _ in range(2):
         copies.handler({"Records": [record]}, None)
     assert len(floor.objects("failures")) == 1
@@ -90,15 +95,17 @@ def test_a_record_that_comes_again_is_parked_once(floor: Shopfloor) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
-    floor: Shopfloor, reader: str
+    floor: ShopHarness, reader: str
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.place("two", mug=1)
-    floor.pay(order_id)
-    placed, other, paid = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    order_id = floor.place_order("one", mug=1)
+    floor.place_order("two", mug=1)
+    floor.pay_order(order_id)
+    placed, other, paid = [
+        record for record in floor.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
     batch = [spoiled(placed, "its type is not known"), other, paid]
-    with refusing("s3", "PutObject", "SlowDown"):
+    with fail_calls("s3", "PutObject", "SlowDown"):
         answer = READERS[reader].handler({"Records": batch}, None)
     waiting = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
     assert waiting == [record["dynamodb"]["SequenceNumber"] for record in (placed, paid)]
@@ -122,13 +129,15 @@ BAD_BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("worker", WORKERS)
-def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(floor: Shopfloor, worker: str) -> None:
+def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
+    floor: ShopHarness, worker: str
+) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
     bad = [{"messageId": id, "body": body if id == "no JSON" else json.dumps(body)} for id, body in BAD_BODIES.items()]
-    assert WORKERS[worker].handler({"Records": [*bad, *floor.waiting(worker)]}, None) == {"batchItemFailures": []}
+    assert WORKERS[worker].handler({"Records": [*bad, *floor.take_messages(worker)]}, None) == {"batchItemFailures": []}
     parked = floor.objects("failures")
     assert {name.rpartition("/")[0] for name in parked} == {f"parked/{worker}"}
     kept = [json.loads(body)["record"] for body in parked.values()]
@@ -136,18 +145,18 @@ def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
     if worker == "fulfilment":
         assert "Invoice" in [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
     if worker == "notifications":
-        assert len(floor.mails()) == 2
+        assert len(floor.sent_mails()) == 2
 
 
 @pytest.mark.parametrize("worker", WORKERS)
-def test_a_message_that_cannot_even_be_parked_is_sent_again(floor: Shopfloor, worker: str) -> None:
-    with refusing("s3", "PutObject", "SlowDown"):
+def test_a_message_that_cannot_even_be_parked_is_sent_again(floor: ShopHarness, worker: str) -> None:
+    with fail_calls("s3", "PutObject", "SlowDown"):
         answer = WORKERS[worker].handler({"Records": [{"messageId": "bad", "body": "{"}]}, None)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
 
 
-def test_what_is_parked_is_named_by_what_it_is_and_says_why(floor: Shopfloor) -> None:
-    park = wiring.parking("failures", "copies")
+def test_what_is_parked_is_named_by_what_it_is_and_says_why(floor: ShopHarness) -> None:
+    park = wiring.dead_letter_writer("failures", "copies")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "2"}, "NotReadable: total")

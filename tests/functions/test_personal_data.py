@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from functions import erasure, relay, wiring
-from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.model.entities import Address
-from functions.schedules import NotAll
+from functions.schedules import RunIncomplete
 from functions.shop import companies, customers, ending, follows, imports, placing, products
-from functions.shop.erasure import forget
+from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.clock import expire_until
-from tests.functions.faults import counted, refusing
-from tests.shopfloor import READERS, STAFF, WORKERS, Shopfloor
+from tests.functions.faults import fail_calls, record_calls
+from tests.shopfloor import READERS, STAFF, WORKERS, ShopHarness
 
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
@@ -41,45 +41,45 @@ def told(text: str) -> list[str]:
     return [canary for canary in CANARIES if canary.lower() in text.lower()]
 
 
-def place(floor: Shopfloor, key: str) -> str:
-    wanted = {"mug": placing.Wanted(1)}
+def place(floor: ShopHarness, key: str) -> str:
+    wanted = {"mug": placing.RequestedLine(1)}
     return placing.place_order(floor.shop, CANARY, key, wanted, HOME, {"key": key}).order.order_id
 
 
-def live(floor: Shopfloor) -> None:
+def live(floor: ShopHarness) -> None:
     """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse; another
     address, and a company."""
-    customers.register(floor.shop, CANARY, f"first-{EMAIL}", NAME)
+    customers.register_customer(floor.shop, CANARY, f"first-{EMAIL}", NAME)
     customers.change_email(floor.shop, CANARY, CANARY.id, lambda: EMAIL)
     companies.create_company(floor.shop, STAFF, "acme", "Acme")
-    companies.join(floor.shop, STAFF, "acme", CANARY.id)
-    customers.choose(floor.shop, CANARY, CANARY.id, "notifications", {"sms": True})
+    companies.add_member(floor.shop, STAFF, "acme", CANARY.id)
+    customers.update_settings(floor.shop, CANARY, CANARY.id, "notifications", {"sms": True})
     products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(floor.shop, STAFF, "first", "mug", 10)
     delivered, cancelled = place(floor, "one"), place(floor, "two")
-    floor.pay(delivered)
-    floor.settle()
-    floor.ship(delivered)
-    floor.deliver(delivered)
+    floor.pay_order(delivered)
+    floor.process_all()
+    floor.dispatch_order(delivered)
+    floor.deliver_order(delivered)
     ending.cancel_order(floor.shop, CANARY, cancelled)
-    floor.settle()
-    assert len(floor.mails()) == 6
+    floor.process_all()
+    assert len(floor.sent_mails()) == 6
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
-    floor.settle()
-    floor.pay(place(floor, "three"), "evt_3", "pi_3")
-    floor.settle()
+    floor.process_all()
+    floor.pay_order(place(floor, "three"), "evt_3", "pi_3")
+    floor.process_all()
 
 
 @contextmanager
 def published() -> Iterator[list[str]]:
     """What goes onto the bus."""
     details: list[str] = []
-    with counted("events", "PutEvents") as calls:
+    with record_calls("events", "PutEvents") as calls:
         yield details
     details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
 
 
-def test_no_event_on_the_bus_tells_who_somebody_is(floor: Shopfloor) -> None:
+def test_no_event_on_the_bus_tells_who_somebody_is(floor: ShopHarness) -> None:
     with published() as details:
         live(floor)
     types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
@@ -87,10 +87,10 @@ def test_no_event_on_the_bus_tells_who_somebody_is(floor: Shopfloor) -> None:
     assert [told(detail) for detail in details] == [[]] * len(details)
 
 
-def test_no_key_tells_who_somebody_is(floor: Shopfloor) -> None:
+def test_no_key_tells_who_somebody_is(floor: ShopHarness) -> None:
     live(floor)
-    names = {name for pair in ATTRIBUTES.values() for name in pair}
-    images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in floor.seen]
+    names = {name for pair in KEY_ATTRIBUTES.values() for name in pair}
+    images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in floor.all_records]
     assert any(told(json.dumps(image)) for image in images), "the items themselves do know"
     for image in images:
         assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
@@ -98,7 +98,7 @@ def test_no_key_tells_who_somebody_is(floor: Shopfloor) -> None:
         assert told(" ".join(floor.objects(bucket))) == []
 
 
-def test_no_log_line_tells_who_somebody_is_when_all_goes_well(floor: Shopfloor, log: io.StringIO) -> None:
+def test_no_log_line_tells_who_somebody_is_when_all_goes_well(floor: ShopHarness, log: io.StringIO) -> None:
     live(floor)
     floor.lapse("2126-11-21T09:30:00Z")
     messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
@@ -106,12 +106,12 @@ def test_no_log_line_tells_who_somebody_is_when_all_goes_well(floor: Shopfloor, 
     assert told(log.getvalue()) == []
 
 
-def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: Shopfloor, log: io.StringIO) -> None:
-    customers.register(floor.shop, CANARY, EMAIL, NAME)
+def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: ShopHarness, log: io.StringIO) -> None:
+    customers.register_customer(floor.shop, CANARY, EMAIL, NAME)
     products.create_product(floor.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(floor.shop, STAFF, "first", "mug", 10)
-    floor.pay(place(floor, "one"))
-    records = floor.records()
+    floor.pay_order(place(floor, "one"))
+    records = floor.new_records()
     spoiled = copy.deepcopy(records)
     for record in spoiled:
         image: dict[str, Any] = record["dynamodb"]["NewImage"]
@@ -122,14 +122,14 @@ def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: Shopfloor
     assert told(json.dumps(spoiled))
     for reader in READERS.values():
         reader.handler({"Records": spoiled}, None)
-    with refusing("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
+    with fail_calls("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
         READERS["copies"].handler({"Records": records}, None)
     relay.handler({"Records": records}, None)
     for name, worker in WORKERS.items():
-        batch = [*floor.waiting(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
+        batch = [*floor.take_messages(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
         with (
-            refusing("sesv2", "SendEmail", "MessageRejected", message=f"{EMAIL} is not verified"),
-            refusing("dynamodb", "TransactWriteItems", "InternalServerError", message=f"{HOME}"),
+            fail_calls("sesv2", "SendEmail", "MessageRejected", message=f"{EMAIL} is not verified"),
+            fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", message=f"{HOME}"),
         ):
             worker.handler({"Records": batch}, None)
     parked = floor.objects("failures")
@@ -156,28 +156,28 @@ OF_EACH_FUNCTION = {
 
 
 def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_forgotten(
-    floor: Shopfloor, log: io.StringIO
+    floor: ShopHarness, log: io.StringIO
 ) -> None:
     assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "lapse", "erasure"}, "a new function is in here, too"
     live(floor)
-    follows.follow(floor.shop, CANARY, "mug")
+    follows.follow_product(floor.shop, CANARY, "mug")
     goods = {"product_id": "jug", "name": "Quillfeather jug", "price": 990, "currency": "EUR"}
-    lines = [imports.Line(1, goods, 5), imports.Line(2, {**goods, "product_id": EMAIL}, 5)]
+    lines = [imports.ParsedLine(1, goods, 5), imports.ParsedLine(2, {**goods, "product_id": EMAIL}, 5)]
     imports.import_products(floor.shop, STAFF, EMAIL, {"file": NAME}, lambda: lines)
     products.update_product(floor.shop, STAFF, "mug", price=990)
     open_order = place(floor, NAME)
     for number in (8, 9):  # once too often: it goes back
-        floor.pay(open_order, f"evt_{number}", f"pi_{number}")
-    customers.rename(floor.shop, CANARY, CANARY.id, "Zebra Quillfeather")
-    floor.settle()
+        floor.pay_order(open_order, f"evt_{number}", f"pi_{number}")
+    customers.rename_customer(floor.shop, CANARY, CANARY.id, "Zebra Quillfeather")
+    floor.process_all()
     floor.lapse("2126-11-21T09:30:00Z")
-    floor.settle()
-    forget(floor.shop, CANARY, CANARY.id)
-    with refusing("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(NotAll):
+    floor.process_all()
+    erase_customer(floor.shop, CANARY, CANARY.id)
+    with fail_calls("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(RunIncomplete):
         erasure.handler({"time": floor.now().isoformat()}, None)
     for _ in range(2):
-        floor.settle()
-        floor.ahead += timedelta(days=15)
+        floor.process_all()
+        floor.clock_offset += timedelta(days=15)
         erasure.handler({"time": floor.now().isoformat()}, None)
     said = [json.loads(line)["message"] for line in log.getvalue().splitlines()]
     assert {*OF_EACH_FUNCTION, "failed"} <= {*said}

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from functions import relay, wiring
-from functions.dynamodb.streams import item_of
+from functions.dynamodb.streams import item_key_of
 from functions.model import changes, events
-from functions.model.table import BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop import ending, orders
 from local.clock import expire_until
-from tests.functions.faults import dying
-from tests.shopfloor import ANN, Shopfloor
+from tests.functions.faults import crash_at
+from tests.shopfloor import ANN, ShopHarness
 from tests.support.scale import many
 
 Record = dict[str, Any]
@@ -70,18 +70,18 @@ def type_of(record: Record) -> str:
 
 def ids(records: Sequence[Record]) -> dict[str, Record]:
     """The records that have an event, by its id, in order."""
-    read = [(changes.read(record), record) for record in records]
-    return {change.id: record for change, record in read if change and events.detail(change)}
+    read = [(changes.parse_change(record), record) for record in records]
+    return {change.id: record for change, record in read if change and events.build_event_detail(change)}
 
 
 @pytest.fixture
-def busy(floor: Shopfloor) -> list[Record]:
+def busy(floor: ShopHarness) -> list[Record]:
     """The records of a dozen orders, each placed and then cancelled."""
     floor.open_shop(available=50)
-    placed = [floor.place(f"key-{number}", mug=1) for number in range(12)]
+    placed = [floor.place_order(f"key-{number}", mug=1) for number in range(12)]
     for order_id in placed:
         ending.cancel_order(floor.shop, ANN, order_id)
-    return without_stock(floor.records())
+    return without_stock(floor.new_records())
 
 
 def without_stock(records: Sequence[Record]) -> list[Record]:
@@ -100,27 +100,27 @@ def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_ite
     assert len(records) == 1 + 12 + 12
     assert max(map(len, bus.calls)) == 10
     for call in bus.calls:
-        items = [item_of(records[detail["id"]]) for detail in call]
+        items = [item_key_of(records[detail["id"]]) for detail in call]
         assert len(items) == len(set(items))
 
 
-def test_two_records_of_one_item_go_in_two_calls_in_their_order(floor: Shopfloor, onto: Callable[[Bus], Bus]) -> None:
+def test_two_records_of_one_item_go_in_two_calls_in_their_order(floor: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.records()
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.new_records()
     bus = onto(Bus())
-    handle(without_stock(floor.seen))
+    handle(without_stock(floor.all_records))
     calls = [[detail["type"] for detail in call] for call in bus.calls]
     assert calls == [["CustomerRegistered", "OrderPlaced", "PaymentCaptured"], ["OrderPaid"]]
 
 
-def test_an_event_has_the_fields_of_its_contract(floor: Shopfloor, onto: Callable[[Bus], Bus]) -> None:
+def test_an_event_has_the_fields_of_its_contract(floor: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=2)
+    order_id = floor.place_order(mug=2)
     bus = onto(Bus())
-    handle(floor.records())
-    order = orders.order_by_id(floor.shop, ANN, order_id)
+    handle(floor.new_records())
+    order = orders.get_order(floor.shop, ANN, order_id)
     placed = bus.taken[-1]
     assert placed | {"id": ""} == {
         "id": "",
@@ -149,12 +149,12 @@ def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
     assert bus.taken == first + first
 
 
-def test_f15_records_of_what_is_derived_make_no_event(floor: Shopfloor, onto: Callable[[Bus], Bus]) -> None:
+def test_f15_records_of_what_is_derived_make_no_event(floor: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.settle()
-    derived = [record for record in floor.seen if BY_TYPE[type_of(record)].kind in ("snapshot", "log")]
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
+    derived = [record for record in floor.all_records if ROWS_BY_TYPE[type_of(record)].kind in ("snapshot", "log")]
     assert {type_of(record) for record in derived} == {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
     bus = onto(Bus())
     assert handle(derived) == []
@@ -162,17 +162,17 @@ def test_f15_records_of_what_is_derived_make_no_event(floor: Shopfloor, onto: Ca
 
 
 def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_not(
-    floor: Shopfloor, onto: Callable[[Bus], Bus]
+    floor: ShopHarness, onto: Callable[[Bus], Bus]
 ) -> None:
     floor.open_shop()
-    by_hand, by_time = floor.place("one", mug=1), floor.place("two", mug=1)
+    by_hand, by_time = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
         ending.cancel_order(floor.shop, ANN, order_id)
-    floor.records()
+    floor.new_records()
     key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
     expire_until(floor.engine, floor.shop.table.name, floor.now().replace(year=floor.now().year + 2))
-    removed = [record for record in floor.records() if record["dynamodb"]["Keys"]["SK"]["S"] == "EXPIRY"]
+    removed = [record for record in floor.new_records() if record["dynamodb"]["Keys"]["SK"]["S"] == "EXPIRY"]
     assert [record["eventName"] for record in removed] == ["REMOVE", "REMOVE"]
     bus = onto(Bus())
     handle(removed)
@@ -221,7 +221,7 @@ def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_l
         assert {detail["id"] for detail in bus.taken} == set(records)
         versions: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for detail in bus.taken:
-            versions[item_of(records[detail["id"]])].append(detail["version"])
+            versions[item_key_of(records[detail["id"]])].append(detail["version"])
         for seen in versions.values():
             firsts = list(dict.fromkeys(seen))
             assert firsts == sorted(firsts), "a later change was told before an earlier one"
@@ -230,7 +230,7 @@ def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_l
 
 
 def test_f28_an_entry_that_is_refused_for_good_is_parked_and_nobody_waits_for_it(
-    floor: Shopfloor, busy: list[Record], onto: Callable[[Bus], Bus]
+    floor: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
     placed = [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == "INSERT"]
@@ -265,16 +265,16 @@ def test_when_a_whole_call_fails_its_records_are_sent_again_and_those_of_other_c
 
 
 def test_a_relay_that_dies_after_publishing_publishes_the_same_events_again_and_no_effect_happens_twice(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    records = floor.records()
-    with dying("events", "PutEvents", call=2):
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    records = floor.new_records()
+    with crash_at("events", "PutEvents", call=2):
         handle(records)
     assert handle(records) == []
-    floor.settle()
-    assert len(floor.mails()) == 2, "placed and paid"
+    floor.process_all()
+    assert len(floor.sent_mails()) == 2, "placed and paid"
     types = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
     assert (types.count("Invoice"), types.count("Shipment")) == (1, 1)

@@ -14,7 +14,7 @@ import gc, json
 looked_for = [gc.isenabled()]
 from functions import wiring
 looked_for.append(gc.isenabled())
-call = wiring.observed("it")(lambda _event, _context: looked_for.append(gc.isenabled()))
+call = wiring.instrument_handler("it")(lambda _event, _context: looked_for.append(gc.isenabled()))
 call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))

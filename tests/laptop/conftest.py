@@ -12,25 +12,25 @@ from pathlib import Path
 import pytest
 
 from local import process
-from local.running import PROJECT, Running, find
+from local.running import PROJECT, RunningShop, find
 
 START = (sys.executable, "-m", "local")
 READY_SECONDS = 60
 
 
-class Laptop:
+class LaptopShop:
     """A shop under `state`, started and killed like a person would."""
 
     def __init__(self, state: Path, *arguments: str) -> None:
         self.state, self.arguments = state, arguments
         self.ports = {f"--{name}port": str(process.free_port()) for name in ("", "provider-", "page-")}
-        self.up: subprocess.Popen[bytes] | None = None
+        self.up_process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
         """Run `up` and wait until it is ready; the seconds that took."""
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
-            self.up = subprocess.Popen(
+            self.up_process = subprocess.Popen(
                 [
                     *START,
                     "--state",
@@ -44,7 +44,7 @@ class Laptop:
                 stderr=log,
             )
         while not find(self.state):
-            assert self.up.poll() is None, self.log()
+            assert self.up_process.poll() is None, self.log()
             assert time.monotonic() - began < READY_SECONDS, self.log()
             time.sleep(0.05)
         return time.monotonic() - began
@@ -53,49 +53,49 @@ class Laptop:
     def page_url(self) -> str:
         return f"http://127.0.0.1:{self.ports['--page-port']}"
 
-    def shop(self) -> Running:
+    def shop(self) -> RunningShop:
         running = find(self.state)
         assert running is not None
         return running
 
     def stop(self) -> None:
         """Ctrl-C."""
-        assert self.up is not None
-        self.up.send_signal(signal.SIGINT)
-        assert self.up.wait(30) == 0, self.log()
+        assert self.up_process is not None
+        self.up_process.send_signal(signal.SIGINT)
+        assert self.up_process.wait(30) == 0, self.log()
 
     def kill(self) -> None:
         """kill -9 for everything: the runner, the engine, the local AWS and its functions."""
-        assert self.up is not None
-        ids = [process.running(self.state / part) for part in ("engine", "aws")]
-        self.up.kill()
+        assert self.up_process is not None
+        ids = [process.running_process_id(self.state / part) for part in ("engine", "aws")]
+        self.up_process.kill()
         for id in filter(None, ids):  # 0 would be the tests themselves
             with suppress(ProcessLookupError):
                 os.killpg(id, signal.SIGKILL)
-        self.up.wait()
+        self.up_process.wait()
 
     def log(self) -> str:
         return (self.state.parent / "up.log").read_text()[-5000:]
 
 
 @pytest.fixture(scope="session")
-def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     """A running shop, which all files of a process share."""
     with _started(tmp_path_factory) as shop:
         yield shop
 
 
 @pytest.fixture
-def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+def own_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     """A running shop for one test, which may kill it."""
     with _started(tmp_path_factory) as shop:
         yield shop
 
 
 @contextmanager
-def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     # No test needs the default pace of imports, which saves the costs of a table on AWS.
-    shop = Laptop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
+    shop = LaptopShop(tmp_path_factory.mktemp("laptop") / "state", "-c", "import_lines_per_second=1000")
     try:
         print(f"ready after {shop.start():.1f} s")
         yield shop

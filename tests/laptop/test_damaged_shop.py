@@ -8,34 +8,34 @@ from pathlib import Path
 import pytest
 
 from local import demo, process
-from local.demo import Shoppers
+from local.demo import DemoClients
 from local.running import PROJECT
-from tests.laptop.conftest import START, Laptop
+from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
     """A shop that has sold something and was stopped."""
-    shop = Laptop(tmp_path_factory.mktemp("own") / "state")
+    shop = LaptopShop(tmp_path_factory.mktemp("own") / "state")
     shop.start()
     try:
         sell(shop)
         shop.stop()
         yield shop
     finally:
-        if shop.up is not None and shop.up.poll() is None:
+        if shop.up_process is not None and shop.up_process.poll() is None:
             shop.kill()
 
 
-def sell(shop: Laptop) -> str:
+def sell(shop: LaptopShop) -> str:
     """Place and pay an order, and wait for its first and its last effect."""
-    people = Shoppers(shop.shop())
-    order = people.place(people.stocked(1), quantity=1)
-    people.pay(order)
+    people = DemoClients(shop.shop())
+    order = people.place_order(people.create_stocked_product(1), quantity=1)
+    people.pay_order(order)
     order_id: str = order["order_id"]
-    assert demo.until("delivered", lambda: people.alice.get(f"/orders/{order_id}")["status"] == "DELIVERED")
+    assert demo.wait_until("delivered", lambda: people.alice.get(f"/orders/{order_id}")["status"] == "DELIVERED")
     return order_id
 
 
@@ -50,7 +50,7 @@ def refused(state: Path) -> str:
     return sentence
 
 
-def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: Laptop) -> None:
+def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: LaptopShop) -> None:
     for name in ("journal.sqlite", "checkpoints.json", "provider/taken.jsonl", "aws/address.json", "ready.json"):
         (own.state / name).write_bytes(b'{"damaged')
     own.ports = {name: str(process.free_port()) for name in own.ports}
@@ -61,7 +61,7 @@ def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: La
     log = own.log()
     assert f"{own.state / 'journal.sqlite'} was damaged" in log
     assert f"{own.state / 'checkpoints.json'} was damaged" in log
-    orders = Shoppers(own.shop()).alice.get("/orders")["items"]
+    orders = DemoClients(own.shop()).alice.get("/orders")["items"]
     assert len(orders) == 2, "Alice has the order of before and the new one"
     assert (own.state / "aws" / "log.before").stat().st_size > 0
     own.stop()
@@ -70,7 +70,7 @@ def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: La
 @pytest.mark.parametrize(
     "name", ["aws/saved/state/secretsmanager.json", "aws/saved/manifest.json", "engine/dynamodb.sqlite"]
 )
-def test_damaged_truth_stops_the_start_and_changes_nothing(own: Laptop, tmp_path: Path, name: str) -> None:
+def test_damaged_truth_stops_the_start_and_changes_nothing(own: LaptopShop, tmp_path: Path, name: str) -> None:
     state = tmp_path / "state"
     shutil.copytree(own.state, state)
     (state / name).write_bytes((state / name).read_bytes()[:700])
@@ -87,7 +87,7 @@ def test_damaged_truth_stops_the_start_and_changes_nothing(own: Laptop, tmp_path
         ("engine", "dynamodb.sqlite lacks the table of this shop"),
     ],
 )
-def test_a_part_that_is_lost_stops_the_start(own: Laptop, tmp_path: Path, lost: str, says: str) -> None:
+def test_a_part_that_is_lost_stops_the_start(own: LaptopShop, tmp_path: Path, lost: str, says: str) -> None:
     state = tmp_path / "state"
     shutil.copytree(own.state, state)
     shutil.rmtree(state / lost)

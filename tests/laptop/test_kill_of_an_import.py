@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from local.demo import Shoppers
-from tests.laptop.conftest import Laptop
+from local.demo import DemoClients
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 
-def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(own_laptop: Laptop) -> None:
-    name, wrong, staff = uuid.uuid4().hex[:8], 40, Shoppers(own_laptop.shop()).staff
+def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed_half_way(
+    own_laptop: LaptopShop,
+) -> None:
+    name, wrong, staff = uuid.uuid4().hex[:8], 40, DemoClients(own_laptop.shop()).staff
     rows = [f"{name}-{number},The {number},{100 + number},EUR,/{name}/,{number % 9}" for number in range(5_000 - wrong)]
     rows += [f"{name}-{number},Wrong,9.99,EUR,/{name}/,1" for number in range(wrong)]
     table = "\n".join(["product_id,name,price,currency,category,quantity", *rows]).encode()
@@ -30,7 +32,7 @@ def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed
     until("some lines", lambda: staff.get(where)["written"] >= 500, seconds=120)
     own_laptop.kill()
     own_laptop.start()
-    staff = Shoppers(own_laptop.shop()).staff
+    staff = DemoClients(own_laptop.shop()).staff
     until("all lines", lambda: staff.get(where)["state"] == "DONE", seconds=500)
     found = staff.get(where)
     print(f"{found} after {time.monotonic() - began:.0f} s")

@@ -14,16 +14,16 @@ import pytest
 import urllib3
 
 from local import load
-from local.demo import ADDRESS, NotArrived, Shoppers
-from tests.laptop.conftest import Laptop
+from local.demo import ADDRESS, DemoClients, EffectMissing
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 
 
-def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_laptop: Laptop) -> None:
+def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_laptop: LaptopShop) -> None:
     orders, clients = 60, 4
-    people = Shoppers(own_laptop.shop())
-    product_id = people.stocked(orders)
+    people = DemoClients(own_laptop.shop())
+    product_id = people.create_stocked_product(orders)
     accepted: list[str] = []
     half_way = threading.Event()
 
@@ -32,7 +32,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
         key = uuid.uuid4().hex
         body = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}
         order = patiently(lambda: people.alice.post("/orders", body, key=key))
-        patiently(lambda: people.pay(order))
+        patiently(lambda: people.pay_order(order))
         accepted.append(order["order_id"])
         if len(accepted) >= orders // 2:
             half_way.set()
@@ -45,7 +45,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
         print(f"ready after the kill: {own_laptop.start():.1f} s")
         placed = [one.result(timeout=120) for one in buying]
     assert len(set(placed)) == orders
-    load.check(Shoppers(own_laptop.shop()), placed, product_id, mail_may_repeat=True)
+    load.check_effects(DemoClients(own_laptop.shop()), placed, product_id, allow_duplicate_mail=True)
 
 
 def patiently(act: Any) -> Any:
@@ -55,7 +55,7 @@ def patiently(act: Any) -> Any:
         try:
             return act()
         except (OSError, urllib3.exceptions.HTTPError, RuntimeError) as error:
-            if isinstance(error, NotArrived) and "answered 4" in str(error):
+            if isinstance(error, EffectMissing) and "answered 4" in str(error):
                 raise
             if time.monotonic() > give_up:
                 raise

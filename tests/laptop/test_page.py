@@ -13,8 +13,8 @@ import pytest
 import urllib3
 
 from functions.model.patterns import PATTERNS
-from local.demo import ADDRESS, Shoppers
-from tests.laptop.conftest import Laptop
+from local.demo import ADDRESS, DemoClients
+from tests.laptop.conftest import LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 T = TypeVar("T")
@@ -66,18 +66,18 @@ class Browser:
 
 
 @pytest.fixture
-def browser(laptop: Laptop) -> Browser:
+def browser(laptop: LaptopShop) -> Browser:
     return Browser(laptop.page_url)
 
 
 @pytest.fixture
-def people(laptop: Laptop) -> Shoppers:
-    return Shoppers(laptop.shop())
+def people(laptop: LaptopShop) -> DemoClients:
+    return DemoClients(laptop.shop())
 
 
 @pytest.fixture
-def order(people: Shoppers) -> Any:
-    return people.place(people.stocked(5), quantity=1)
+def order(people: DemoClients) -> Any:
+    return people.place_order(people.create_stocked_product(5), quantity=1)
 
 
 def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: None) -> T:
@@ -93,23 +93,25 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
     return seen
 
 
-def others_buy(people: Shoppers) -> Callable[[], object]:
+def others_buy(people: DemoClients) -> Callable[[], object]:
     """What a function logs too late for the local AWS to see it at its call, on a slow machine, comes with its next."""
-    return lambda: people.pay(people.place(people.stocked(1), quantity=1))
+    return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 
 def of_kind(entries: list[dict[str, Any]], kind: str, **wanted: Any) -> list[dict[str, Any]]:
     return [one for one in entries if one["kind"] == kind and wanted.items() <= one.items()]
 
 
-def delivered(people: Shoppers, order: Any) -> Callable[[], bool]:
+def delivered(people: DemoClients, order: Any) -> Callable[[], bool]:
     return lambda: people.alice.get(f"/orders/{order['order_id']}")["status"] == "DELIVERED"
 
 
 # looking --------------------------------------------------------------------------------------------------------------
-def test_an_orders_story_is_told_from_its_write_to_its_archive(browser: Browser, people: Shoppers, order: Any) -> None:
+def test_an_orders_story_is_told_from_its_write_to_its_archive(
+    browser: Browser, people: DemoClients, order: Any
+) -> None:
     id = order["order_id"]
-    people.pay(order)
+    people.pay_order(order)
     eventually(delivered(people, order))
     eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4, others_buy(people))
     story = browser.story(id)
@@ -148,10 +150,10 @@ def test_an_orders_story_is_told_from_its_write_to_its_archive(browser: Browser,
 
 
 def test_an_archived_order_is_restored_from_the_page_and_nobody_is_told(
-    browser: Browser, people: Shoppers, order: Any
+    browser: Browser, people: DemoClients, order: Any
 ) -> None:
     id = order["order_id"]
-    people.pay(order)
+    people.pay_order(order)
     eventually(delivered(people, order))
     eventually(lambda: len(of_kind(browser.story(id), "effect", reaction="notifications")) == 4, others_buy(people))
     assert browser.ask("POST", f"/local/orders/{id}/restore", {}) == (200, {"ends_at": None}), "it is there"
@@ -168,10 +170,10 @@ def test_an_archived_order_is_restored_from_the_page_and_nobody_is_told(
     assert browser.ask("POST", "/local/orders/unheard-of/restore", {})[0] == 404
 
 
-def test_entries_are_pushed_as_they_happen(browser: Browser, people: Shoppers) -> None:
+def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients) -> None:
     last = browser.get("/local/shop")["last_entry"]
     with browser.following(f"?after={last}") as pushed:
-        order = people.place(people.stocked(1), quantity=1)
+        order = people.place_order(people.create_stocked_product(1), quantity=1)
         entry = next(one for one in pushed if one["order_id"] == order["order_id"] and one["kind"] == "published")
     with browser.following("", Last_Event_ID=str(entry["id"] - 1)) as pushed:
         assert next(pushed) == entry
@@ -179,8 +181,8 @@ def test_entries_are_pushed_as_they_happen(browser: Browser, people: Shoppers) -
         assert next(pushed)["order_id"] == order["order_id"]
 
 
-def test_the_api_is_handed_on_as_it_is(browser: Browser, people: Shoppers) -> None:
-    product = people.stocked(3)
+def test_the_api_is_handed_on_as_it_is(browser: Browser, people: DemoClients) -> None:
+    product = people.create_stocked_product(3)
     assert browser.get(f"/api/products/{product}")["product_id"] == product
     assert browser.ask("GET", "/api/orders") == (401, {"message": "Unauthorized"})
     token = browser.ask("POST", "/local/tokens", {"user": "alice"})[1]["token"]
@@ -244,7 +246,7 @@ def test_headers_are_known_in_any_case(browser: Browser) -> None:
         ({"Transfer-Encoding": "chunked"}, 411),
     ],
 )
-def test_a_body_without_a_length_is_refused(laptop: Laptop, port: str, sent: dict[str, str], status: int) -> None:
+def test_a_body_without_a_length_is_refused(laptop: LaptopShop, port: str, sent: dict[str, str], status: int) -> None:
     with closing(HTTPConnection(f"127.0.0.1:{laptop.ports[port]}", timeout=5)) as connection:
         connection.putrequest("POST", "/local/chaos")
         for name, value in sent.items():
@@ -298,8 +300,8 @@ def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(bro
     by_id = {one["id"]: one for one in listed["items"]}
     assert list(by_id) == [pattern.id for pattern in PATTERNS]
     for pattern in PATTERNS:
-        assert by_id[pattern.id]["question"] == pattern.question
-        assert by_id[pattern.id]["needs"] == list(pattern.known)
+        assert by_id[pattern.id]["question"] == pattern.description
+        assert by_id[pattern.id]["needs"] == list(pattern.required_fields)
     assert (by_id["A14"]["may"], by_id["A14"]["range"], by_id["A14"]["is_time"]) == (
         ["placed_at", "order_id"],
         "placed_at",
@@ -316,7 +318,7 @@ def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(bro
 
 
 def test_a_question_is_answered_with_its_request_its_items_and_its_cost(
-    browser: Browser, laptop: Laptop, order: Any
+    browser: Browser, laptop: LaptopShop, order: Any
 ) -> None:
     id = order["order_id"]
     found = ask(browser, "A12", arguments={"order_id": id}, fields=["order_id", "status"], where={"order_id": id})
@@ -422,12 +424,12 @@ def test_a_body_that_is_no_object_is_refused(browser: Browser, body: str | bytes
 
 # breaking -------------------------------------------------------------------------------------------------------------
 def test_deliveries_that_fail_come_again_and_have_their_effect_once(
-    browser: Browser, people: Shoppers, order: Any
+    browser: Browser, people: DemoClients, order: Any
 ) -> None:
     id = order["order_id"]
     browser.throw("fail", of="fulfilment", times=2)
     browser.throw("fail", of="relay", times=1)
-    people.pay(order)
+    people.pay_order(order)
     eventually(delivered(people, order))
     eventually(lambda: of_kind(browser.story(id), "effect", reaction="fulfilment"), others_buy(people))
     story = browser.story(id)
@@ -437,7 +439,7 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     eventually(lambda: browser.reader("relay")["failed"] >= 1)
 
 
-def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser: Browser, people: Shoppers) -> None:
+def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser: Browser, people: DemoClients) -> None:
     id = browser.throw("poison")["order_id"]
     readers = {"copies", "relay"}
     eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
@@ -457,13 +459,13 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
 
 
 def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
-    browser: Browser, people: Shoppers, order: Any
+    browser: Browser, people: DemoClients, order: Any
 ) -> None:
     def dead() -> list[Any]:
         return [one for one in browser.get("/local/failures")["items"] if one["kind"] == "dead letter"]
 
     browser.throw("fail", of="fulfilment", times=5)
-    people.pay(order)
+    people.pay_order(order)
     [first] = eventually(dead)
     assert (first["reader"], first["reason"]) == ("fulfilment", "failed at all 5 deliveries")
     assert dead() == [first]
@@ -476,9 +478,9 @@ def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
     assert browser.ask("POST", path, {})[0] == 404
 
 
-def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: Shoppers) -> None:
+def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, people: DemoClients) -> None:
     browser.throw("reader", name="copies", running=False)
-    order = people.place(people.stocked(1), quantity=1)
+    order = people.place_order(people.create_stocked_product(1), quantity=1)
     copies = f"/local/orders/{order['order_id']}/copies"
     eventually(lambda: browser.reader("copies")["waiting"])
     assert not browser.reader("copies")["running"]
@@ -491,15 +493,15 @@ def test_a_reader_that_is_stopped_catches_up_once_it_goes_on(browser: Browser, p
 
 @pytest.mark.parametrize("name", ["dynamodb", "aws"])
 def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
-    browser: Browser, people: Shoppers, name: str
+    browser: Browser, people: DemoClients, name: str
 ) -> None:
     def restarts() -> int:
         processes = {one["name"]: one for one in browser.get("/local/stream")["processes"]}
         return int(processes[name]["restarts"]) if processes[name]["running"] else 0
 
     before = restarts()
-    order = people.place(people.stocked(1), quantity=1)
-    people.pay(order)
+    order = people.place_order(people.create_stocked_product(1), quantity=1)
+    people.pay_order(order)
     browser.throw("kill", process=name)
     eventually(lambda: browser.ask("GET", "/local/stream")[0] == 200 and restarts() == before + 1)
 

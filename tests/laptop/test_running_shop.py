@@ -8,33 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from functions.dynamodb.keys import instant_of
+from functions.dynamodb.keys import instant_from_epoch
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
 from local import demo, load
-from local.demo import Shoppers
+from local.demo import DemoClients
 from local.running import PROJECT
-from tests.laptop.conftest import START, Laptop
+from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 READY_AGAIN_SECONDS = 15
 
 
-def test_the_demo_tells_every_story(laptop: Laptop) -> None:
-    demo.tell(laptop.shop())
+def test_the_demo_tells_every_story(laptop: LaptopShop) -> None:
+    demo.run_demo(laptop.shop())
 
 
-def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: Laptop) -> None:
-    assert not load.run(laptop.shop(), orders=200, clients=8).failures
+def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: LaptopShop) -> None:
+    assert not load.run_load_test(laptop.shop(), orders=200, clients=8).failures
 
 
-def test_followers_are_told_page_after_page(laptop: Laptop) -> None:
-    shop, people = laptop.shop(), Shoppers(laptop.shop())
-    product_id = people.stocked(1)
+def test_followers_are_told_page_after_page(laptop: LaptopShop) -> None:
+    shop, people = laptop.shop(), DemoClients(laptop.shop())
+    product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
     for number in range(120):  # more than a page takes, before her, of whom nobody knows an address
-        follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_of(0))
-        shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.write(follow))
+        follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
+        shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
     people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
 
     def told() -> bool:
@@ -42,17 +42,17 @@ def test_followers_are_told_page_after_page(laptop: Laptop) -> None:
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
         return sent.count("PriceDropped") == 1  # she may have begun to follow before its first stock was told
 
-    assert demo.until("her mail", told)
+    assert demo.wait_until("her mail", told)
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
-def test_while_it_runs_no_other_takes_it_over(laptop: Laptop, command: str) -> None:
+def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) -> None:
     again = subprocess.run(
         [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, check=False
     )
     assert again.returncode == 1
     assert b"running here already" in again.stderr
-    assert laptop.shop().api().get("/openapi.json")["openapi"]
+    assert laptop.shop().api_client().get("/openapi.json")["openapi"]
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_wrong_setting_is_told_and_nothing_starts(tmp_path: Path, setting: str
     assert (begun.returncode > 0, said in begun.stderr, "Traceback" in begun.stderr) == (True, True, False)
 
 
-def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: Laptop) -> None:
-    people = Shoppers(laptop.shop())
-    order = people.place(people.stocked(1), quantity=1)
+def test_state_survives_a_clean_stop_and_the_next_start_is_quick(laptop: LaptopShop) -> None:
+    people = DemoClients(laptop.shop())
+    order = people.place_order(people.create_stocked_product(1), quantity=1)
     laptop.stop()
     seconds = laptop.start()
     print(f"ready again after {seconds:.1f} s")
     assert seconds < READY_AGAIN_SECONDS
-    assert Shoppers(laptop.shop()).alice.get(f"/orders/{order['order_id']}")["total"] == order["total"]
+    assert DemoClients(laptop.shop()).alice.get(f"/orders/{order['order_id']}")["total"] == order["total"]

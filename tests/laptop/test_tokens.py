@@ -5,21 +5,21 @@ import re
 import pytest
 import urllib3
 
-from functions.api.context import PUBLIC
+from functions.api.context import PUBLIC_ROUTES
 from functions.api.handler import app
 from local import users
-from tests.laptop.conftest import Laptop
-from tests.local.tokens import changed, none_of_ours, pool_key
+from tests.laptop.conftest import LaptopShop
+from tests.local.tokens import invalid_tokens, read_pool_key, resign_token
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
-ROUTES = sorted({route.key for route in app.known} - PUBLIC)
+ROUTES = sorted({route.key for route in app.known_routes} - PUBLIC_ROUTES)
 
 
-def test_no_route_but_the_public_ones_takes_a_token_that_is_none_of_ours(laptop: Laptop) -> None:
+def test_no_route_but_the_public_ones_takes_a_token_that_is_none_of_ours(laptop: LaptopShop) -> None:
     shop = laptop.shop()
     pool = urllib3.PoolManager(retries=False, timeout=30)
-    real = users.tokens(shop.aws, shop.stack, "staff")
-    wrong = {**none_of_ours(shop.aws, shop.stack, real["AccessToken"]), "the ID token": real["IdToken"], "none": ""}
+    real = users.sign_in(shop.aws, shop.stack, "staff")
+    wrong = {**invalid_tokens(shop.aws, shop.stack, real["AccessToken"]), "the ID token": real["IdToken"], "none": ""}
 
     def ask(key: str, token: str) -> int:
         method, path = key.split()
@@ -29,5 +29,5 @@ def test_no_route_but_the_public_ones_takes_a_token_that_is_none_of_ours(laptop:
 
     taken = {(key, why): status for key in ROUTES for why, token in wrong.items() if (status := ask(key, token)) != 401}
     assert taken == {}
-    right = changed(real["AccessToken"], pool_key(shop.aws, shop.stack))
+    right = resign_token(real["AccessToken"], read_pool_key(shop.aws, shop.stack))
     assert ask("GET /orders", right) == 200, "signed anew as it was, it is taken: the signing above is right"

@@ -19,10 +19,10 @@ import pytest
 from local import aws as local_aws
 from local import deploy, process, users
 from local.aws import FunctionFailed, LocalAws, shell_environment
-from local.deploy import DeployFailed, Stack
+from local.deploy import DeployedStack, DeployFailed
 from local.engine import Engine
 from local.running import STACK_NAME
-from tests.local.tokens import changed, none_of_ours, pool_key
+from tests.local.tokens import invalid_tokens, read_pool_key, resign_token
 
 HANDLER = """
 import json, os, time, boto3
@@ -175,7 +175,7 @@ class Shop:
     """A deployed shop, and one user of it."""
 
     aws: LocalAws
-    stack: Stack
+    stack: DeployedStack
     source: Path
     checkpoint: Path
     token: str
@@ -194,16 +194,18 @@ class Shop:
         return body
 
     def pepper(self) -> str:
-        secrets = boto3.client("secretsmanager", **self.aws.access)
-        name = self.stack.name("AWS::SecretsManager::Secret")
+        secrets = boto3.client("secretsmanager", **self.aws.client_options)
+        name = self.stack.resource_name("AWS::SecretsManager::Secret")
         return secrets.get_secret_value(SecretId=name)["SecretString"]
 
     def objects(self) -> set[str]:
-        listed = boto3.client("s3", **self.aws.access).list_objects_v2(Bucket=self.stack.name("AWS::S3::Bucket"))
+        listed = boto3.client("s3", **self.aws.client_options).list_objects_v2(
+            Bucket=self.stack.resource_name("AWS::S3::Bucket")
+        )
         return {found["Key"] for found in listed.get("Contents", [])}
 
     def mails(self, order_id: str) -> list[dict[str, Any]]:
-        return [mail for mail in self.aws.mails() if mail["Subject"] == order_id]
+        return [mail for mail in self.aws.list_mails() if mail["Subject"] == order_id]
 
     def start_again(self) -> None:
         """As `make up` does, on the directory of the run before."""
@@ -211,7 +213,7 @@ class Shop:
             self.aws.directory,
             self.aws.address.functions_use,
             public_port=self.aws.address.public_port,
-            goes_back_with_it=[self.checkpoint],
+            rollback_files=[self.checkpoint],
             allowed_origins=self.aws.address.allowed_origins,
         )
         self.stack = deploy.deploy(self.aws, STACK_NAME, template(), self.source)
@@ -227,12 +229,12 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
     aws = local_aws.start(
         folder / "aws",
         engine.endpoint,
-        goes_back_with_it=[checkpoint],
+        rollback_files=[checkpoint],
         allowed_origins=deploy.allowed_origins(template()),
     )
     try:
         stack = deploy.deploy(aws, STACK_NAME, template(), source)
-        yield Shop(aws, stack, source, checkpoint, users.token(aws, stack, "staff"))
+        yield Shop(aws, stack, source, checkpoint, users.get_access_token(aws, stack, "staff"))
     finally:
         process.stop(folder / "aws")
 
@@ -246,10 +248,10 @@ def shop(started_shop: Shop) -> Shop:
 
 
 def kill(directory: Path) -> None:
-    process_id = process.running(directory)
+    process_id = process.running_process_id(directory)
     assert process_id is not None
     os.kill(process_id, signal.SIGKILL)
-    while process.running(directory):
+    while process.running_process_id(directory):
         time.sleep(0.005)
 
 
@@ -286,14 +288,14 @@ def test_the_authorizer_refuses_who_has_no_token_and_who_forged_one(shop: Shop) 
 
 
 def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_client_or_key(shop: Shop) -> None:
-    right = changed(shop.token, pool_key(shop.aws, shop.stack))
+    right = resign_token(shop.token, read_pool_key(shop.aws, shop.stack))
     assert shop.request("/orders", Authorization=f"Bearer {right}")[0] == 200
-    for why, token in none_of_ours(shop.aws, shop.stack, shop.token).items():
+    for why, token in invalid_tokens(shop.aws, shop.stack, shop.token).items():
         assert shop.request("/orders", Authorization=f"Bearer {token}")[0] == 401, why
 
 
 def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:
-    [archive] = boto3.client("events", **shop.aws.access).list_archives()["Archives"]
+    [archive] = boto3.client("events", **shop.aws.client_options).list_archives()["Archives"]
     assert (archive["State"], archive["RetentionDays"]) == ("ENABLED", 30)
     _, headers, _ = shop.request("/orders", "OPTIONS", Origin="https://shop.example")
     assert headers["Access-Control-Allow-Origin"] == "https://shop.example"
@@ -417,7 +419,7 @@ def test_what_functions_log_is_in_a_file_and_the_newest_in_their_log_group(shop:
         shop.get("/me")
     lines = shop.aws.function_log.read_text().splitlines()
     assert lines.count("ANY /{proxy+}") >= 3
-    logs = boto3.client("logs", **shop.aws.access)
+    logs = boto3.client("logs", **shop.aws.client_options)
     [group] = [one["logGroupName"] for one in logs.describe_log_groups()["logGroups"] if "Api" in one["logGroupName"]]
     messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
     assert "ANY /{proxy+}" in messages
@@ -468,7 +470,7 @@ def test_a_function_is_told_where_on_this_machine_it_finds_what_is_elsewhere_on_
 
 
 def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop) -> None:
-    worker = shop.stack.function("functions.handler.worker")
+    worker = shop.stack.function_name("functions.handler.worker")
     assert shop.aws.invoke(worker, {"Records": []}) == {"batchItemFailures": []}
     with pytest.raises(FunctionFailed, match="'body'"):
         shop.aws.invoke(worker, {"Records": [{}]})
@@ -477,9 +479,9 @@ def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop)
 def test_whoever_finds_the_running_shop_finds_its_stack(shop: Shop) -> None:
     aws = local_aws.find(shop.aws.directory)
     assert aws == shop.aws
-    stack = deploy.deployed(aws, STACK_NAME)
+    stack = deploy.describe_deployed_stack(aws, STACK_NAME)
     assert (stack.resources, stack.outputs) == (shop.stack.resources, shop.stack.outputs)
-    assert stack.properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
+    assert stack.resource_properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
 
 
 def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
@@ -492,7 +494,7 @@ def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
 def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: Shop) -> None:
     pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.aws.public_url
     shop.checkpoint.write_text("as saved")
-    shop.aws = shop.aws.save()
+    shop.aws = shop.aws.save_snapshot()
     shop.get("/paid?order_id=o2")
     wait_for(lambda: shop.mails("o2"))
     shop.checkpoint.write_text("later")
@@ -501,12 +503,12 @@ def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: S
         kill(shop.aws.directory)
         shop.start_again()
 
-        assert shop.aws.interrupted
+        assert shop.aws.was_killed
         assert not shop.stack.changed
         assert shop.checkpoint.read_text() == "as saved"
         assert (shop.pepper(), shop.aws.public_url) == (pepper, address)
         assert shop.get("/me")["claims"]["sub"] == subject  # the token of before the kill, too
-        assert shop.get("/me", users.token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
+        assert shop.get("/me", users.get_access_token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
         assert "orders/o2" in shop.objects()
         assert len(shop.mails("o2")) == 1
 
@@ -516,31 +518,31 @@ def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: S
 
 def test_a_shop_killed_before_it_was_ever_saved_begins_anew(engine: Engine, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.json"
-    first = local_aws.start(tmp_path / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
-    boto3.client("s3", **first.access).create_bucket(
+    first = local_aws.start(tmp_path / "aws", engine.endpoint, rollback_files=[checkpoint])
+    boto3.client("s3", **first.client_options).create_bucket(
         Bucket="half-a-stack", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
     )
-    boto3.client("s3", **first.access).put_object(Bucket="half-a-stack", Key="a", Body=b"a")
+    boto3.client("s3", **first.client_options).put_object(Bucket="half-a-stack", Key="a", Body=b"a")
     checkpoint.write_text("somewhere")
     kill(first.directory)
 
-    second = local_aws.start(tmp_path / "aws", engine.endpoint, goes_back_with_it=[checkpoint])
+    second = local_aws.start(tmp_path / "aws", engine.endpoint, rollback_files=[checkpoint])
     try:
-        assert second.interrupted
-        assert boto3.client("s3", **second.access).list_buckets()["Buckets"] == []
+        assert second.was_killed
+        assert boto3.client("s3", **second.client_options).list_buckets()["Buckets"] == []
         assert not checkpoint.exists()
     finally:
         second.stop()
 
 
 def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: Shop) -> None:
-    boto3.client("sqs", **shop.aws.access).create_queue(QueueName="made-meanwhile")
+    boto3.client("sqs", **shop.aws.client_options).create_queue(QueueName="made-meanwhile")
     left_behind = shop.aws.started
     assert left_behind
 
     shop.start_again()
 
     assert left_behind.wait(timeout=5) == 0
-    assert not shop.aws.interrupted
+    assert not shop.aws.was_killed
     assert local_aws.find(shop.aws.directory) == shop.aws
-    assert boto3.client("sqs", **shop.aws.access).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]
+    assert boto3.client("sqs", **shop.aws.client_options).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]

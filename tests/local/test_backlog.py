@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from local import backlog
-from local.backlog import Backlog, Lane
-from local.journal import Journal
+from local.backlog import BacklogMonitor, ConsumerLag
+from local.journal import ActivityLog
 
 
 class Shop:
@@ -16,8 +16,8 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self.now, self.records, self.age_ms, self.messages = 1000.0, 0, 0, 0
-        self.journal, self.file = Journal(folder / "journal.sqlite"), folder / "backlog.json"
-        self.backlog = Backlog(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
+        self.journal, self.file = ActivityLog(folder / "journal.sqlite"), folder / "backlog.json"
+        self.backlog = BacklogMonitor(self.readers, self.queues, self.journal, self.file, clock=lambda: self.now)
 
     def readers(self) -> list[Any]:
         status = {"name": "copies", "waiting": self.records, "in_flight": 0, "lag_ms": self.age_ms}
@@ -28,10 +28,10 @@ class Shop:
 
     def look(self, *, after: float = 2.0) -> list[str]:
         """The reports of one look."""
-        before = self.journal.last()
+        before = self.journal.last_id()
         self.now += after
-        self.backlog.look()
-        return [entry["text"] for entry in self.journal.after(before)]
+        self.backlog.measure()
+        return [entry["text"] for entry in self.journal.entries_after(before)]
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
     assert shop.look() == []
     shop.messages = 0
     assert shop.look() == []
-    assert backlog.read(shop.file) == [Lane("copies", 900, 4.9), Lane("archive", 0, 0.0)]
+    assert backlog.read_consumer_lags(shop.file) == [ConsumerLag("copies", 900, 4.9), ConsumerLag("archive", 0, 0.0)]
 
 
 def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: Shop) -> None:
@@ -69,6 +69,6 @@ def test_a_queue_is_as_far_behind_as_it_has_not_been_empty(shop: Shop) -> None:
 
 
 def test_a_shop_that_is_not_running_has_no_lanes(tmp_path: Path) -> None:
-    assert backlog.read(tmp_path / "backlog.json") == []
+    assert backlog.read_consumer_lags(tmp_path / "backlog.json") == []
     (tmp_path / "backlog.json").write_text("[{")
-    assert backlog.read(tmp_path / "backlog.json") == []
+    assert backlog.read_consumer_lags(tmp_path / "backlog.json") == []

@@ -1,6 +1,6 @@
 import pytest
 
-from local.browser_guard import refusal
+from local.browser_guard import rejection_reason
 
 PORT = 4566
 OWN = {"host": "127.0.0.1:4566"}
@@ -18,7 +18,7 @@ CROSS_SITE = {"sec-fetch-site": "cross-site"}
     ],
 )
 def test_programs_and_our_own_pages_are_let_through(headers: dict[str, str]) -> None:
-    assert refusal("POST", headers, PORT) is None
+    assert rejection_reason("POST", headers, PORT) is None
 
 
 @pytest.mark.parametrize(
@@ -26,22 +26,22 @@ def test_programs_and_our_own_pages_are_let_through(headers: dict[str, str]) -> 
 )
 def test_a_request_to_another_name_is_refused(host: str | None) -> None:
     headers = {} if host is None else {"host": host}
-    assert refusal("GET", headers, PORT) == "this server answers to 127.0.0.1:4566 only, for this machine"
+    assert rejection_reason("GET", headers, PORT) == "this server answers to 127.0.0.1:4566 only, for this machine"
 
 
 @pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://127.0.0.1:4568", "https://127.0.0.1:4566", ""])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_a_page_of_another_origin_is_refused(method: str, origin: str) -> None:
     """Also where the browser says that the site is the same: all ports of localhost are one site."""
-    assert refusal(method, {**OWN, "origin": origin, "sec-fetch-site": "same-site"}, PORT)
+    assert rejection_reason(method, {**OWN, "origin": origin, "sec-fetch-site": "same-site"}, PORT)
 
 
 @pytest.mark.parametrize("allowed", ["http://localhost:5173", "*"])
 def test_a_page_that_the_api_allows_is_let_through(allowed: str) -> None:
     headers = {**OWN, **CROSS_SITE, "origin": "http://localhost:5173"}
-    assert refusal("OPTIONS", headers, PORT, [allowed]) is None
-    assert refusal("OPTIONS", headers, PORT, ["http://localhost:5174"])
-    assert refusal("OPTIONS", {**headers, "host": "evil.test"}, PORT, [allowed])
+    assert rejection_reason("OPTIONS", headers, PORT, [allowed]) is None
+    assert rejection_reason("OPTIONS", headers, PORT, ["http://localhost:5174"])
+    assert rejection_reason("OPTIONS", {**headers, "host": "evil.test"}, PORT, [allowed])
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_page_that_the_api_allows_is_let_through(allowed: str) -> None:
     ],
 )
 def test_what_another_page_embeds_is_refused(what: dict[str, str]) -> None:
-    assert refusal("GET", {**OWN, **CROSS_SITE, **what}, PORT) == "pages of other sites may not call"
+    assert rejection_reason("GET", {**OWN, **CROSS_SITE, **what}, PORT) == "pages of other sites may not call"
 
 
 def test_a_link_in_another_page_can_be_followed_but_sends_no_form() -> None:
     link = {**OWN, **CROSS_SITE, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-    assert refusal("GET", link, PORT) is None
-    assert refusal("POST", link, PORT)
-    assert refusal("GET", link, PORT, may_be_linked=False)
+    assert rejection_reason("GET", link, PORT) is None
+    assert rejection_reason("POST", link, PORT)
+    assert rejection_reason("GET", link, PORT, allow_navigation=False)

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError
 
 from local import clock, process
 from local import engine as local_engine
-from local.engine import Engine, EngineMissing
+from local.engine import Engine, EngineNotInstalled
 
 KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
 PLAIN = {
@@ -96,7 +96,7 @@ def removals(engine: Engine, table: str) -> dict[str, str | None]:
 
 
 def kill(directory: Path) -> None:
-    process_id = process.running(directory)
+    process_id = process.running_process_id(directory)
     assert process_id is not None
     os.kill(process_id, signal.SIGKILL)
 
@@ -175,9 +175,9 @@ def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own:
 
 
 def test_the_tools_of_the_engine_answer_nobody_without_their_key(engine: Engine) -> None:
-    assert engine.expire() == 0
+    assert engine.delete_expired_items() == 0
     with pytest.raises(RuntimeError, match="unauthorized"):
-        replace(engine, tools_key="guessed").expire()
+        replace(engine, tools_key="guessed").delete_expired_items()
 
 
 def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:
@@ -188,7 +188,7 @@ def test_an_engine_that_does_not_run_is_not_found(own: Path) -> None:
 
 def test_a_missing_engine_is_one_sentence_that_names_make_setup(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_engine, "PROJECT", own)
-    with pytest.raises(EngineMissing, match=r"^[^.]+: run `make setup`\.$"):
+    with pytest.raises(EngineNotInstalled, match=r"^[^.]+: run `make setup`\.$"):
         local_engine.start(own)
 
 
@@ -210,14 +210,14 @@ def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
 
 
 def test_what_is_due_expires_with_the_user_identity_of_an_expiry(engine: Engine, new_plain_table: str) -> None:
-    engine.expire()  # what other tests have left due in tables of their own
+    engine.delete_expired_items()  # what other tests have left due in tables of their own
     put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
     put(engine, new_plain_table, "not due", ttl=seconds_from_now(60))
     put(engine, new_plain_table, "lasting")
     put(engine, new_plain_table, "deleted", ttl=seconds_from_now(-5))
     engine.dynamodb().delete_item(TableName=new_plain_table, Key={"PK": {"S": "deleted"}, "SK": {"S": "x"}})
 
-    assert engine.expire() == 1
+    assert engine.delete_expired_items() == 1
     assert keys(engine, new_plain_table) == {"not due", "lasting"}
     assert removals(engine, new_plain_table) == {"deleted": None, "due": EXPIRED_BY_ITSELF}
     assert ["userIdentity" in record for record in stream(engine, new_plain_table)[-2:]] == [False, True]
@@ -228,7 +228,7 @@ def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_unto
 ) -> None:
     strange = 'a "quoted" \\ #ü\n key'
     in_a_year = seconds_from_now(365 * 86_400)
-    engine.expire()
+    engine.delete_expired_items()
     put(engine, new_plain_table, strange, ttl=in_a_year, note={"S": "kept"})
     put(engine, new_plain_table, "in two years", ttl=seconds_from_now(730 * 86_400))
     put(engine, new_plain_table, "lasting")
@@ -289,17 +289,19 @@ def small(own: Path) -> Iterator[Engine]:
 
 def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
     put(small, "small", "later", ttl=seconds_from_now(60))
-    assert not small.is_anything_due()
+    assert not small.has_expired_items()
     put(small, "small", "due", ttl=seconds_from_now(-5))
-    assert small.is_anything_due()
-    assert small.expire() == 1
-    assert not small.is_anything_due()
+    assert small.has_expired_items()
+    assert small.delete_expired_items() == 1
+    assert not small.has_expired_items()
 
 
 def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
-    small.is_anything_due()
+    small.has_expired_items()
     with closing(sqlite3.connect(small.database)) as database:
-        query = local_engine.DUE.format(table="small", ends=local_engine.ENDS.format(attribute="ttl"))
+        query = local_engine.SELECT_EXPIRED.format(
+            table="small", ends=local_engine.EXPIRY_EXPRESSION.format(attribute="ttl")
+        )
         plan = [step[3] for step in database.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert plan == ["SEARCH small USING INDEX small::ends (<expr><?)"]
 
@@ -307,7 +309,7 @@ def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
 def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None:
     put(small, "small", "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
-    ticking = threading.Thread(target=clock.keep_expiring, args=(small, stop, 0.01))
+    ticking = threading.Thread(target=clock.run_expiry_loop, args=(small, stop, 0.01))
     ticking.start()
     try:
         give_up = time.monotonic() + 10
@@ -330,20 +332,20 @@ def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None
     ],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
-    assert clock.duration(text) == meant
+    assert clock.parse_duration(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "d", "400", "-1d", "1.5d", "1y", "9999999d"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no duration"):
-        clock.duration(text)
+        clock.parse_duration(text)
 
 
 def test_who_looks_ahead_more_than_a_hundred_years_is_refused() -> None:
-    assert clock.duration("36525d") == timedelta(days=36_525)
+    assert clock.parse_duration("36525d") == timedelta(days=36_525)
     for text in ("36526d", "999999w"):
         with pytest.raises(ValueError, match="longer than a hundred years"):
-            clock.duration(text)
+            clock.parse_duration(text)
 
 
 def test_each_table_of_a_test_is_new_and_empty(new_table: Callable[[], str], engine: Engine) -> None:

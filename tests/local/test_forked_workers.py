@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from local import forked_workers
-from local.forked_workers import CONTEXT, PROJECT, ForkedWorker
+from local.forked_workers import FORK_CONTEXT, PROJECT, ForkedWorker
 
-pytestmark = pytest.mark.skipif(CONTEXT is None, reason="on Linux only")
+pytestmark = pytest.mark.skipif(FORK_CONTEXT is None, reason="on Linux only")
 SCRIPT = """
 import os, sys
 print("ready", os.getcwd(), os.environ.get("ONE"), os.environ.get("HOME"), sys.argv, flush=True)
@@ -80,7 +80,7 @@ print(forked.ForkedWorker({str(script)!r}, cwd={str(tmp_path)!r}, env={{}}).stdo
 
 
 def test_only_workers_of_python_are_forked() -> None:
-    done = forked_workers._start([sys.executable, "-c", "print('started')"], stdout=subprocess.PIPE)
+    done = forked_workers._start_process([sys.executable, "-c", "print('started')"], stdout=subprocess.PIPE)
     assert isinstance(done, subprocess.Popen)
     assert done.communicate()[0] == b"started\n"
 

@@ -6,69 +6,69 @@ from pathlib import Path
 
 import pytest
 
-from local.journal import Entry, Journal
+from local.journal import ActivityLog, ActivityLogEntry
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "journal.sqlite")
+def journal(tmp_path: Path) -> ActivityLog:
+    return ActivityLog(tmp_path / "journal.sqlite")
 
 
-def texts(entries: list[Entry]) -> list[str]:
+def texts(entries: list[ActivityLogEntry]) -> list[str]:
     return [entry["text"] for entry in entries]
 
 
-def test_entries_come_in_the_order_in_which_they_were_noted(journal: Journal) -> None:
+def test_entries_come_in_the_order_in_which_they_were_noted(journal: ActivityLog) -> None:
     for number in range(5):
-        journal.note("request", str(number), order_id="a" if number % 2 else None)
-    everything = journal.after(0)
+        journal.append("request", str(number), order_id="a" if number % 2 else None)
+    everything = journal.entries_after(0)
     assert texts(everything) == ["0", "1", "2", "3", "4"]
-    assert texts(journal.after(everything[2]["id"])) == ["3", "4"]
-    assert texts(journal.after(0, order_id="a")) == ["1", "3"]
-    assert texts(journal.after(0, limit=2)) == ["0", "1"]
-    assert journal.last() == everything[-1]["id"]
+    assert texts(journal.entries_after(everything[2]["id"])) == ["3", "4"]
+    assert texts(journal.entries_after(0, order_id="a")) == ["1", "3"]
+    assert texts(journal.entries_after(0, limit=2)) == ["0", "1"]
+    assert journal.last_id() == everything[-1]["id"]
 
 
-def test_an_entry_holds_what_was_told_and_nothing_that_was_not(journal: Journal) -> None:
-    journal.note("effect", "mail", at=0.5, order_id="a", attempt=2, units=None)
-    [entry] = journal.after(0)
+def test_an_entry_holds_what_was_told_and_nothing_that_was_not(journal: ActivityLog) -> None:
+    journal.append("effect", "mail", at=0.5, order_id="a", attempt=2, units=None)
+    [entry] = journal.entries_after(0)
     at = "1970-01-01T00:00:00.500Z"
     assert entry == {"id": 1, "at": at, "kind": "effect", "order_id": "a", "text": "mail", "attempt": 2}
 
 
 def test_what_two_readers_saw_is_noted_once(tmp_path: Path) -> None:
-    shown: list[Entry] = []
-    journal = Journal(tmp_path / "journal.sqlite", shown.append)
+    shown: list[ActivityLogEntry] = []
+    journal = ActivityLog(tmp_path / "journal.sqlite", shown.append)
     for reader in ("copies", "relay"):
-        journal.note("record", f"seen by {reader}", once="record 1")
-    assert texts(journal.after(0)) == texts(shown) == ["seen by copies"]
+        journal.append("record", f"seen by {reader}", once="record 1")
+    assert texts(journal.entries_after(0)) == texts(shown) == ["seen by copies"]
 
 
 def test_it_outlives_a_restart(tmp_path: Path) -> None:
-    first = Journal(tmp_path / "journal.sqlite")
-    first.note("request", "before", once="record 1")
+    first = ActivityLog(tmp_path / "journal.sqlite")
+    first.append("request", "before", once="record 1")
     first.close()
-    second = Journal(tmp_path / "journal.sqlite")
-    second.note("request", "again", once="record 1")
-    second.note("request", "after")
-    assert texts(second.after(0)) == ["before", "after"]
+    second = ActivityLog(tmp_path / "journal.sqlite")
+    second.append("request", "again", once="record 1")
+    second.append("request", "after")
+    assert texts(second.entries_after(0)) == ["before", "after"]
 
 
-def test_who_waits_is_woken_by_the_next_entry_and_by_its_end(journal: Journal) -> None:
-    wakes: list[Callable[[], None]] = [lambda: journal.note("request", "new"), journal.close]
+def test_who_waits_is_woken_by_the_next_entry_and_by_its_end(journal: ActivityLog) -> None:
+    wakes: list[Callable[[], None]] = [lambda: journal.append("request", "new"), journal.close]
     for wake in wakes:
-        waiting = threading.Thread(target=journal.wait, args=(30,))
+        waiting = threading.Thread(target=journal.wait_for_entry, args=(30,))
         waiting.start()
         while waiting.is_alive():
             wake()
             waiting.join(0.01)
-    assert journal.closed
-    assert journal.after(0) == []
-    journal.note("request", "too late")
+    assert journal.is_closed
+    assert journal.entries_after(0) == []
+    journal.append("request", "too late")
 
 
-def test_only_the_newest_are_kept(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.journal.KEPT", 10)
+def test_only_the_newest_are_kept(journal: ActivityLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.journal.MAX_ENTRIES", 10)
     for number in range(1000):
-        journal.note("request", str(number))
-    assert texts(journal.after(0)) == [str(number) for number in range(990, 1000)]
+        journal.append("request", str(number))
+    assert texts(journal.entries_after(0)) == [str(number) for number in range(990, 1000)]

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from local import process
-from local.journal import Journal
-from local.keeper import Keeper
+from local.journal import ActivityLog
+from local.keeper import ProcessSupervisor
 
 PATIENCE_SECONDS = 10
 
@@ -28,8 +28,8 @@ def eventually(look: Callable[[], object]) -> None:
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """The processes of a shop, and whether each runs."""
     running = {"dynamodb": True, "aws": True}
-    monkeypatch.setattr("local.keeper.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(process, "running", lambda directory: 1 if running[directory.name] else None)
+    monkeypatch.setattr("local.keeper.CHECK_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(process, "running_process_id", lambda directory: 1 if running[directory.name] else None)
     return running
 
 
@@ -51,7 +51,7 @@ def test_readers_that_cannot_start_yet_are_started_again(
     monkeypatch.setattr("local.engine.restart", lambda *_: parts.update(dynamodb=True))
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
-    keeper = Keeper(engine, aws, start_readers, Journal(tmp_path / "journal.sqlite"))
+    keeper = ProcessSupervisor(engine, aws, start_readers, ActivityLog(tmp_path / "journal.sqlite"))
     keeper.readers[0].disabled, keeper.readers[0].fail_next = True, 3
     keeper.start()
     try:
@@ -81,7 +81,7 @@ def test_a_process_that_does_not_start_is_tried_again(
     engine: Any = SimpleNamespace(directory=tmp_path / "dynamodb")
     aws: Any = SimpleNamespace(directory=tmp_path / "aws")
     poller: Any = SimpleNamespace(reader="copies", stop=lambda: None, disabled=False, fail_next=0)
-    keeper = Keeper(engine, aws, lambda: [poller], Journal(tmp_path / "journal.sqlite"))
+    keeper = ProcessSupervisor(engine, aws, lambda: [poller], ActivityLog(tmp_path / "journal.sqlite"))
     parts["dynamodb"] = False
     keeper.start()
     try:

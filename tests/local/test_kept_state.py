@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from local import aws as local_aws
-from local.engine import DATABASE, Engine
-from local.journal import Journal
+from local.engine import DATABASE_FILE, Engine
+from local.journal import ActivityLog
 from local.kept_state import (
     DamagedState,
     UnusableFolder,
     check_database,
     check_fingerprint,
+    check_free_space,
     check_manifest,
-    check_space,
-    fingerprint_in,
+    read_fingerprint,
     write_fingerprint,
     write_manifest,
 )
-from local.poller import Checkpoints
+from local.poller import CheckpointStore
 from local.process import ProcessFailed
-from local.provider import Provider
+from local.provider import PaymentProviderServer
 from local.running import PROJECT
 
 SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
@@ -53,8 +53,8 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_a_saved_copy_is_found_as_it_was_saved(saved: Path) -> None:
-    assert local_aws.saved_copy(saved.parent) == saved
-    assert local_aws.saved_copy(saved) is None
+    assert local_aws.find_snapshot(saved.parent) == saved
+    assert local_aws.find_snapshot(saved) is None
 
 
 @pytest.mark.parametrize(
@@ -77,26 +77,26 @@ def test_a_damaged_copy_stops_the_start_and_names_the_file(
     else:
         (saved / name).write_bytes(content)
     with pytest.raises(DamagedState, match=ONE_SENTENCE) as raised:
-        local_aws.saved_copy(saved.parent)
+        local_aws.find_snapshot(saved.parent)
     assert str(raised.value).startswith(f"{saved / name} {says}")
 
 
 def test_an_archive_that_is_missing_stops_the_start(saved: Path) -> None:
     (saved.parent / "s3").rmdir()
     with pytest.raises(DamagedState, match=r"s3 is missing: it has the archive"):
-        local_aws.saved_copy(saved.parent)
+        local_aws.find_snapshot(saved.parent)
 
 
 def test_a_table_file_that_is_damaged_stops_the_start_and_names_the_file(tmp_path: Path) -> None:
     check_database(tmp_path)
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         database.execute("CREATE TABLE items (item TEXT)")
         database.executemany("INSERT INTO items VALUES (?)", [("x" * 1000,)] * 100)
     check_database(tmp_path)
-    truncate(tmp_path / DATABASE)
+    truncate(tmp_path / DATABASE_FILE)
     with pytest.raises(DamagedState, match=ONE_SENTENCE):
         check_database(tmp_path)
-    (tmp_path / DATABASE).write_text("this is no database, and it is long enough to have a header" * 20)
+    (tmp_path / DATABASE_FILE).write_text("this is no database, and it is long enough to have a header" * 20)
     with pytest.raises(DamagedState, match=ONE_SENTENCE):
         check_database(tmp_path)
 
@@ -106,12 +106,12 @@ def test_the_table_knows_the_shop_that_wrote_it(engine: Engine) -> None:
     with pytest.raises(DamagedState, match=r"lacks the table of this shop"):
         check_fingerprint(engine, aws, SHOP, stack_is_new=False)
     check_fingerprint(engine, aws, SHOP, stack_is_new=True)
-    assert fingerprint_in(engine.directory) is None
+    assert read_fingerprint(engine.directory) is None
 
     engine.create_table(SHOP["table"], KEYS)
     write_fingerprint(engine, SHOP)
 
-    assert fingerprint_in(engine.directory) == SHOP
+    assert read_fingerprint(engine.directory) == SHOP
     check_fingerprint(engine, aws, SHOP, stack_is_new=False)
     for name in SHOP:
         with pytest.raises(DamagedState, match=rf"^/aws is of another shop than the table in .*\(other: {name}\)"):
@@ -119,10 +119,10 @@ def test_the_table_knows_the_shop_that_wrote_it(engine: Engine) -> None:
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_space(tmp_path)
+    check_free_space(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3 << 20})())
     with pytest.raises(UnusableFolder, match=rf"^The disk of {tmp_path} has 3 MB left; the shop needs 200 MB\.$"):
-        check_space(tmp_path)
+        check_free_space(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,61 +147,61 @@ def another_table(file: Path) -> None:
 def test_a_damaged_journal_is_begun_again(tmp_path: Path) -> None:
     file = tmp_path / "journal.sqlite"
     for damage in (truncate, lambda file: file.write_bytes(b"no database" * 100), another_table):
-        journal = Journal(file)
+        journal = ActivityLog(file)
         assert not journal.was_damaged
         for _ in range(200):
-            journal.note("request", "x" * 500)
+            journal.append("request", "x" * 500)
         journal.close()
         damage(file)
 
-        journal = Journal(file)
+        journal = ActivityLog(file)
         assert journal.was_damaged
-        journal.note("request", "after")
-        assert [entry["text"] for entry in journal.after(0)] == ["after"]
+        journal.append("request", "after")
+        assert [entry["text"] for entry in journal.entries_after(0)] == ["after"]
         journal.close()
 
 
 def test_an_entry_that_cannot_be_kept_is_shown_and_stops_nothing(tmp_path: Path) -> None:
     shown: list[str] = []
-    journal = Journal(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
+    journal = ActivityLog(tmp_path / "journal.sqlite", lambda entry: shown.append(entry["text"]))
     journal._database.execute("PRAGMA max_page_count = 8")  # as small as the disk of this test
     for number in range(100):
-        journal.note("request", f"{number} " + "x" * 500)
+        journal.append("request", f"{number} " + "x" * 500)
     assert len(shown) == 100
-    assert len(journal.after(0)) < 100
+    assert len(journal.entries_after(0)) < 100
 
 
 def test_damaged_checkpoints_are_noticed(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path / "checkpoints.json")
-    assert not checkpoints.are_damaged
-    checkpoints.note("copies", "arn", {"shard": "1"})
-    assert not checkpoints.are_damaged
+    checkpoints = CheckpointStore(tmp_path / "checkpoints.json")
+    assert not checkpoints.is_damaged
+    checkpoints.save("copies", "arn", {"shard": "1"})
+    assert not checkpoints.is_damaged
     truncate(checkpoints.file)
-    assert checkpoints.are_damaged
+    assert checkpoints.is_damaged
     for content in (b"\xff\xfe", b"[]", b'{"copies arn": 1}'):
         checkpoints.file.write_bytes(content)
-        assert checkpoints.are_damaged
+        assert checkpoints.is_damaged
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"port": 1, "other": 2}'])
 def test_a_damaged_address_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "address.json").write_bytes(content)
     with pytest.raises(ProcessFailed, match=r"address\.json is damaged: stop the shop and start it again\.$"):
-        local_aws.Address.read(tmp_path)
+        local_aws.LocalAwsAddress.read(tmp_path)
 
 
-def provider_on(folder: Path) -> Provider:
-    return Provider(folder, 0, "http://127.0.0.1:1", lambda: "secret", lambda: "key")
+def provider_on(folder: Path) -> PaymentProviderServer:
+    return PaymentProviderServer(folder, 0, "http://127.0.0.1:1", lambda: "secret", lambda: "key")
 
 
 def test_a_payment_that_a_kill_cut_short_is_forgotten_and_the_next_one_is_kept(tmp_path: Path) -> None:
     form = {"amount": "100", "currency": "eur", "metadata[order_id]": "o1"}
-    provider_on(tmp_path).pay(form, "first")
+    provider_on(tmp_path).create_payment_intent(form, "first")
     events = tmp_path / "events.jsonl"
     with events.open("ab") as file:
         file.write(b'{"id": "evt_cut')
-    second = provider_on(tmp_path).pay(form, "second")
-    assert provider_on(tmp_path).pay(form, "second") == second
+    second = provider_on(tmp_path).create_payment_intent(form, "second")
+    assert provider_on(tmp_path).create_payment_intent(form, "second") == second
     assert len(events.read_bytes().splitlines()) == 2
 
 

@@ -10,12 +10,12 @@ from functions import wiring
 from functions.api.handler import app
 from functions.model.metrics import PARKED
 from functions.shop import follows, products
-from functions.tally import Tally
-from local.journal import Entry
-from local.narrator import Terminal, entries_of
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from functions.tally import MetricsBuffer
+from local.journal import ActivityLogEntry
+from local.narrator import TerminalPrinter, parse_log_line
+from tests.shopfloor import ANN, STAFF, ShopHarness
 
-assert app.known, "its import gives the log its form"
+assert app.known_routes, "its import gives the log its form"
 
 
 @pytest.fixture
@@ -27,19 +27,19 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def told(log: io.StringIO) -> list[dict[str, Any]]:
-    return [entry for line in log.getvalue().splitlines() for entry in entries_of(line)]
+    return [entry for line in log.getvalue().splitlines() for entry in parse_log_line(line)]
 
 
-def test_every_step_of_an_order_is_told_with_its_order(floor: Shopfloor, log: io.StringIO) -> None:
+def test_every_step_of_an_order_is_told_with_its_order(floor: ShopHarness, log: io.StringIO) -> None:
     floor.open_shop()
-    order_id = floor.place()
-    floor.pay(order_id)
-    floor.settle()
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    floor.settle()
-    floor.wait(days=400)
-    floor.settle()
+    order_id = floor.place_order()
+    floor.pay_order(order_id)
+    floor.process_all()
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    floor.process_all()
+    floor.advance_days(days=400)
+    floor.process_all()
     entries = told(log)
     mine = [(entry["kind"], entry["text"].partition(" ")[0]) for entry in entries if entry.get("order_id") == order_id]
     for step in (
@@ -54,25 +54,25 @@ def test_every_step_of_an_order_is_told_with_its_order(floor: Shopfloor, log: io
     assert all(entry["attempt"] == 1 and entry["lag_ms"] >= 0 and entry["units"]["write"] for entry in effects)
 
 
-def test_news_of_a_product_are_told_with_how_many_heard_of_them(floor: Shopfloor, log: io.StringIO) -> None:
+def test_news_of_a_product_are_told_with_how_many_heard_of_them(floor: ShopHarness, log: io.StringIO) -> None:
     floor.open_shop()
-    follows.follow(floor.shop, ANN, "mug")
-    floor.settle()
+    follows.follow_product(floor.shop, ANN, "mug")
+    floor.process_all()
     products.update_product(floor.shop, STAFF, "mug", price=990)
     products.update_product(floor.shop, STAFF, "pot", price=990)
-    floor.settle()
+    floor.process_all()
     effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
     assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
     assert not [text for text in effects if "pot" in text], "nobody follows it"
 
 
-def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: Shopfloor, log: io.StringIO) -> None:
+def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: ShopHarness, log: io.StringIO) -> None:
     record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
-    wiring.failing("copies")(TimeoutError("Ann Ash"), record)
+    wiring.failure_logger("copies")(TimeoutError("Ann Ash"), record)
     body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
     message = {"messageId": "m", "body": body, "attributes": {"ApproximateReceiveCount": "3"}}
-    wiring.failing("fulfilment")(TimeoutError("Ann Ash"), message)
-    wiring.parking("failures", "notifications")({"messageId": "m", "body": "{"}, "NotReadable: Ann Ash")
+    wiring.failure_logger("fulfilment")(TimeoutError("Ann Ash"), message)
+    wiring.dead_letter_writer("failures", "notifications")({"messageId": "m", "body": "{"}, "NotReadable: Ann Ash")
     assert "Ash" not in log.getvalue()
     shown = [(entry["text"], entry["order_id"], entry.get("attempt")) for entry in told(log)]
     assert shown == [
@@ -82,8 +82,8 @@ def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: S
     ]
 
 
-COUNTS = Tally("copies")
-COUNTS.count(PARKED)
+COUNTS = MetricsBuffer("copies")
+COUNTS.add_metric(PARKED)
 STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x", "error": "x", "item": "x"}
 
 
@@ -95,13 +95,13 @@ STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "re
         "[]",
         '{"message": "request"}',
         "START RequestId: 1",
-        *COUNTS.lines("shop", 1),
+        *COUNTS.emf_lines("shop", 1),
         '{"message": "x"}',
         json.dumps(STRANGE),
     ],
 )
 def test_lines_of_others_are_passed_over(line: str) -> None:
-    assert entries_of(line) == []
+    assert parse_log_line(line) == []
 
 
 def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,22 +110,22 @@ def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stdout", Gone())
-    terminal = Terminal()
-    terminal.silent = False
-    terminal.show({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
+    terminal = TerminalPrinter()
+    terminal.is_muted = False
+    terminal.print_entry({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
 
 
 def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest.CaptureFixture[str]) -> None:
-    def entry(kind: str, text: str, **more: Any) -> Entry:
+    def entry(kind: str, text: str, **more: Any) -> ActivityLogEntry:
         return {"at": "2026-03-01T12:00:00.000Z", "kind": kind, "order_id": None, "text": text, **more}
 
-    terminal = Terminal()
-    terminal.show(entry("chaos", "before it is open"))
-    terminal.silent = False
-    terminal.show(entry("record", "INSERT Order"))
-    terminal.show(entry("delivery", "relay took 1 record", outcome="done"))
-    terminal.show(entry("delivery", "relay took 0 records", outcome="failed", ms=7))
-    terminal.show(entry("request", "POST /orders → 201"))
-    terminal.show(entry("request", "POST /orders → 201"))
+    terminal = TerminalPrinter()
+    terminal.print_entry(entry("chaos", "before it is open"))
+    terminal.is_muted = False
+    terminal.print_entry(entry("record", "INSERT Order"))
+    terminal.print_entry(entry("delivery", "relay took 1 record", outcome="done"))
+    terminal.print_entry(entry("delivery", "relay took 0 records", outcome="failed", ms=7))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
     lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
     assert lines == ["delivery relay took 0 records 7 ms", "request POST /orders → 201"]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from functions.provider import HttpProvider, Unavailable
-from functions.shop.settling import AtProvider, RefusedForGood
-from local.provider import Provider, Refused
+from functions.provider import HttpPaymentProvider, PaymentProviderUnavailable
+from functions.shop.settling import ProviderRefundState, RefundRejected
+from local.provider import PaymentProviderServer, StripeError
 
 KEY, SECRET = "sk_test", "whsec_test"
 OURS = {"order_id": "o1", "refund_id": "pi-1", "attempt": "1"}
@@ -66,14 +66,14 @@ def listener() -> Iterator[Listener]:
 
 
 @pytest.fixture
-def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], Provider]]:
+def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentProviderServer]]:
     """Starts the provider, each time on what it has written down before."""
-    started: list[Provider] = []
+    started: list[PaymentProviderServer] = []
 
-    def begin() -> Provider:
+    def begin() -> PaymentProviderServer:
         if started:
             started.pop().stop()
-        started.append(Provider(tmp_path, 0, listener.url, lambda: SECRET, lambda: KEY).start())
+        started.append(PaymentProviderServer(tmp_path, 0, listener.url, lambda: SECRET, lambda: KEY).start())
         return started[0]
 
     yield begin
@@ -81,11 +81,11 @@ def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], Provider]
 
 
 @pytest.fixture
-def provider(start: Callable[[], Provider]) -> Provider:
+def provider(start: Callable[[], PaymentProviderServer]) -> PaymentProviderServer:
     return start()
 
 
-def paid(provider: Provider, amount: int = 2500, **more: str) -> str:
+def paid(provider: PaymentProviderServer, amount: int = 2500, **more: str) -> str:
     """A payment of so much; its id."""
     form = {"amount": str(amount), "currency": "EUR", "metadata[order_id]": "o1", **more}
     address = f"{provider.url}/v1/payment_intents"
@@ -94,12 +94,14 @@ def paid(provider: Provider, amount: int = 2500, **more: str) -> str:
     return str(answer.json()["id"])
 
 
-def give(provider: Provider, payment_id: str, amount: int = 1000, key: str = "pi-1-1") -> AtProvider:
+def give(
+    provider: PaymentProviderServer, payment_id: str, amount: int = 1000, key: str = "pi-1-1"
+) -> ProviderRefundState:
     """As the refunds function asks."""
-    return HttpProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
+    return HttpPaymentProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
 
 
-def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: Provider, listener: Listener) -> None:
+def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: PaymentProviderServer, listener: Listener) -> None:
     paid(provider)
     paid(provider, payment_method="pm_card_chargeDeclined")
     assert listener.told(2) == [
@@ -108,25 +110,25 @@ def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: Provider, list
     ]
 
 
-def test_money_is_given_back_once_for_each_key_and_told(provider: Provider, listener: Listener) -> None:
+def test_money_is_given_back_once_for_each_key_and_told(provider: PaymentProviderServer, listener: Listener) -> None:
     payment_id = paid(provider)
     first, again = give(provider, payment_id), give(provider, payment_id)
     assert first == again
     assert (first.status, first.metadata) == ("succeeded", OURS)
     other = give(provider, payment_id, key="pi-2-1")
-    assert HttpProvider(provider.url, KEY).refunds_of(payment_id) == [other, first]
-    assert HttpProvider(provider.url, KEY).refunds_of("pi_other") == []
+    assert HttpPaymentProvider(provider.url, KEY).refunds_of(payment_id) == [other, first]
+    assert HttpPaymentProvider(provider.url, KEY).refunds_of("pi_other") == []
     assert listener.told(3)[1:] == [("refund.created", "succeeded")] * 2
 
 
-def test_more_than_was_paid_is_not_given_back(provider: Provider) -> None:
+def test_more_than_was_paid_is_not_given_back(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 2000)
-    with pytest.raises(RefusedForGood) as refusal:
+    with pytest.raises(RefundRejected) as refusal:
         give(provider, payment_id, 501, "pi-2-1")
     assert refusal.value.code == "invalid_request_error"
     give(provider, payment_id, 500, "pi-3-1")
-    with pytest.raises(RefusedForGood) as refusal:
+    with pytest.raises(RefundRejected) as refusal:
         give(provider, payment_id, 1, "pi-4-1")
     assert refusal.value.code == "charge_already_refunded"
 
@@ -140,31 +142,31 @@ def test_more_than_was_paid_is_not_given_back(provider: Provider) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_in_stripes_shape(
-    provider: Provider, payment: str, amount: int, code: str
+    provider: PaymentProviderServer, payment: str, amount: int, code: str
 ) -> None:
     known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
-    with pytest.raises(RefusedForGood) as refusal:
+    with pytest.raises(RefundRejected) as refusal:
         give(provider, known.get(payment, payment), amount)
     assert refusal.value.code == code
 
 
-def test_a_key_stands_for_one_request(provider: Provider) -> None:
+def test_a_key_stands_for_one_request(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 1000)
-    with pytest.raises(RefusedForGood) as refusal:
+    with pytest.raises(RefundRejected) as refusal:
         give(provider, payment_id, 999)
     assert refusal.value.code == "idempotency_error"
 
 
-def test_only_who_has_the_key_gives_back(provider: Provider) -> None:
+def test_only_who_has_the_key_gives_back(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
-    stranger = HttpProvider(provider.url, "sk_guessed")
-    with pytest.raises(Unavailable) as passing:
+    stranger = HttpPaymentProvider(provider.url, "sk_guessed")
+    with pytest.raises(PaymentProviderUnavailable) as passing:
         stranger.refund(key="k", payment_id=payment_id, amount=1, metadata={})
     assert passing.value.status == 401
-    with pytest.raises(Unavailable):
+    with pytest.raises(PaymentProviderUnavailable):
         stranger.refunds_of(payment_id)
-    assert HttpProvider(provider.url, KEY).refunds_of(payment_id) == []
+    assert HttpPaymentProvider(provider.url, KEY).refunds_of(payment_id) == []
 
 
 @pytest.mark.parametrize(
@@ -175,24 +177,24 @@ def test_only_who_has_the_key_gives_back(provider: Provider) -> None:
     ],
 )
 def test_stripes_test_cards_refund_as_they_do_there(
-    provider: Provider, listener: Listener, method: str, answered: str, told: list[tuple[str, str]]
+    provider: PaymentProviderServer, listener: Listener, method: str, answered: str, told: list[tuple[str, str]]
 ) -> None:
     payment_id = paid(provider, payment_method=method)
     assert give(provider, payment_id).status == answered
     assert listener.told(3)[1:] == told
-    (refund,) = HttpProvider(provider.url, KEY).refunds_of(payment_id)
+    (refund,) = HttpPaymentProvider(provider.url, KEY).refunds_of(payment_id)
     assert refund.status == told[-1][1]
 
 
-def test_it_forgets_nothing_over_a_stop(start: Callable[[], Provider], listener: Listener) -> None:
+def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServer], listener: Listener) -> None:
     before = start()
     payment_id = paid(before)
     given = give(before, payment_id, 2000)
     listener.told(2)
     after = start()
-    assert HttpProvider(after.url, KEY).refunds_of(payment_id) == [given]
+    assert HttpPaymentProvider(after.url, KEY).refunds_of(payment_id) == [given]
     assert give(after, payment_id, 2000) == given, "its key is known"
-    with pytest.raises(RefusedForGood):
+    with pytest.raises(RefundRejected):
         give(after, payment_id, 501, "pi-2-1")
     assert len(listener.told(2)) == 2, "and what was taken is not told again"
 
@@ -213,7 +215,7 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], Provider], listener:
     ],
 )
 def test_a_payment_that_cannot_be_meant_is_refused_with_the_reason(
-    start: Callable[[], Provider], body: bytes, says: str
+    start: Callable[[], PaymentProviderServer], body: bytes, says: str
 ) -> None:
     url = f"{start().url}/v1/payment_intents"
     answer = urllib3.request("POST", url, body=body, headers={"Content-Type": "application/x-www-form-urlencoded"})
@@ -225,7 +227,7 @@ def test_a_payment_that_cannot_be_meant_is_refused_with_the_reason(
     "headers",
     [{"Origin": "null"}, {"Origin": "https://evil.test"}, {"Host": "evil.test"}, {"Sec-Fetch-Site": "same-site"}],
 )
-def test_no_page_of_another_origin_can_pay(start: Callable[[], Provider], headers: dict[str, str]) -> None:
+def test_no_page_of_another_origin_can_pay(start: Callable[[], PaymentProviderServer], headers: dict[str, str]) -> None:
     provider = start()
     body = b"amount=100&currency=eur&metadata[order_id]=o1"
     answer = urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body, headers=headers)
@@ -233,21 +235,21 @@ def test_no_page_of_another_origin_can_pay(start: Callable[[], Provider], header
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
 
 
-def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], Provider]) -> None:
+def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], PaymentProviderServer]) -> None:
     provider, form = start(), {"currency": "eur", "metadata[order_id]": "o1"}
-    intent = provider.pay({**form, "amount": "100"}, "key")
-    assert provider.pay({**form, "amount": "100"}, "key") == intent
-    with pytest.raises(Refused, match="other parameters"):
-        provider.pay({**form, "amount": "101"}, "key")
-    with pytest.raises(Refused, match="other parameters"):
-        provider.refund({"payment_intent": intent["id"]}, "key")
-    refund = provider.refund({"payment_intent": intent["id"]}, "another")
-    with pytest.raises(Refused, match="other parameters"):
-        provider.pay({**form, "amount": "100"}, "another")
+    intent = provider.create_payment_intent({**form, "amount": "100"}, "key")
+    assert provider.create_payment_intent({**form, "amount": "100"}, "key") == intent
+    with pytest.raises(StripeError, match="other parameters"):
+        provider.create_payment_intent({**form, "amount": "101"}, "key")
+    with pytest.raises(StripeError, match="other parameters"):
+        provider.create_refund({"payment_intent": intent["id"]}, "key")
+    refund = provider.create_refund({"payment_intent": intent["id"]}, "another")
+    with pytest.raises(StripeError, match="other parameters"):
+        provider.create_payment_intent({**form, "amount": "100"}, "another")
     assert refund["status"] == "succeeded"
 
 
-def test_methods_that_are_none_are_a_problem_document(start: Callable[[], Provider]) -> None:
+def test_methods_that_are_none_are_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
     provider = start()
     for method in ("OPTIONS", "TRACE", "BREW"):
         answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")

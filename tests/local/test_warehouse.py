@@ -13,44 +13,44 @@ from functions import environment, wiring
 from functions.api import context
 from functions.shop import ending, shipments
 from local import warehouse
-from local.api import Answer, Api
+from local.api import ApiClient, ApiResponse
 from local.engine import REGION
-from local.warehouse import Warehouse, first_part
-from tests.api.asking import WAREHOUSE, Token, answer_to, event
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from local.warehouse import LocalWarehouse, first_parcel_quantities
+from tests.api.asking import WAREHOUSE, Token, http_event, invoke_api
+from tests.shopfloor import ANN, STAFF, ShopHarness
 
 SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
 
 
-class HttpApi(Api):
+class HttpApi(ApiClient):
     """The API's Lambda, asked as the warehouse."""
 
-    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
         text = None if body is None else json.dumps(body)
-        answer = answer_to(
-            event(method, path, token=WAREHOUSE, body=text, headers={"content-type": "application/json"})
+        answer = invoke_api(
+            http_event(method, path, token=WAREHOUSE, body=text, headers={"content-type": "application/json"})
         )
-        return Answer(answer.status, answer.said, answer.headers)
+        return ApiResponse(answer.status, answer.body, answer.headers)
 
 
 @pytest.fixture
-def open_warehouse(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Warehouse]]:
+def open_warehouse(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], LocalWarehouse]]:
     """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
     for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
     secrets = boto3.client("secretsmanager", region_name=REGION)
     for name in SECRETS.values():
         secrets.create_secret(Name=name, SecretString=json.dumps({"current": "x"}))
-    forgetting = (environment.current.cache_clear, context.shop.cache_clear, wiring.secret.cache_clear)
+    forgetting = (environment.load_environment.cache_clear, context.shop.cache_clear, wiring.get_secret.cache_clear)
     for forget in forgetting:
         forget()
     floor.open_shop(available=20)
     told: list[str] = []
-    opened: list[Warehouse] = []
+    opened: list[LocalWarehouse] = []
 
-    def start() -> Warehouse:
-        aws: Any = SimpleNamespace(access={"region_name": REGION})
-        made = Warehouse(aws, floor.queues["warehouse"], HttpApi(""), told.append, 0.05)
+    def start() -> LocalWarehouse:
+        aws: Any = SimpleNamespace(client_options={"region_name": REGION})
+        made = LocalWarehouse(aws, floor.queues["warehouse"], HttpApi(""), told.append, 0.05)
         made.start()
         opened.append(made)
         return made
@@ -63,30 +63,30 @@ def open_warehouse(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Iterato
     assert told == [], "it stumbled over nothing"
 
 
-def order(floor: Shopfloor, key: str = "key-1", **quantities: int) -> str:
+def order(floor: ShopHarness, key: str = "key-1", **quantities: int) -> str:
     """An order that waits in the warehouse's queue."""
-    order_id = floor.place(key, **quantities)
-    floor.pay(order_id, f"evt_{key}", f"pi_{key}")
-    floor.settle()
+    order_id = floor.place_order(key, **quantities)
+    floor.pay_order(order_id, f"evt_{key}", f"pi_{key}")
+    floor.process_all()
     return order_id
 
 
-def until(floor: Shopfloor, order_id: str, status: str, *, reacting: bool = True) -> None:
+def until(floor: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
     """Time goes on until the order has this status, and the shop reacts to what happens, if nothing else is said."""
     give_up = time.monotonic() + 20
-    while shipments.parcel(floor.shop, STAFF, order_id).status != status:
+    while shipments.get_order_for_packing(floor.shop, STAFF, order_id).status != status:
         assert time.monotonic() < give_up, f"it never was {status}"
         if reacting:
-            floor.settle()
+            floor.process_all()
         time.sleep(0.02)
 
 
-def parcels(floor: Shopfloor, order_id: str) -> list[tuple[str, dict[str, int]]]:
-    found = shipments.shipments_of_order(floor.shop, STAFF, order_id)
+def parcels(floor: ShopHarness, order_id: str) -> list[tuple[str, dict[str, int]]]:
+    found = shipments.list_shipments_of_order(floor.shop, STAFF, order_id)
     return [(shipment.status, dict(shipment.quantities)) for shipment in found]
 
 
-def waiting(floor: Shopfloor) -> int:
+def waiting(floor: ShopHarness) -> int:
     """Requests in the queue, those that somebody works on too."""
     names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = wiring.client("sqs").get_queue_attributes(QueueUrl=floor.queues["warehouse"], AttributeNames=names)
@@ -94,7 +94,7 @@ def waiting(floor: Shopfloor) -> int:
 
 
 def test_what_is_asked_for_is_sent_and_delivered_and_the_request_is_gone(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse]
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
 ) -> None:
     order_id = order(floor, mug=2, pot=1)
     open_warehouse()
@@ -105,18 +105,18 @@ def test_what_is_asked_for_is_sent_and_delivered_and_the_request_is_gone(
 
 
 def test_much_of_two_products_goes_in_two_parcels_with_numbers_of_their_own(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse]
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
 ) -> None:
     order_id = order(floor, mug=3, pot=3)
     open_warehouse()
     until(floor, order_id, "DELIVERED")
     assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
-    found = shipments.shipments_of_order(floor.shop, STAFF, order_id)
+    found = shipments.list_shipments_of_order(floor.shop, STAFF, order_id)
     assert len({shipment.tracking_number for shipment in found}) == 2
 
 
 def test_what_is_not_packed_yet_is_stopped(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
     order_id = order(floor, mug=12)
@@ -124,28 +124,28 @@ def test_what_is_not_packed_yet_is_stopped(
     assert ending.cancel_order(floor.shop, ANN, order_id).status == "CANCEL_REQUESTED"
     until(floor, order_id, "CANCELLED")
     assert parcels(floor, order_id) == [("CANCELLED", {"mug": 12})]
-    floor.settle()
+    floor.process_all()
     time.sleep(0.3)
     assert waiting(floor) == 0, "the request for what was stopped is gone, too"
 
 
 def test_what_is_packed_is_not_stopped_but_sent(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
     monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 60)
     order_id = order(floor, mug=12)
     opened = open_warehouse()
-    while not (packed := [parcel for parcel in opened._parcels.values() if parcel.next == "send"]):
+    while not (packed := [parcel for parcel in opened._parcels.values() if parcel.next_step == "send"]):
         time.sleep(0.02)
     ending.cancel_order(floor.shop, ANN, order_id)
     until(floor, order_id, "FULFILLING")
-    packed[0].due = 0  # the carrier comes
+    packed[0].due_at = 0  # the carrier comes
     until(floor, order_id, "DELIVERED")
 
 
 def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
     monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 0)
@@ -153,23 +153,23 @@ def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
     open_warehouse()
     until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
-    floor.settle()
+    floor.process_all()
     ending.cancel_order(floor.shop, ANN, order_id)
     until(floor, order_id, "DELIVERED")
     assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
 
 
-def test_who_plays_the_warehouse_takes_what_it_is_asked_once(floor: Shopfloor) -> None:
+def test_who_plays_the_warehouse_takes_what_it_is_asked_once(floor: ShopHarness) -> None:
     floor.open_shop(available=20)
     order_id = order(floor, mug=3)
-    aws: Any = SimpleNamespace(access={"region_name": REGION})
-    (asked,) = warehouse.taken(aws, floor.queues["warehouse"])
+    aws: Any = SimpleNamespace(client_options={"region_name": REGION})
+    (asked,) = warehouse.receive_requests(aws, floor.queues["warehouse"])
     assert (asked["type"], asked["data"]["order_id"]) == ("ShipmentRequested", order_id)
-    assert list(warehouse.taken(aws, floor.queues["warehouse"])) == []
+    assert list(warehouse.receive_requests(aws, floor.queues["warehouse"])) == []
 
 
 def test_what_was_killed_half_way_is_finished_by_the_next(
-    floor: Shopfloor, open_warehouse: Callable[[], Warehouse], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "CLAIM_SECONDS", 1)
     order_id = order(floor, mug=3, pot=3)
@@ -193,4 +193,4 @@ def test_what_was_killed_half_way_is_finished_by_the_next(
     ],
 )
 def test_of_several_products_in_many_pieces_one_goes_first(quantities: dict[str, int], first: dict[str, int]) -> None:
-    assert first_part(quantities) == first
+    assert first_parcel_quantities(quantities) == first

@@ -10,51 +10,51 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from local.aws import STATE, LocalAws
-from local.deploy import Stack
+from local.deploy import DeployedStack
 
 LONG_AGO = 1_700_000_000
 
 
-def none_of_ours(aws: LocalAws, stack: Stack, real: str) -> Mapping[str, str]:
+def invalid_tokens(aws: LocalAws, stack: DeployedStack, real: str) -> Mapping[str, str]:
     """What looks like this access token, by what is wrong with it."""
-    key = pool_key(aws, stack)
+    key = read_pool_key(aws, stack)
     issuer = claims_of(real)["iss"]
     header, _, signature = real.split(".")
     return {
-        "expired": changed(real, key, exp=LONG_AGO + 3600, iat=LONG_AGO),
-        "of another pool": changed(real, key, iss=issuer[:-4] + "none"),
-        "of another issuer": changed(real, key, iss="https://issuer.example"),
-        "of another client": changed(real, key, client_id="another"),
-        "of a client of its own": changed(real, key, client_id=None),
-        "signed with another key": changed(real, another_key()),
-        "not signed": unsigned(real, "none"),
-        "signed with nothing": unsigned(real, "RS256"),
-        "changed after it was signed": f"{header}.{encoded({**claims_of(real), 'sub': 'staff'})}.{signature}",
+        "expired": resign_token(real, key, exp=LONG_AGO + 3600, iat=LONG_AGO),
+        "of another pool": resign_token(real, key, iss=issuer[:-4] + "none"),
+        "of another issuer": resign_token(real, key, iss="https://issuer.example"),
+        "of another client": resign_token(real, key, client_id="another"),
+        "of a client of its own": resign_token(real, key, client_id=None),
+        "signed with another key": resign_token(real, unrelated_key()),
+        "not signed": unsigned_token(real, "none"),
+        "signed with nothing": unsigned_token(real, "RS256"),
+        "changed after it was signed": f"{header}.{encode_part({**claims_of(real), 'sub': 'staff'})}.{signature}",
         "no token at all": "x.y.z",
     }
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    claims: dict[str, Any] = json.loads(decoded(token.split(".")[1]))
+    claims: dict[str, Any] = json.loads(decode_part(token.split(".")[1]))
     return claims
 
 
-def changed(token: str, key: rsa.RSAPrivateKey, **claims: Any) -> str:
+def resign_token(token: str, key: rsa.RSAPrivateKey, **claims: Any) -> str:
     """The token with other claims (None: without them), signed with this key."""
     header, _, _ = token.split(".")
     mixed = {name: value for name, value in {**claims_of(token), **claims}.items() if value is not None}
-    text = f"{header}.{encoded(mixed)}"
-    return f"{text}.{encoded(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+    text = f"{header}.{encode_part(mixed)}"
+    return f"{text}.{encode_part(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
 
 
-def unsigned(token: str, algorithm: str) -> str:
+def unsigned_token(token: str, algorithm: str) -> str:
     header, claims, _ = token.split(".")
-    return f"{encoded({**json.loads(decoded(header)), 'alg': algorithm})}.{claims}."
+    return f"{encode_part({**json.loads(decode_part(header)), 'alg': algorithm})}.{claims}."
 
 
-def pool_key(aws: LocalAws, stack: Stack) -> rsa.RSAPrivateKey:
+def read_pool_key(aws: LocalAws, stack: DeployedStack) -> rsa.RSAPrivateKey:
     """With what the local user pool signs access tokens."""
-    pool = stack.name("AWS::Cognito::UserPool")
+    pool = stack.resource_name("AWS::Cognito::UserPool")
     pem = (aws.directory / STATE / "cognito-pool-keys" / f"{pool}-access.pem").read_bytes()
     key = serialization.load_pem_private_key(pem, password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
@@ -62,14 +62,14 @@ def pool_key(aws: LocalAws, stack: Stack) -> rsa.RSAPrivateKey:
 
 
 @cache
-def another_key() -> rsa.RSAPrivateKey:
+def unrelated_key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def encoded(part: bytes | Mapping[str, Any]) -> str:
+def encode_part(part: bytes | Mapping[str, Any]) -> str:
     content = part if isinstance(part, bytes) else json.dumps(part).encode()
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def decoded(part: str) -> bytes:
+def decode_part(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

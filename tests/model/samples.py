@@ -3,19 +3,19 @@
 from datetime import timedelta
 from typing import Any
 
-from functions.dynamodb.keys import Instant, Row, instant
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.model import entities as e
 from functions.model import table as t
 from tests.dynamodb.fixtures import START
 
 PERSONAL = ("Ann Ash", "ann@example.com", "1 Elm Row", "1010", "Wien")
-HOME = e.Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
+HOME_ADDRESS = e.Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 LINES = {"mug": e.Line(name="Mug", price=1250, quantity=2), "pot": e.Line(name="Pot", price=990, quantity=1)}
 TTL = 2**33
 
 
 def moment(minutes: float = 0) -> Instant:
-    return instant(START + timedelta(minutes=minutes))
+    return to_instant(START + timedelta(minutes=minutes))
 
 
 AT = moment()
@@ -31,7 +31,7 @@ def order(**changed: Any) -> e.Order:
         "currency": "EUR",
         "total": 3490,
         "lines": LINES,
-        "address": HOME,
+        "address": HOME_ADDRESS,
         "fingerprint": "1:f",
         "customer_name": "Ann Ash",
         "customer_version": 1,
@@ -39,7 +39,7 @@ def order(**changed: Any) -> e.Order:
     return e.Order(**values | changed)
 
 
-def stub(**changed: Any) -> e.ArchivedOrder:
+def archived_order(**changed: Any) -> e.ArchivedOrder:
     values: dict[str, Any] = {
         "order_id": "o1",
         "customer_id": "ann",
@@ -142,7 +142,7 @@ SAMPLES: dict[Row[Any], Any] = {
     ),
     t.REDEMPTIONS: e.Redemptions(code="SPRING", part=3, left=12, created_at=AT),
     t.ORDER: order(),
-    t.ARCHIVED_ORDER: stub(),
+    t.ARCHIVED_ORDER: archived_order(),
     t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
     t.REFUND: refund(),
@@ -163,7 +163,7 @@ SAMPLES: dict[Row[Any], Any] = {
         order_id="o1",
         customer_id="ann",
         name="Ann Ash",
-        address=HOME,
+        address=HOME_ADDRESS,
         issued_at=AT,
         currency="EUR",
         total=3490,

@@ -9,14 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.keys import Row, instant_of
+from functions.dynamodb.keys import Row, instant_from_epoch
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import change, put, turn
+from functions.dynamodb.writes import put_if_absent, replace_with, update
 from functions.model import entities as e
 from functions.model import table as t
-from functions.model.changes import KINDS, UNFOLLOWED, Change, Kind, NotReadable, UnknownSchema, read
-from functions.model.counters import AMOUNTS
+from functions.model.changes import (
+    CHANGE_TYPES,
+    IGNORED_ROW_KINDS,
+    Change,
+    ChangeType,
+    NotReadable,
+    UnknownSchema,
+    parse_change,
+)
+from functions.model.counters import TOTAL_FIELDS
 from functions.model.states import (
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
@@ -25,7 +33,7 @@ from functions.model.states import (
     Transition,
 )
 from local.engine import Engine
-from tests.dynamodb.stream import records
+from tests.dynamodb.stream import read_stream_records
 from tests.model.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
 from tests.support.scale import many
 
@@ -33,7 +41,7 @@ LONG_AGO = 1_700_000_000
 
 
 def changes_of(engine: Engine, table: Table) -> list[Change]:
-    found = [read(record) for record in records(engine, table.name)]
+    found = [parse_change(record) for record in read_stream_records(engine, table.name)]
     return [change for change in found if change is not None]
 
 
@@ -67,89 +75,96 @@ BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # what makes it o
     "StockReplenished": ({"available": 3}, {"available": 0}),
     "PriceDropped": ({"price": 1249}, {"price": 1251}),
 }
-CASES = [(kind, state) for kind in KINDS for state in (kind.move.before if kind.move else ("",))]
+CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.before if kind.transition else ("",))]
 
 
-def before_of(kind: Kind, state: str) -> Any:
+def before_of(kind: ChangeType, state: str) -> Any:
     """An item in this state, just before a change of this kind."""
-    if kind.on == "REMOVE":
+    if kind.event_name == "REMOVE":
         return replace(SAMPLES[kind.row], ttl=LONG_AGO)
-    if kind.was is t.ORDER:
+    if kind.previous_row is t.ORDER:
         return order(status="ARCHIVING", version=7)
-    if kind.was is not None:
-        return replace(SAMPLES[kind.was], version=3)
-    if kind.between is not None:
+    if kind.previous_row is not None:
+        return replace(SAMPLES[kind.previous_row], version=3)
+    if kind.condition is not None:
         return replace(SAMPLES[kind.row], **({"available": 0} if kind.row is t.STOCK else {}), version=3)
-    more = {kind.move.by: 1980} if kind.move and kind.move.falls else {}
+    more = {kind.transition.changed_field: 1980} if kind.transition and kind.transition.decreasing else {}
     return MADE[kind.row](status=state, version=3, **more)
 
 
-def happen(engine: Engine, table: Table, kind: Kind, state: str) -> None:
+def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     """Make a change of this kind happen in the table."""
-    if kind.on == "INSERT":
-        table.write(put(kind.row, replace(SAMPLES[kind.row], **({"status": kind.to} if kind.to else {}))))
+    if kind.event_name == "INSERT":
+        table.write(
+            put_if_absent(
+                kind.row, replace(SAMPLES[kind.row], **({"status": kind.new_status} if kind.new_status else {}))
+            )
+        )
         return
     before = before_of(kind, state)
-    table.write(put(t.BY_TYPE[type(before).__name__], before))
-    if kind.on == "REMOVE":
-        assert engine.expire() >= 1
-    elif kind.was is not None:
+    table.write(put_if_absent(t.ROWS_BY_TYPE[type(before).__name__], before))
+    if kind.event_name == "REMOVE":
+        assert engine.delete_expired_items() >= 1
+    elif kind.previous_row is not None:
         when = {"restored_at": moment(9)} if kind.row is t.ORDER else {"updated_at": moment(9)}
-        table.write(turn(kind.was, before, kind.row, replace(SAMPLES[kind.row], **when)))
-    elif kind.between is not None:
+        table.write(replace_with(kind.previous_row, before, kind.row, replace(SAMPLES[kind.row], **when)))
+    elif kind.condition is not None:
         later = {"updated_at": moment(9)} if "updated_at" in kind.row.fields else {}
-        table.write(change(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))
+        table.write(update(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))
     else:
-        assert kind.move is not None
-        touched = {"status": kind.move.reached(state), **TOUCHED[kind.move.by]}
-        table.write(change(kind.row, before, replace(before, **touched, version=4, updated_at=moment(9))))
+        assert kind.transition is not None
+        touched = {"status": kind.transition.status_after(state), **TOUCHED[kind.transition.changed_field]}
+        table.write(update(kind.row, before, replace(before, **touched, version=4, updated_at=moment(9))))
 
 
 @pytest.mark.parametrize(
     ("kind", "state"),
     CASES,
-    ids=[f"{kind.name} {kind.on} {kind.move.command if kind.move else ''} {state}" for kind, state in CASES],
+    ids=[
+        f"{kind.name} {kind.event_name} {kind.transition.command if kind.transition else ''} {state}"
+        for kind, state in CASES
+    ],
 )
 def test_every_kind_of_change_has_its_name_in_a_real_stream(
-    engine: Engine, table: Table, kind: Kind, state: str
+    engine: Engine, table: Table, kind: ChangeType, state: str
 ) -> None:
     happen(engine, table, kind, state)
     last = changes_of(engine, table)[-1]
-    assert (last.name, last.row, last.on) == (kind.name, kind.row, kind.on)
-    if kind.on == "INSERT":
+    assert (last.name, last.row, last.event_name) == (kind.name, kind.row, kind.event_name)
+    if kind.event_name == "INSERT":
         assert (last.before, last.after) == (None, last.item)
-    elif kind.on == "REMOVE":
-        assert (last.before, last.after, last.at) == (last.item, None, instant_of(LONG_AGO))
+    elif kind.event_name == "REMOVE":
+        assert (last.before, last.after, last.at) == (last.item, None, instant_from_epoch(LONG_AGO))
     else:
         assert last.before == before_of(kind, state)
         assert (last.item, last.version) == (last.after, last.after.version)
-        written_at = records(engine, table.name)[-1]["dynamodb"]["ApproximateCreationDateTime"]
+        written_at = read_stream_records(engine, table.name)[-1]["dynamodb"]["ApproximateCreationDateTime"]
         tells = "updated_at" in kind.row.fields or kind.row is t.ARCHIVED_ORDER
-        assert last.at == (moment(9) if tells else instant_of(int(written_at)))
+        assert last.at == (moment(9) if tells else instant_from_epoch(int(written_at)))
 
 
 @pytest.mark.parametrize("row", [t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.INVOICE], ids=lambda row: row.type)
 def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_then_has(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
-    image = row.write(SAMPLES[row]) | {"restored_at": {"S": AT}}
+    image = row.encode(SAMPLES[row]) | {"restored_at": {"S": AT}}
     table.client.put_item(TableName=table.name, Item=image)
     assert changes_of(engine, table) == []
     before = SAMPLES[row]
     later = {"updated_at": moment(9)} if "updated_at" in row.fields else {}
-    table.write(change(row, before, replace(before, **later, version=before.version + 1)))
-    assert [(one.row, one.on) for one in changes_of(engine, table)] == [(row, "MODIFY")]
+    table.write(update(row, before, replace(before, **later, version=before.version + 1)))
+    assert [(one.row, one.event_name) for one in changes_of(engine, table)] == [(row, "MODIFY")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.between], ids=lambda kind: kind.name)
-def test_what_is_told_by_what_was_before_is_not_told_where_nobody_knows_that_but_a_name(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: kind.name)
+def test_what_is_told_by_what_was_before_is_not_told_where_nobody_knows_that_but_a_name(kind: ChangeType) -> None:
     """A name that may be another is told again: whoever has it already does nothing."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
     told = [
-        read(modified(kind.row, before, it)),
-        read(modified(kind.row, before, not_it)),
-        read(recorded("MODIFY", None, kind.row.write(it))),
+        parse_change(modified(kind.row, before, it)),
+        parse_change(modified(kind.row, before, not_it)),
+        parse_change(recorded("MODIFY", None, kind.row.encode(it))),
     ]
     other = f"{kind.row.type}Changed"
     unknown = kind.name if kind.name == "CustomerRenamed" else other
@@ -158,7 +173,7 @@ def test_what_is_told_by_what_was_before_is_not_told_where_nobody_knows_that_but
 
 def test_another_currency_is_no_lower_price() -> None:
     dear = SAMPLES[t.PRODUCT]
-    found = read(modified(t.PRODUCT, dear, replace(dear, price=1, currency="JPY", version=2)))
+    found = parse_change(modified(t.PRODUCT, dear, replace(dear, price=1, currency="JPY", version=2)))
     assert found is not None
     assert found.name == "ProductChanged"
 
@@ -166,7 +181,7 @@ def test_another_currency_is_no_lower_price() -> None:
 @pytest.mark.parametrize(("before", "after", "is_told"), [(-3, 2, True), (-3, 0, False), (1, 9, False), (0, 1, True)])
 def test_stock_is_replenished_when_there_was_none_and_is_some(before: int, after: int, *, is_told: bool) -> None:
     had, has = (replace(SAMPLES[t.STOCK], available=n, version=n + 9) for n in (before, after))
-    found = read(modified(t.STOCK, had, has))
+    found = parse_change(modified(t.STOCK, had, has))
     assert found is not None
     assert (found.name == "StockReplenished") is is_told
 
@@ -180,19 +195,21 @@ def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_
     told: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
     for move in transitions:
         for state in move.before:
-            names = told.setdefault((state, move.reached(state)), {})
-            assert ("", False) not in names or names == {("", False): move.change}, "what no field tells is told last"
-            assert names.setdefault((move.by, move.falls), move.change) == move.change
+            names = told.setdefault((state, move.status_after(state)), {})
+            assert ("", False) not in names or names == {("", False): move.change_name}, (
+                "what no field tells is told last"
+            )
+            assert names.setdefault((move.changed_field, move.decreasing), move.change_name) == move.change_name
 
 
 def test_a_customer_who_has_another_address_has_no_other_name_but_may_have_where_nobody_knows_what_was() -> None:
     ann = SAMPLES[t.CUSTOMER]
     moved = replace(ann, email="ash@example.com", email_hash="h2", version=2)
     changed = modified(t.CUSTOMER, ann, moved)
-    found = read(changed)
+    found = parse_change(changed)
     assert found is not None
     assert found.name == "CustomerChanged"
-    found = read({**changed, "dynamodb": {"NewImage": changed["dynamodb"]["NewImage"]}})
+    found = parse_change({**changed, "dynamodb": {"NewImage": changed["dynamodb"]["NewImage"]}})
     assert found is not None
     assert found.name == "CustomerRenamed"
 
@@ -200,8 +217,8 @@ def test_a_customer_who_has_another_address_has_no_other_name_but_may_have_where
 def test_a_name_that_comes_to_an_order_is_no_change_of_it() -> None:
     before = order(status="PAID", version=6)
     named = replace(before, customer_name="Ann Elm", customer_version=2)
-    assert read(modified(t.ORDER, before, named)) is None
-    assert read(modified(t.ORDER, before, replace(named, customer_name=None))) is None
+    assert parse_change(modified(t.ORDER, before, named)) is None
+    assert parse_change(modified(t.ORDER, before, replace(named, customer_name=None))) is None
 
 
 def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> None:
@@ -214,7 +231,7 @@ def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> N
         ("SHIPPED", {**asked.lines, "pot": replace(LINES["pot"], dropped=1)}, "OrderCutShort"),
     ]
     for status, lines, name in told:
-        found = read(modified(t.ORDER, asked, replace(asked, status=status, lines=lines, version=7)))
+        found = parse_change(modified(t.ORDER, asked, replace(asked, status=status, lines=lines, version=7)))
         assert found is not None
         assert found.name == name
 
@@ -222,31 +239,31 @@ def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> N
 def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them() -> None:
     before = order(status="PARTIALLY_RETURNED", version=6)
     after = replace(before, lines=counted("returned"), refunded=1250, version=7)
-    found = read(modified(t.ORDER, before, after))
+    found = parse_change(modified(t.ORDER, before, after))
     assert found is not None
     assert found.name == "OrderPartlyReturned"
 
 
-@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind not in UNFOLLOWED], ids=lambda row: row.type)
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind not in IGNORED_ROW_KINDS], ids=lambda row: row.type)
 def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
-    named = {(kind.on, kind.expired) for kind in KINDS if kind.row is row}
-    table.write(put(row, SAMPLES[row]))
+    named = {(kind.event_name, kind.only_ttl_deletion) for kind in CHANGE_TYPES if kind.row is row}
+    table.write(put_if_absent(row, SAMPLES[row]))
     table.client.delete_item(TableName=table.name, Key=row.key_of(SAMPLES[row]))
     made, removed = changes_of(engine, table)
     if ("INSERT", False) not in named:
         assert made.name == f"{row.type}Created"
     assert (removed.name, removed.before, removed.after) == (f"{row.type}Removed", SAMPLES[row], None)
-    assert (made.on, removed.on) == ("INSERT", "REMOVE")
+    assert (made.event_name, removed.event_name) == ("INSERT", "REMOVE")
 
 
-@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind in UNFOLLOWED], ids=lambda row: row.type)
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind in IGNORED_ROW_KINDS], ids=lambda row: row.type)
 def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
-    table.write(put(row, item))
-    number = "ttl" if row.expires else AMOUNTS.get(row, ("version",))[0]
-    table.client.put_item(TableName=table.name, Item=row.write(replace(item, **{number: getattr(item, number) + 1})))
+    table.write(put_if_absent(row, item))
+    number = "ttl" if row.has_ttl else TOTAL_FIELDS.get(row, ("version",))[0]
+    table.client.put_item(TableName=table.name, Item=row.encode(replace(item, **{number: getattr(item, number) + 1})))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
-    assert len(records(engine, table.name)) == 3
+    assert len(read_stream_records(engine, table.name)) == 3
     assert changes_of(engine, table) == []
 
 
@@ -256,16 +273,16 @@ def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
     item = replace(SAMPLES[row], ttl=LONG_AGO)
-    table.write(put(row, item))
+    table.write(put_if_absent(row, item))
     table.client.delete_item(TableName=table.name, Key=row.key_of(item))
-    table.write(put(row, item))
-    assert engine.expire() >= 1
+    table.write(put_if_absent(row, item))
+    assert engine.delete_expired_items() >= 1
     _, by_a_person, _, by_dynamodb = changes_of(engine, table)
     assert by_a_person.name == f"{row.type}Removed"
     assert by_dynamodb.name in ("OrderExpired", "ActivityExpired")
-    assert (by_a_person.on, by_dynamodb.on) == ("REMOVE", "REMOVE")
-    assert by_dynamodb.image == row.write(item), "what is archived is what was there"
-    assert (by_a_person.at, by_dynamodb.at) == (AT, instant_of(LONG_AGO)), "a person's delete has no ttl in it"
+    assert (by_a_person.event_name, by_dynamodb.event_name) == ("REMOVE", "REMOVE")
+    assert by_dynamodb.image == row.encode(item), "what is archived is what was there"
+    assert (by_a_person.at, by_dynamodb.at) == (AT, instant_from_epoch(LONG_AGO)), "a person's delete has no ttl in it"
 
 
 @pytest.mark.parametrize(
@@ -281,33 +298,33 @@ def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
 )
 def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] | None) -> None:
     record = removed(t.EXPIRY) | ({"userIdentity": identity} if identity is not None else {})
-    found = read(record)
+    found = parse_change(record)
     assert found is not None
     assert found.name == "ExpiryRemoved"
 
 
 # what is no change ----------------------------------------------------------------------------------------------------
 def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine, table: Table) -> None:
-    table.write(put(t.ORDER, order()))
+    table.write(put_if_absent(t.ORDER, order()))
     table.client.update_item(
         TableName=table.name,
         Key={"PK": {"S": "ORDER#o1"}, "SK": {"S": "ORDER"}},
         UpdateExpression="SET customer_name = :name, customer_version = :version",
         ExpressionAttributeValues={":name": {"S": "Ann Oak"}, ":version": {"N": "2"}},
     )
-    assert len(records(engine, table.name)) == 2
+    assert len(read_stream_records(engine, table.name)) == 2
     assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
 
 
 def test_a_write_that_changes_nothing_is_no_change(engine: Engine, table: Table) -> None:
     for _ in range(2):
-        table.client.put_item(TableName=table.name, Item=t.ORDER.write(order()))
-    assert len(records(engine, table.name)) == 2, "the engine tells of it, DynamoDB does not"
+        table.client.put_item(TableName=table.name, Item=t.ORDER.encode(order()))
+    assert len(read_stream_records(engine, table.name)) == 2, "the engine tells of it, DynamoDB does not"
     assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
 
 
 def test_a_new_version_in_the_same_state_is_a_change_but_not_the_one_that_led_there() -> None:
-    found = read(modified(t.ORDER, order(status="PAID", version=2), order(status="PAID", version=3)))
+    found = parse_change(modified(t.ORDER, order(status="PAID", version=2), order(status="PAID", version=3)))
     assert found is not None
     assert found.name == "OrderChanged"
 
@@ -347,15 +364,15 @@ def test_a_key_that_is_used_again_lives_another_life() -> None:
 
 # what cannot be read --------------------------------------------------------------------------------------------------
 def inserted(row: Row[Any], item: Any) -> dict[str, Any]:
-    return recorded("INSERT", None, row.write(item))
+    return recorded("INSERT", None, row.encode(item))
 
 
 def modified(row: Row[Any], before: Any, after: Any) -> dict[str, Any]:
-    return recorded("MODIFY", row.write(before), row.write(after))
+    return recorded("MODIFY", row.encode(before), row.encode(after))
 
 
 def removed(row: Row[Any]) -> dict[str, Any]:
-    return recorded("REMOVE", row.write(SAMPLES[row]), None)
+    return recorded("REMOVE", row.encode(SAMPLES[row]), None)
 
 
 def recorded(on: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -367,36 +384,36 @@ def recorded(on: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | No
 
 
 def id_of(record: dict[str, Any]) -> str:
-    found = read(record)
+    found = parse_change(record)
     assert found is not None
     return found.id
 
 
 def test_an_item_of_a_newer_schema_is_not_read() -> None:
-    newer = {**t.ORDER.write(order()), "schema": {"N": "2"}}
-    for record in (recorded("INSERT", None, newer), recorded("MODIFY", newer, t.ORDER.write(order(version=2)))):
+    newer = {**t.ORDER.encode(order()), "schema": {"N": "2"}}
+    for record in (recorded("INSERT", None, newer), recorded("MODIFY", newer, t.ORDER.encode(order(version=2)))):
         with pytest.raises(UnknownSchema) as refusal:
-            read(record)
+            parse_change(record)
         assert isinstance(refusal.value, Permanent)
 
 
 def test_an_item_of_an_older_schema_is_read_with_the_defaults_of_today() -> None:
-    older = {**t.ORDER.write(order()), "schema": {"N": "0"}}
+    older = {**t.ORDER.encode(order()), "schema": {"N": "0"}}
     del older["version"]
-    found = read(recorded("INSERT", None, older))
+    found = parse_change(recorded("INSERT", None, older))
     assert found is not None
     assert found.after == order()
 
 
 def test_what_raises_no_version_is_no_change_though_nobody_can_read_what_was_there_before() -> None:
-    mended = t.ORDER.write(order())
+    mended = t.ORDER.encode(order())
     broken = {**mended, "total": {"S": "3490"}}
-    assert read(recorded("MODIFY", broken, mended)) is None
+    assert parse_change(recorded("MODIFY", broken, mended)) is None
     with pytest.raises(NotReadable):
-        read(recorded("MODIFY", broken, {**mended, "version": {"N": "2"}}))
+        parse_change(recorded("MODIFY", broken, {**mended, "version": {"N": "2"}}))
 
 
-GOOD = t.ORDER.write(order())
+GOOD = t.ORDER.encode(order())
 POISON: dict[str, Any] = {
     "nothing": {},
     "no images": recorded("INSERT", None, GOOD) | {"dynamodb": {"Keys": {}}},
@@ -408,7 +425,7 @@ POISON: dict[str, Any] = {
     "an attribute missing": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "total"}),
     "an attribute of another type": recorded("INSERT", None, {**GOOD, "total": {"S": "3490"}}),
     "a total with a fraction": recorded("INSERT", None, {**GOOD, "total": {"N": "34.9"}}),
-    "a ttl beyond all years": recorded("REMOVE", {**t.EXPIRY.write(SAMPLES[t.EXPIRY]), "ttl": {"N": "9" * 30}}, None)
+    "a ttl beyond all years": recorded("REMOVE", {**t.EXPIRY.encode(SAMPLES[t.EXPIRY]), "ttl": {"N": "9" * 30}}, None)
     | {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}},
     "a list": [],
     "a text": "record",
@@ -419,7 +436,7 @@ POISON: dict[str, Any] = {
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 def test_poison_is_not_readable_and_never_heals(poison: Any) -> None:
     with pytest.raises(NotReadable) as refusal:
-        read(poison)
+        parse_change(poison)
     assert isinstance(refusal.value, Permanent)
 
 
@@ -441,7 +458,7 @@ def test_whatever_is_wrong_with_a_record_it_is_read_or_refused_for_good(name: st
     else:
         record["dynamodb"]["OldImage" if old else "NewImage"][name] = value
     try:
-        found = read(record)
+        found = parse_change(record)
     except Permanent:
         return
     assert found is None or isinstance(found, Change)

@@ -12,62 +12,80 @@ from pydantic import TypeAdapter
 from functions.dynamodb.images import entity
 from functions.dynamodb.streams import Permanent
 from functions.model import table as t
-from functions.model.changes import KINDS, Change, NotReadable, UnknownSchema, read
-from functions.model.events import BY_NAME, EVENTS, PERSONAL, Event, OrderData, detail, received
+from functions.model.changes import CHANGE_TYPES, Change, NotReadable, UnknownSchema, parse_change
+from functions.model.events import (
+    EVENTS,
+    EVENTS_BY_NAME,
+    PERSONAL_FIELDS,
+    EventContract,
+    OrderData,
+    build_event_detail,
+    parse_event_detail,
+)
 from functions.model.reactions import REACTIONS, Reaction
-from tests.model.samples import AT, SAMPLES, order, stub
+from tests.model.samples import AT, SAMPLES, archived_order, order
 from tests.model.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
 """What is nobody's business outside: a step of our own, or what another event tells."""
 
 
-def change_of(event: Event) -> Change:
+def change_of(event: EventContract) -> Change:
     """The change this event tells of, as if it had been read from the stream."""
-    kind = next(kind for kind in KINDS if kind.name == event.name and kind.row is event.of)
+    kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     item = SAMPLES[kind.row]
-    if status := kind.move.reached(kind.move.before[0]) if kind.move else kind.to:
+    if status := kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status:
         item = replace(item, status=status)
-    before, after = (item, None) if kind.on == "REMOVE" else (None, item)
-    return Change("c" * 32, event.name, kind.row, kind.on, AT, item.version, before, after, kind.row.write(item))
+    before, after = (item, None) if kind.event_name == "REMOVE" else (None, item)
+    return Change(
+        "c" * 32, event.name, kind.row, kind.event_name, AT, item.version, before, after, kind.row.encode(item)
+    )
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: Event) -> None:
+def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventContract) -> None:
     change = change_of(event)
-    body = detail(change)
+    body = build_event_detail(change)
     assert body is not None
     assert json.loads(json.dumps(body)) == body, "it is JSON, with nothing lost"
-    assert body.keys() == {"id", "type", "schema", "time", "version", "data", *(["image"] if event.image else [])}
+    assert body.keys() == {
+        "id",
+        "type",
+        "schema",
+        "time",
+        "version",
+        "data",
+        *(["image"] if event.includes_image else []),
+    }
     assert (body["id"], body["type"], body["time"], body["version"]) == (change.id, event.name, AT, change.item.version)
     assert body["data"].keys() == get_type_hints(event.data).keys()
     data = TypeAdapter(event.data).validate_json(json.dumps(body["data"]), strict=True)
 
-    back = received(body)
+    back = parse_event_detail(body)
     assert (back.id, back.name, back.at, back.version, back.data) == (change.id, event.name, AT, body["version"], data)
-    assert back.image == (change.image if event.image else None)
+    assert back.image == (change.image if event.includes_image else None)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-def test_no_event_carries_what_nobody_could_erase_from_the_bus(event: Event) -> None:
-    sent = json.dumps(detail(change_of(event)), ensure_ascii=False)
+def test_no_event_carries_what_nobody_could_erase_from_the_bus(event: EventContract) -> None:
+    sent = json.dumps(build_event_detail(change_of(event)), ensure_ascii=False)
     assert not [text for text in PEOPLE if text in sent]
 
 
 def test_every_name_is_published_once_and_is_a_change() -> None:
-    assert len(BY_NAME) == len(EVENTS)
-    assert {event.name for event in EVENTS} == {kind.name for kind in KINDS} - UNTOLD
+    assert len(EVENTS_BY_NAME) == len(EVENTS)
+    assert {event.name for event in EVENTS} == {kind.name for kind in CHANGE_TYPES} - UNTOLD
 
 
 def test_a_change_with_no_contract_is_no_event() -> None:
     record = {"eventName": "MODIFY", "dynamodb": {}}
     record["dynamodb"] = {
-        "OldImage": t.STOCK.write(SAMPLES[t.STOCK]),
-        "NewImage": t.STOCK.write(replace(SAMPLES[t.STOCK], version=2)),
+        "OldImage": t.STOCK.encode(SAMPLES[t.STOCK]),
+        "NewImage": t.STOCK.encode(replace(SAMPLES[t.STOCK], version=2)),
     }
-    change = read(record)
+    change = parse_change(record)
     assert change is not None
-    assert detail(change) is None
+    assert build_event_detail(change) is None
 
 
 @entity
@@ -85,32 +103,32 @@ class Unknown:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"name": "CustomerRegistered", "of": t.CUSTOMER, "data": Personal}, "nobody could erase"),
-        ({"name": "OrderPlaced", "of": t.ORDER, "data": Unknown}, "has no"),
-        ({"name": "OrderPraised", "of": t.ORDER, "data": OrderData}, "no change of Order is called"),
-        ({"name": "CustomerRegistered", "of": t.ORDER, "data": OrderData}, "no change of Order is called"),
+        ({"name": "CustomerRegistered", "row": t.CUSTOMER, "data": Personal}, "nobody could erase"),
+        ({"name": "OrderPlaced", "row": t.ORDER, "data": Unknown}, "has no"),
+        ({"name": "OrderPraised", "row": t.ORDER, "data": OrderData}, "no change of Order is called"),
+        ({"name": "CustomerRegistered", "row": t.ORDER, "data": OrderData}, "no change of Order is called"),
     ],
     ids=["personal data", "a field its item has not", "a name of no change", "another item's change"],
 )
 def test_a_contract_declared_wrong_is_refused_when_it_is_imported(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(TypeError, match=why):
-        Event(means="", **wrong)
+        EventContract(description="", **wrong)
 
 
 def test_what_is_personal_is_named_as_the_items_name_it() -> None:
     names = {name for row in t.ROWS for name in row.fields}
-    assert names >= PERSONAL
+    assert names >= PERSONAL_FIELDS
 
 
 def test_a_reaction_to_what_nobody_publishes_is_refused() -> None:
     with pytest.raises(TypeError, match="nobody publishes"):
-        Reaction("praise", on=("OrderPraised",), effect="", once_by="")
+        Reaction("praise", event_names=("OrderPraised",), effect="", idempotent_by="")
     assert len({reaction.name for reaction in REACTIONS}) == len(REACTIONS)
 
 
 # what comes from the bus ----------------------------------------------------------------------------------------------
 def sent() -> dict[str, Any]:
-    body = detail(change_of(BY_NAME["OrderPaid"]))
+    body = build_event_detail(change_of(EVENTS_BY_NAME["OrderPaid"]))
     assert body is not None
     return body
 
@@ -118,7 +136,7 @@ def sent() -> dict[str, Any]:
 def test_an_event_of_another_schema_is_refused_for_good() -> None:
     for schema in (2, 0, None, "1"):
         with pytest.raises(UnknownSchema) as refusal:
-            received({**sent(), "schema": schema})
+            parse_event_detail({**sent(), "schema": schema})
         assert isinstance(refusal.value, Permanent)
 
 
@@ -127,13 +145,13 @@ def test_an_event_with_a_part_missing_is_refused_for_good(missing: str) -> None:
     body = sent()
     del body[missing]
     with pytest.raises(Permanent):
-        received(body)
+        parse_event_detail(body)
 
 
 def test_an_event_with_more_than_its_contract_is_read() -> None:
     body = sent()
     body["data"]["later"] = "of a newer version"
-    assert received(body).data == received(sent()).data
+    assert parse_event_detail(body).data == parse_event_detail(sent()).data
 
 
 JSON = st.recursive(
@@ -146,20 +164,20 @@ JSON = st.recursive(
 @given(JSON)
 def test_what_is_no_event_is_refused_for_good(body: Any) -> None:
     with pytest.raises(NotReadable):
-        received(body)
+        parse_event_detail(body)
 
 
 @given(st.sampled_from(sorted(sent())), JSON)
 def test_an_event_with_a_part_malformed_is_read_or_refused_for_good(name: str, value: Any) -> None:
     try:
-        received({**sent(), name: value})
+        parse_event_detail({**sent(), name: value})
     except Permanent as error:
         assert str(error)  # noqa: PT017  most draws can be read
 
 
 def test_orders_and_their_stubs_have_one_contract() -> None:
-    placed, archived = BY_NAME["OrderPlaced"], BY_NAME["OrderArchived"]
+    placed, archived = EVENTS_BY_NAME["OrderPlaced"], EVENTS_BY_NAME["OrderArchived"]
     assert placed.data is archived.data
-    assert {name for name in get_type_hints(placed.data) if getattr(order(), name) != getattr(stub(), name)} == {
-        "status"
-    }
+    assert {
+        name for name in get_type_hints(placed.data) if getattr(order(), name) != getattr(archived_order(), name)
+    } == {"status"}

@@ -6,7 +6,7 @@ from functions.model import lives
 
 
 def test_the_lives_as_they_are_hold() -> None:
-    lives.check()
+    lives.validate_retention()
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ def test_the_lives_as_they_are_hold() -> None:
         ({"bus_archive_days": 365}, "effects are remembered for 90 d"),
         ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),
         ({"dlq_days": 15}, "SQS allows 14"),
-        ({"sender_seconds": 60}, "a mail is claimed for 20 s, but its sender may run for 60 s"),
-        ({"notices_seconds": 90}, "a mail is claimed for 70 s, but its sender may run for 90 s"),
+        ({"mail_sender_timeout_seconds": 60}, "a mail is claimed for 20 s, but its sender may run for 60 s"),
+        ({"product_alerts_timeout_seconds": 90}, "a mail is claimed for 70 s, but its sender may run for 90 s"),
     ],
 )
 def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        lives.check(**wrong)
+        lives.validate_retention(**wrong)
 
 
 def test_every_wrong_life_is_named() -> None:
     with pytest.raises(ValueError, match=r"effects .*; commands "):
-        lives.check(effect_days=1, command_days=1)
+        lives.validate_retention(effect_days=1, command_days=1)

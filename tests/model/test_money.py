@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.model.money import CURRENCIES, MINOR_DIGITS, shown
+from functions.model.money import CURRENCIES, MINOR_DIGITS, format_amount
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from functions.model.money import CURRENCIES, MINOR_DIGITS, shown
     ],
 )
 def test_an_amount_is_shown_with_the_digits_of_its_currency(amount: int, currency: str, expected: str) -> None:
-    assert shown(amount, currency) == expected
+    assert format_amount(amount, currency) == expected
 
 
 def test_every_currency_with_digits_of_its_own_is_one_of_ours() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from functions.dynamodb.images import entity
 from functions.dynamodb.keys import Instant, Row
-from functions.dynamodb.patterns import crossed
+from functions.dynamodb.patterns import overlapping_rows
 from functions.model import patterns
 from functions.model import table as t
 
@@ -35,7 +35,7 @@ def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
     monkeypatch: pytest.MonkeyPatch, sort: str
 ) -> None:
     pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
-    assert crossed(patterns.A3, (*t.ROWS, pin)) == ["Pin"]
+    assert overlapping_rows(patterns.CUSTOMER_OVERVIEW, (*t.ROWS, pin)) == ["Pin"]
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
     with pytest.raises(TypeError, match=r"A3 would also read \['Pin'\]"):
         imported()
@@ -52,9 +52,9 @@ def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPat
 def test_a_list_that_its_index_does_not_hold_is_refused(
     monkeypatch: pytest.MonkeyPatch, missing: str, first: str
 ) -> None:
-    held = t.PROJECTED["GSI2"]
+    held = t.INDEX_PROJECTIONS["GSI2"]
     assert held is not None
-    less = {**t.PROJECTED, "GSI2": tuple(name for name in held if name != missing)}
-    monkeypatch.setattr(t, "PROJECTED", less)
+    less = {**t.INDEX_PROJECTIONS, "GSI2": tuple(name for name in held if name != missing)}
+    monkeypatch.setattr(t, "INDEX_PROJECTIONS", less)
     with pytest.raises(TypeError, match=rf"{first} cannot show \['{missing}'\]"):
         imported()

@@ -7,9 +7,16 @@ from typing import Any, get_args
 import pytest
 
 from functions.model import states
-from functions.model.entities import OPEN, SOLD, OrderStatus, PaymentStatus, RefundStatus, ShipmentStatus
+from functions.model.entities import (
+    OPEN_STATUSES,
+    SOLD_STATUSES,
+    OrderStatus,
+    PaymentStatus,
+    RefundStatus,
+    ShipmentStatus,
+)
 from functions.model.errors import WrongState
-from functions.model.states import STAYS, Transition
+from functions.model.states import UNCHANGED, Transition
 from tests.model.samples import moment, order, payment, refund, shipment
 
 ORDERS = {
@@ -124,17 +131,17 @@ class Machine:
 
 
 MACHINES = (
-    Machine("order", ORDERS, OrderStatus, states.OrderCommand, states.ORDER_TRANSITIONS, order, states.moved),
+    Machine("order", ORDERS, OrderStatus, states.OrderCommand, states.ORDER_TRANSITIONS, order, states.apply_order_command),
     Machine(
         "shipment", SHIPMENTS, ShipmentStatus, states.ShipmentCommand, states.SHIPMENT_TRANSITIONS, shipment,
-        states.moved_shipment,
+        states.apply_shipment_command,
     ),
     Machine(
         "payment", PAYMENTS, PaymentStatus, states.PaymentCommand, states.PAYMENT_TRANSITIONS, payment,
-        states.moved_payment,
+        states.apply_payment_command,
     ),
     Machine(
-        "refund", REFUNDS, RefundStatus, states.RefundCommand, states.REFUND_TRANSITIONS, refund, states.moved_refund
+        "refund", REFUNDS, RefundStatus, states.RefundCommand, states.REFUND_TRANSITIONS, refund, states.apply_refund_command
     ),
 )  # fmt: skip
 PAIRS = [
@@ -146,12 +153,12 @@ PAIRS = [
 
 
 def test_an_order_says_when_it_came_to_its_status_whatever_has_changed_since() -> None:
-    paid = states.moved(order(version=4, status="PENDING"), "pay", moment(5))
-    assert (paid.reached, paid.came_at, paid.reached_at) == (5, moment(5), None)
-    later = states.moved(states.moved(paid, "readdress", moment(6)), "refund", moment(7))
-    assert (later.version, later.reached, later.came_at) == (7, 5, moment(5))
-    packed = states.moved(later, "fulfil", moment(8))
-    assert (packed.reached, packed.came_at, packed.reached_at) == (8, moment(8), None)
+    paid = states.apply_order_command(order(version=4, status="PENDING"), "pay", moment(5))
+    assert (paid.reached, paid.status_since, paid.reached_at) == (5, moment(5), None)
+    later = states.apply_order_command(states.apply_order_command(paid, "readdress", moment(6)), "refund", moment(7))
+    assert (later.version, later.reached, later.status_since) == (7, 5, moment(5))
+    packed = states.apply_order_command(later, "fulfil", moment(8))
+    assert (packed.reached, packed.status_since, packed.reached_at) == (8, moment(8), None)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +184,7 @@ def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, c
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.of)
 def test_every_state_and_command_of_a_table_is_declared_and_every_one_is_used(machine: Machine) -> None:
     assert {move.command for move in machine.transitions} == set(get_args(machine.commands))
-    reached = {move.reached(state) for move in machine.transitions for state in move.before}
+    reached = {move.status_after(state) for move in machine.transitions for state in move.before}
     assert {state for move in machine.transitions for state in move.before} | reached == set(get_args(machine.states))
     assert set(machine.allowed) <= {(status, command) for of, status, command in PAIRS if of is machine}
 
@@ -191,22 +198,22 @@ def test_every_order_can_reach_its_end() -> None:
 
 def test_an_order_that_nobody_has_anything_left_to_do_with_waits_in_no_queue() -> None:
     closed = {state for state, command in ORDERS if command == "archive"}
-    assert closed == set(get_args(OrderStatus)) - set(OPEN) - {"ARCHIVING"}
-    assert closed == set(states.CLOSED)
+    assert closed == set(get_args(OrderStatus)) - set(OPEN_STATUSES) - {"ARCHIVING"}
+    assert closed == set(states.CLOSED_STATUSES)
 
 
 def test_an_order_counts_as_sold_from_its_payment_until_it_is_cancelled() -> None:
     paid = {"PAID"}
     for _ in get_args(OrderStatus):
         paid |= {after for (state, _), after in ORDERS.items() if state in paid}
-    assert paid - {"CANCELLED", "ARCHIVING"} == set(SOLD)
+    assert paid - {"CANCELLED", "ARCHIVING"} == set(SOLD_STATUSES)
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"before": ("PENDING",), "after": STAYS}, {"before": ("PENDING", "PAID"), "after": "PAID"}],
+    [{"before": ("PENDING",), "after": UNCHANGED}, {"before": ("PENDING", "PAID"), "after": "PAID"}],
     ids=["stays", "may stay"],
 )
 def test_a_transition_that_its_change_could_not_be_told_by_is_refused_when_it_is_imported(wrong: Any) -> None:
     with pytest.raises(TypeError, match="a field tells the change"):
-        Transition(command="ponder", change="OrderPondered", **wrong)
+        Transition(command="ponder", change_name="OrderPondered", **wrong)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from functions.dynamodb.keys import ATTRIBUTES, Row, crowded
+from functions.dynamodb.keys import KEY_ATTRIBUTES, Row, key_conflicts
 from functions.dynamodb.patterns import Query
 from functions.model import entities as e
 from functions.model import patterns as p
@@ -83,26 +83,26 @@ KEYS: dict[Row[Any], dict[str, str]] = {
 
 
 def keys_in(image: dict[str, Any]) -> dict[str, str]:
-    found = {index: [image[name]["S"] for name in pair if name in image] for index, pair in ATTRIBUTES.items()}
+    found = {index: [image[name]["S"] for name in pair if name in image] for index, pair in KEY_ATTRIBUTES.items()}
     return {index: " / ".join(halves) for index, halves in found.items() if halves}
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
 def test_every_kind_of_item_lies_where_it_always_lay_and_comes_back_whole(row: Row[Any]) -> None:
-    image = row.write(SAMPLES[row])
+    image = row.encode(SAMPLES[row])
     assert keys_in(image) == KEYS[row]
-    assert row.read(image) == SAMPLES[row]
+    assert row.decode(image) == SAMPLES[row]
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
 def test_no_key_names_a_person(row: Row[Any]) -> None:
-    keys = json.dumps(keys_in(row.write(SAMPLES[row])), ensure_ascii=False)
+    keys = json.dumps(keys_in(row.encode(SAMPLES[row])), ensure_ascii=False)
     assert not [text for text in PERSONAL if text in keys]
 
 
 def test_no_two_rows_are_in_each_others_way() -> None:
-    assert crowded(t.ROWS) == []
-    assert {row.type for row in t.ROWS} == t.BY_TYPE.keys()
+    assert key_conflicts(t.ROWS) == []
+    assert {row.type for row in t.ROWS} == t.ROWS_BY_TYPE.keys()
 
 
 WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"}
@@ -110,7 +110,7 @@ WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 
 @pytest.mark.parametrize("status", get_args(OrderStatus))
 def test_f6_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
-    image = t.ORDER.write(order(status=status))
+    image = t.ORDER.encode(order(status=status))
     queue = f"STATUS#{status}#{e.shard_of('o1')}" if status in WAITING else None
     assert image.get("GSI2PK", {}).get("S") == queue
     assert ("GSI2SK" in image) == (queue is not None)
@@ -122,33 +122,33 @@ def test_f5_two_orders_of_one_customer_at_one_instant_are_two_summaries() -> Non
 
 
 def test_a_parcel_is_found_by_its_number_once_it_has_one() -> None:
-    assert "GSI1PK" not in t.SHIPMENT.write(shipment())
-    assert "GSI1PK" not in t.SHIPMENT.write(shipment(carrier="dhl"))
-    assert "GSI1PK" in t.SHIPMENT.write(shipment(carrier="dhl", tracking_number="42"))
+    assert "GSI1PK" not in t.SHIPMENT.encode(shipment())
+    assert "GSI1PK" not in t.SHIPMENT.encode(shipment(carrier="dhl"))
+    assert "GSI1PK" in t.SHIPMENT.encode(shipment(carrier="dhl", tracking_number="42"))
 
 
 def test_an_erasure_is_found_until_it_is_finished() -> None:
-    assert "GSI2PK" in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
-    assert "GSI2PK" not in t.ERASED_CUSTOMER.write(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
+    assert "GSI2PK" in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
+    assert "GSI2PK" not in t.ERASED_CUSTOMER.encode(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
 
 
 def test_a_customer_without_a_company_and_one_who_was_forgotten_are_in_no_companys_list() -> None:
-    assert "GSI1PK" not in t.CUSTOMER.write(replace(SAMPLES[t.CUSTOMER], company_id=None))
-    assert "GSI1PK" not in t.ERASED_CUSTOMER.write(SAMPLES[t.ERASED_CUSTOMER])
+    assert "GSI1PK" not in t.CUSTOMER.encode(replace(SAMPLES[t.CUSTOMER], company_id=None))
+    assert "GSI1PK" not in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
 
 
 def test_the_root_of_a_catalogue_is_in_no_category() -> None:
-    assert "GSI1PK" not in t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/"))
-    assert t.CATEGORY.write(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
+    assert "GSI1PK" not in t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/"))
+    assert t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
 
 
 def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
-    assert "GSI1PK" not in t.ACCOUNT.write(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
+    assert "GSI1PK" not in t.ACCOUNT.encode(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
 
 
 def test_a_shard_is_for_ever_and_all_are_used() -> None:
     assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
-    assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARDS)}
+    assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARD_COUNT)}
 
 
 SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
@@ -163,18 +163,18 @@ def test_f27_what_takes_few_values_is_spread_evenly_over_all_its_shards(
     row: Row[Any], item: Callable[[str], Any]
 ) -> None:
     ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
-    spread = Counter(row.write(item(id))["GSI2PK"]["S"] for id in ids)
-    assert len(spread) == e.SHARDS
-    assert min(spread.values()) > 0.8 * 2000 / e.SHARDS
+    spread = Counter(row.encode(item(id))["GSI2PK"]["S"] for id in ids)
+    assert len(spread) == e.SHARD_COUNT
+    assert min(spread.values()) > 0.8 * 2000 / e.SHARD_COUNT
 
 
 def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
     queues = [row for row in t.ROWS if "gsi2" in row.indexes]
     assert {row for row, _ in SHARDED} == set(queues), "each is shown to spread"
-    assert all("shard" in row.templates("gsi2")[0].names for row in queues)
+    assert all("shard" in row.templates("gsi2")[0].field_names for row in queues)
     asking = [one for one in p.PATTERNS if isinstance(one, Query) and one.index == "gsi2"]
     assert {row for one in asking for row in one.rows} == set(queues)
-    assert {one.shards for one in asking} == {e.SHARDS}
+    assert {one.shards for one in asking} == {e.SHARD_COUNT}
 
 
 def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table: Callable[[], str]) -> None:
@@ -190,6 +190,6 @@ def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table:
 
 
 def test_projections_stay_within_what_dynamodb_allows() -> None:
-    included = [names for names in t.PROJECTED.values() if names is not None]
+    included = [names for names in t.INDEX_PROJECTIONS.values() if names is not None]
     assert all(len(names) <= 20 for names in included), "20 of one index"
     assert sum(map(len, included)) <= 100, "100 of all indexes of a table"

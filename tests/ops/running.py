@@ -4,29 +4,29 @@ from types import SimpleNamespace
 from typing import Any
 
 from local.engine import Engine
-from tests.shopfloor import Shopfloor
+from tests.shopfloor import ShopHarness
 
 NAMES = {"AWS::Events::EventBus": ["shop"]}
 BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
-def running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
+def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
     """What `local.running.find` would find. `outputs`: what its stack tells of itself."""
 
-    def names(resource_type: str) -> list[Any]:
+    def resource_names(resource_type: str) -> list[Any]:
         return NAMES.get(resource_type, [])
 
-    stack, aws = SimpleNamespace(outputs=outputs, names=names), SimpleNamespace(access={})
+    stack, aws = SimpleNamespace(outputs=outputs, resource_names=resource_names), SimpleNamespace(client_options={})
     return SimpleNamespace(
         engine=engine,
         table_name=table_name,
         stack=stack,
         aws=aws,
-        journal_of=lambda order_id: [],
-        lanes=list,
+        order_activity=lambda order_id: [],
+        consumer_lags=list,
     )
 
 
-def whole_shop(floor: Shopfloor) -> SimpleNamespace:
+def fake_shop_with_buckets(floor: ShopHarness) -> SimpleNamespace:
     """The same with all the tests' shop has: buckets, too."""
-    return running_shop(floor.engine, floor.shop.table.name, **BUCKETS)
+    return fake_running_shop(floor.engine, floor.shop.table.name, **BUCKETS)

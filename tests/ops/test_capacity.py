@@ -16,7 +16,7 @@ from ops.__main__ import main
 
 TRAFFIC = Path(__file__).parent / "traffic"
 PRICES = json.loads(capacity.PRICES.read_text())
-RULES = capacity.Rules(utilization=70, least=5)
+RULES = capacity.AutoscalingRules(utilization=70, min_units=5)
 STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"
 
 # Worked out by hand, from the prices of us-east-1 of 2026-08-31: a million units read 0.125 and written 0.625 (rarely
@@ -75,13 +75,13 @@ FIGURES: dict[str, dict[tuple[str, str], float]] = {
 CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE), "bursts": ("on-demand", STANDARD)}
 
 
-def recording(name: str) -> capacity.Traffic:
-    return capacity.Traffic.of_json(json.loads((TRAFFIC / f"{name}.json").read_text()))
+def recording(name: str) -> capacity.TableTraffic:
+    return capacity.TableTraffic.from_json(json.loads((TRAFFIC / f"{name}.json").read_text()))
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_recorded_traffic_costs_what_it_costs_by_hand(name: str) -> None:
-    found = capacity.totals(capacity.costs(recording(name), PRICES, RULES))
+    found = capacity.sum_costs(capacity.estimate_costs(recording(name), PRICES, RULES))
     assert found == pytest.approx(FIGURES[name], abs=5e-7)
 
 
@@ -100,15 +100,17 @@ def test_what_is_cheapest_is_said_as_the_settings_that_make_it_so(
 
 def test_each_index_has_figures_of_its_own() -> None:
     # GSI1 of the steady traffic: 131.4 * 0.625; 730 * (5 * 0.00013 + 72 * 0.00065); 5 * 0.25
-    found = capacity.costs(recording("steady"), PRICES, RULES)[STANDARD]["GSI1"]
-    assert (found.by_request, found.provisioned, found.storage) == pytest.approx((82.125, 34.6385, 1.25))
+    found = capacity.estimate_costs(recording("steady"), PRICES, RULES)[STANDARD]["GSI1"]
+    assert (found.on_demand, found.provisioned, found.storage) == pytest.approx((82.125, 34.6385, 1.25))
 
 
 def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
     # 100 writes a second at 50 % are 200 units; and nothing is less than the least
-    assert capacity.Rules(utilization=50, least=5).provided(30_000) == 200
-    assert capacity.Rules(utilization=50, least=1).provided(0) == 1
-    assert capacity.Rules(utilization=70, least=5).provided(21_000) == 100, "and what fits exactly is not rounded up"
+    assert capacity.AutoscalingRules(utilization=50, min_units=5).provisioned_units(30_000) == 200
+    assert capacity.AutoscalingRules(utilization=50, min_units=1).provisioned_units(0) == 1
+    assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (
+        "and what fits exactly is not rounded up"
+    )
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -151,7 +153,7 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
     table = {"TableSizeBytes": 1000, "GlobalSecondaryIndexes": [{"IndexName": "GSI2", "IndexSizeBytes": 100}]}
     with Stubber(dynamodb) as stubber:
         stubber.add_response("describe_table", {"Table": table}, {"TableName": "orders"})
-        found = capacity.traffic(cloudwatch, dynamodb, "orders", since, 3)
+        found = capacity.fetch_traffic(cloudwatch, dynamodb, "orders", since, 3)
     assert found.read == {"table": [(57, 50), (0, 0), (0, 0)], "GSI2": [(0, 0)] * 3}
     assert found.write == {"table": [(0, 0), (5, 5), (0, 0)], "GSI2": [(0, 0), (0, 0), (4, 4)]}
     assert (found.stored, found.hours) == ({"table": 1000, "GSI2": 100}, 3)

@@ -16,20 +16,20 @@ from functions import copies
 from functions.dynamodb.images import Image
 from functions.dynamodb.store import Table
 from functions.model.entities import Order
-from functions.model.patterns import A12
-from functions.model.table import BY_TYPE
+from functions.model.patterns import ORDER_BY_ID
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop import customers, ending, names, placing, returns, reviews, shipments
 from functions.shop.shop import Caller
 from local import running
 from local.engine import Engine
 from ops.__main__ import main
-from ops.drift import Drift
-from ops.estates import Fault
-from ops.items import Place, place_of
-from ops.kept import Kept
-from tests.functions.faults import Killed
-from tests.ops.running import running_shop
-from tests.shopfloor import ANN, HOME, STAFF, Shopfloor
+from ops.drift import DriftCheck
+from ops.estates import Discrepancy
+from ops.items import ItemKey, item_key
+from ops.kept import Checkpoint
+from tests.functions.faults import ProcessKilled
+from tests.ops.running import fake_running_shop
+from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from tests.support.saved import reused
 from tests.support.scale import many
 
@@ -43,23 +43,23 @@ PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 # a shop in which everything has happened ------------------------------------------------------------------------------
 @reused
-def a_busy_shop(floor: Shopfloor, orders: int) -> None:
+def a_busy_shop(floor: ShopHarness, orders: int) -> None:
     """Orders of four customers in every state, some of them reviewed and one in the archive."""
     floor.open_shop(available=10_000)
     for who in PEOPLE[1:]:
-        customers.register(floor.shop, who, f"{who.id}@example.com", who.id.title())
-    old = floor.place("old", mug=1)
+        customers.register_customer(floor.shop, who, f"{who.id}@example.com", who.id.title())
+    old = floor.place_order("old", mug=1)
     ending.cancel_order(floor.shop, ANN, old)
-    floor.settle()
-    floor.wait(400)
-    floor.settle()
+    floor.process_all()
+    floor.advance_days(400)
+    floor.process_all()
     made = [
         placing.place_order(
             floor.shop,
             PEOPLE[n % 4],
             f"key-{n}",
-            {id: placing.Wanted(1 + n % 3) for id in (("mug",), ("pot",), ("mug", "pot"))[n % 3]},
-            HOME,
+            {id: placing.RequestedLine(1 + n % 3) for id in (("mug",), ("pot",), ("mug", "pot"))[n % 3]},
+            HOME_ADDRESS,
             {"n": n},
         ).order.order_id
         for n in range(orders)
@@ -69,33 +69,35 @@ def a_busy_shop(floor: Shopfloor, orders: int) -> None:
         if step == 1:
             ending.cancel_order(floor.shop, STAFF, order_id)
         if step > 1:
-            floor.pay(order_id, f"evt-{order_id}", f"pi-{order_id}")
+            floor.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
         if step == 2:
             ending.cancel_order(floor.shop, STAFF, order_id)
         if step > 3:
             shipments.request_shipment(floor.shop, order_id)
-            floor.ship(order_id)
+            floor.dispatch_order(order_id)
         if step > 4:
-            floor.deliver(order_id)
-        order = floor.shop.table.get(A12, order_id=order_id)
+            floor.deliver_order(order_id)
+        order = floor.shop.table.get(ORDER_BY_ID, order_id=order_id)
         assert isinstance(order, Order)
         product_id = next(iter(order.lines))
         if step in (5, 6):
-            returns.return_goods(floor.shop, STAFF, order_id, order_id, {product_id: returns.Back(1, restock=True)})
+            returns.return_goods(
+                floor.shop, STAFF, order_id, order_id, {product_id: returns.ReturnedGoods(1, restock=True)}
+            )
         if step in (6, 7):
             who = PEOPLE[number % 4]
             reviews.write_review(floor.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
-    floor.settle(("copies",))
-    customers.rename(floor.shop, ANN, ANN.id, "Ann Oak")
-    floor.settle()
+    floor.process_all(("copies",))
+    customers.rename_customer(floor.shop, ANN, ANN.id, "Ann Oak")
+    floor.process_all()
 
 
-def everything(table: Table) -> dict[Place, Image]:
-    found: dict[Place, Image] = {}
+def everything(table: Table) -> dict[ItemKey, Image]:
+    found: dict[ItemKey, Image] = {}
     start: dict[str, Any] = {}
     while True:
         page = table.client.scan(TableName=table.name, ConsistentRead=True, **start)
-        found |= {place_of(image): image for image in page["Items"]}
+        found |= {item_key(image): image for image in page["Items"]}
         if "LastEvaluatedKey" not in page:
             return found
         start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -105,11 +107,11 @@ def everything(table: Table) -> dict[Place, Image]:
 COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
 KEYS = {"PK", "SK"}
-Corruption = tuple[Place, Image | None]
+Corruption = tuple[ItemKey, Image | None]
 """A place, and what lies there then."""
 
 
-def corruptions(images: dict[Place, Image], chance: random.Random) -> Iterator[Corruption]:
+def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator[Corruption]:
     """Every kind of corruption of everything there is, in any order; of each change at most one of the two logs is
     touched, for of what both tell falsely nobody knows better."""
     spoiled: set[str] = set()
@@ -131,16 +133,16 @@ def corruptions(images: dict[Place, Image], chance: random.Random) -> Iterator[C
             yield renamed(place, image, chance)
 
 
-def deleted(place: Place, image: Image, chance: random.Random) -> Corruption:
+def deleted(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     return place, None
 
 
-def aged(place: Place, image: Image, chance: random.Random) -> Corruption:
+def aged(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     """It takes itself for older than it ever was, or for newer than its primary."""
     return place, {**image, "version": {"N": str(chance.choice([0, 1_000]))}}
 
 
-def changed(place: Place, image: Image, chance: random.Random) -> Corruption:
+def changed(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     """An attribute is another, or gone."""
     free = KEYS | ({"version", "created_at", "as_of"} if image["type"]["S"] in COUNTED_IN else {"version"})
     name = chance.choice(sorted(image.keys() - free))
@@ -161,13 +163,13 @@ def _other(value: Any, chance: random.Random) -> Any:
     return {"S": f"{content}-falsely"} if tag == "S" else {"S": "falsely"}
 
 
-def invented(place: Place, image: Image, chance: random.Random) -> Corruption:
+def invented(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     """Another one, of nothing: of an order, a product or a change that there never was."""
-    row = BY_TYPE[image["type"]["S"]]
+    row = ROWS_BY_TYPE[image["type"]["S"]]
     part, word = ID_OF[row.type], f"none{chance.randrange(10**9)}"
     review = image.get("of") == {"S": "Review"}
-    other = row.write(replace(row.read(image), **{part: f"mug:{word}" if review else word}))
-    return place_of(other), other
+    other = row.encode(replace(row.decode(image), **{part: f"mug:{word}" if review else word}))
+    return item_key(other), other
 
 
 ID_OF = {
@@ -182,7 +184,7 @@ ID_OF = {
 }
 
 
-def renamed(place: Place, image: Image, chance: random.Random) -> Corruption:
+def renamed(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
     return place, chance.choice(
         [
             {**image, "customer_name": {"S": "Somebody Else"}},
@@ -192,7 +194,7 @@ def renamed(place: Place, image: Image, chance: random.Random) -> Corruption:
     )
 
 
-def spoil(table: Table, images: dict[Place, Image], number: int, chance: random.Random) -> set[Place]:
+def spoil(table: Table, images: dict[ItemKey, Image], number: int, chance: random.Random) -> set[ItemKey]:
     """Corrupt so many places, and invent a mark of each kind. Where that was."""
     found = dict(list(_distinct(corruptions(images, chance)))[:number])
     for place, image in found.items():
@@ -204,7 +206,7 @@ def spoil(table: Table, images: dict[Place, Image], number: int, chance: random.
 
 
 def _distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
-    seen: set[Place] = set()
+    seen: set[ItemKey] = set()
     for place, image in found:
         if place not in seen:
             seen.add(place)
@@ -220,19 +222,19 @@ def told_of(image: Image) -> Image:
     return {name: value for name, value in image.items() if name not in free}
 
 
-def looked(floor: Shopfloor, **settings: Any) -> Drift:
-    drift = Drift(floor.shop, pause_seconds=0, **settings)
-    drift.whole()
+def looked(floor: ShopHarness, **settings: Any) -> DriftCheck:
+    drift = DriftCheck(floor.shop, pause_seconds=0, **settings)
+    drift.check_all()
     return drift
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
-def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: Shopfloor) -> None:
+def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: ShopHarness) -> None:
     a_busy_shop(floor, ORDERS)
     table = floor.shop.table
     pristine = everything(table)
-    assert looked(floor).told == {}
+    assert looked(floor).discrepancies == {}
     chance = random.Random(7)  # noqa: S311  no secret is made of it
     done = 0
     while done < CORRUPTIONS:
@@ -240,14 +242,14 @@ def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: Shopfloor) -
         spoiled = spoil(table, images, min(500, CORRUPTIONS - done), chance)
         done += len(spoiled)
         drift = looked(floor, repair=True)
-        assert spoiled - drift.told.keys() == set()
-        assert drift.told.keys() - spoiled == set()
-        assert (drift.left, drift.moving, drift.found.unreadable) == (0, 0, {})
+        assert spoiled - drift.discrepancies.keys() == set()
+        assert drift.discrepancies.keys() - spoiled == set()
+        assert (drift.unrepaired, drift.unstable, drift.sweep_result.unreadable) == (0, 0, {})
         now = everything(table)
         assert pristine.keys() <= now.keys()
         assert {place for place in now.keys() - pristine.keys() if "gone" not in now[place]} == set()
         assert {place for place in pristine if told_of(now[place]) != told_of(pristine[place])} == set()
-    assert looked(floor).told == {}
+    assert looked(floor).discrepancies == {}
     assert done == CORRUPTIONS
 
 
@@ -279,45 +281,45 @@ class Traffic:
 
 
 @pytest.mark.thorough
-def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(floor: Shopfloor) -> None:
+def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(floor: ShopHarness) -> None:
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
     a_busy_shop(floor, 12)
     table = floor.shop.table
     wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "OrderLine")
     table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
-    drift = Drift(floor.shop, pause_seconds=2)
+    drift = DriftCheck(floor.shop, pause_seconds=2)
     with traffic(floor) as failed:
-        drift.whole()
+        drift.check_all()
     assert failed == []
-    assert [(place, fault.kind) for place, fault in drift.told.items()] == [(wrong, "snapshot missing")]
+    assert [(place, fault.kind) for place, fault in drift.discrepancies.items()] == [(wrong, "snapshot missing")]
 
 
 @contextmanager
 def traffic(
-    floor: Shopfloor, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
+    floor: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
 ) -> Iterator[list[Exception]]:
     """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
     them."""
-    floor.records()
+    floor.new_records()
 
     def order_and_pay(number: int) -> None:
-        order_id = floor.place(f"busy-{number}", mug=1, pot=number % 2 + 1)
-        floor.pay(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
+        order_id = floor.place_order(f"busy-{number}", mug=1, pot=number % 2 + 1)
+        floor.pay_order(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
         if number % 3 == 0:
             ending.cancel_order(floor.shop, ANN, order_id)
         going.over.wait(pause_seconds)
 
     def rename(number: int) -> None:
-        customers.rename(floor.shop, ANN, ANN.id, f"Ann {number}")
+        customers.rename_customer(floor.shop, ANN, ANN.id, f"Ann {number}")
         going.over.wait(10 * pause_seconds)
 
     def read(_: int) -> None:
         going.over.wait(pause_seconds)
-        records = floor.records()
+        records = floor.new_records()
         assert not records or copies.handler({"Records": records}, None) == {"batchItemFailures": []}
         for one in records:
             if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
-                names.spread(floor.shop, one["eventID"], ANN.id)
+                names.propagate_name(floor.shop, one["eventID"], ANN.id)
 
     going = Traffic(order_and_pay, read, *([rename] if renames else []))
     with going:
@@ -325,34 +327,34 @@ def traffic(
 
 
 def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_and_nothing_else(
-    floor: Shopfloor,
+    floor: ShopHarness,
 ) -> None:
     a_busy_shop(floor, 12)
     table = floor.shop.table
     images = {at: image for at, image in everything(table).items() if is_at_rest(image)}
     spoiled = spoil(table, images, 25, random.Random(3))  # noqa: S311  no secret is made of it
-    told: dict[Place, str] = {}
+    told: dict[ItemKey, str] = {}
 
-    def repair(tell: Callable[[Fault], None]) -> Drift:
-        drift = Drift(floor.shop, repair=True, pause_seconds=4, tell=tell)
-        with Kept(table, "drift", "all", "repair", by="ann@desk") as drift.kept:
-            drift.whole()
+    def repair(tell: Callable[[Discrepancy], None]) -> DriftCheck:
+        drift = DriftCheck(floor.shop, repair=True, pause_seconds=4, report_discrepancy=tell)
+        with Checkpoint(table, "drift", "all", "repair", by="ann@desk") as drift.checkpoint:
+            drift.check_all()
         return drift
 
-    def until_it_dies(fault: Fault) -> None:
+    def until_it_dies(fault: Discrepancy) -> None:
         if len(told) == 5:
-            raise Killed
-        told[fault.place] = fault.kind
+            raise ProcessKilled
+        told[fault.key] = fault.kind
 
     with traffic(floor, 0.3, renames=False) as failed:
-        with pytest.raises(Killed):
+        with pytest.raises(ProcessKilled):
             repair(until_it_dies)
-        drift = repair(lambda fault: told.update({fault.place: fault.kind}))
+        drift = repair(lambda fault: told.update({fault.key: fault.kind}))
     assert failed == []
     assert told.keys() == spoiled
-    assert (drift.left, drift.found.unreadable) == (0, {})
-    floor.settle()
-    assert looked(floor).told == {}
+    assert (drift.unrepaired, drift.sweep_result.unreadable) == (0, {})
+    floor.process_all()
+    assert looked(floor).discrepancies == {}
 
 
 def is_at_rest(image: Image) -> bool:
@@ -362,83 +364,83 @@ def is_at_rest(image: Image) -> bool:
 
 # what it cannot or must not do ----------------------------------------------------------------------------------------
 def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
-    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.records()  # lost
-    mend = Fault.mend
+    order_id = floor.place_order("one", mug=1)
+    floor.new_records()  # lost
+    mend = Discrepancy.repair
 
-    def just_then(fault: Fault, shop: Any) -> None:
-        if ORDER_SUMMARY_IS in fault.place[1]:
+    def just_then(fault: Discrepancy, shop: Any) -> None:
+        if ORDER_SUMMARY_IS in fault.key[1]:
             ending.cancel_order(floor.shop, ANN, order_id)
         mend(fault, shop)
 
-    monkeypatch.setattr(Fault, "mend", just_then)
+    monkeypatch.setattr(Discrepancy, "repair", just_then)
     drift = looked(floor, repair=True)
-    assert drift.left == len(drift.told) - drift.mended > 0
+    assert drift.unrepaired == len(drift.discrepancies) - drift.repaired > 0
     assert not [place for place in everything(floor.shop.table) if ORDER_SUMMARY_IS in place[1]]
     monkeypatch.undo()
-    assert looked(floor, repair=True).left == 0
-    assert looked(floor).told == {}
+    assert looked(floor, repair=True).unrepaired == 0
+    assert looked(floor).discrepancies == {}
 
 
 ORDER_SUMMARY_IS = "ORDER#"
 
 
-def test_a_total_that_is_final_is_left_as_it_is(floor: Shopfloor) -> None:
+def test_a_total_that_is_final_is_left_as_it_is(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.pay(floor.place("one", mug=1))
-    floor.settle(("copies",))
+    floor.pay_order(floor.place_order("one", mug=1))
+    floor.process_all(("copies",))
     key = next(place for place, image in everything(floor.shop.table).items() if image["type"]["S"] == "BestSeller")
     table = floor.shop.table
     false = {**everything(table)[key], "units": {"N": "77"}}
     table.client.put_item(TableName=table.name, Item=false)
-    assert key in looked(floor).told
-    floor.ahead += timedelta(days=93)
+    assert key in looked(floor).discrepancies
+    floor.clock_offset += timedelta(days=93)
     drift = looked(floor, repair=True)
-    assert key not in drift.told
-    assert drift.final > 0
+    assert key not in drift.discrepancies
+    assert drift.final_totals > 0
     assert everything(table)[key] == false
 
 
-def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(floor: Shopfloor) -> None:
+def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(floor: ShopHarness) -> None:
     """What recovery would do: the reader has lost the record that an order was paid."""
     floor.open_shop()
-    order_id = floor.place("one", mug=2)
-    floor.settle(("copies",))
-    floor.pay(order_id)
-    floor.records()  # lost
-    kinds = {fault.kind for fault in looked(floor, repair=True).told.values()}
+    order_id = floor.place_order("one", mug=2)
+    floor.process_all(("copies",))
+    floor.pay_order(order_id)
+    floor.new_records()  # lost
+    kinds = {fault.kind for fault in looked(floor, repair=True).discrepancies.values()}
     assert kinds >= {"mark missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["units"]["N"] for image in everything(floor.shop.table).values() if "units" in image]
     assert units == ["2", "2"]
 
 
-def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopfloor) -> None:
+def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(floor: ShopHarness) -> None:
     floor.open_shop()
-    broken, sound = floor.place("one", mug=1), floor.place("two", mug=1)
-    floor.records()  # lost
+    broken, sound = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
+    floor.new_records()  # lost
     table = floor.shop.table
     image = everything(table)[f"ORDER#{broken}", "ORDER"]
     table.client.put_item(TableName=table.name, Item={**image, "lines": {"S": "no"}})
     drift = looked(floor, repair=True)
-    assert [name.partition(" / ")[0] for name in drift.found.unreadable] == [f"ORDER#{broken}"]
-    assert {fault.source[1].order_id for fault in drift.told.values()} == {sound}
+    assert [name.partition(" / ")[0] for name in drift.sweep_result.unreadable] == [f"ORDER#{broken}"]
+    assert {fault.source[1].order_id for fault in drift.discrepancies.values()} == {sound}
 
 
-def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor: Shopfloor) -> None:
+def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor: ShopHarness) -> None:
     orders = 12
     floor.open_shop(available=100)
     for number in range(orders):
-        floor.pay(floor.place(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
-    floor.settle()
+        floor.pay_order(floor.place_order(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
+    floor.process_all()
     made: Counter[str] = Counter()
     events = floor.shop.table.client.meta.events
     count = lambda model, **_: made.update([model.name])  # noqa: E731  an event's handlers have no other name
     events.register("before-call.dynamodb", count)
     try:
-        assert looked(floor).told == {}
+        assert looked(floor).discrepancies == {}
     finally:
         events.unregister("before-call.dynamodb", count)
     assert made["Scan"] == 1
@@ -448,12 +450,12 @@ def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor:
 
 # the command ----------------------------------------------------------------------------------------------------------
 def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
-    floor: Shopfloor, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: running_shop(engine, floor.shop.table.name))
+    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, floor.shop.table.name))
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.records()  # lost
+    order_id = floor.place_order("one", mug=1)
+    floor.new_records()  # lost
     quickly = ["--pause", "0.01", "--units-per-second", "10000"]
     for arguments in (["drift", *quickly], ["drift", "--all", *quickly]):
         with pytest.raises(SystemExit) as ended:

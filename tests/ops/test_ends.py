@@ -7,13 +7,13 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from functions.dynamodb.images import Unreadable
-from functions.dynamodb.keys import BadKey
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.dynamodb.patience import TableBusy
 from functions.dynamodb.streams import Permanent
 from ops import place
 from ops.__main__ import main
-from ops.ends import Missing, Misused
-from ops.kept import InHand
+from ops.ends import RecordNotFound, UsageError
+from ops.kept import Locked
 
 NOT_DONE = "Not done to the end: "
 REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you"}}, "Scan")
@@ -42,22 +42,22 @@ def raising(error: Exception) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (Busy(), 1, NOT_DONE),
+        (TableBusy(), 1, NOT_DONE),
         (REFUSED, 1, f"{NOT_DONE}An error occurred (AccessDenied)"),
         (EndpointConnectionError(endpoint_url="https://aws"), 1, NOT_DONE),
-        (InHand("ann runs it"), 1, f"{NOT_DONE}ann runs it"),
-        (Missing("no such order"), 1, "no such order"),
+        (Locked("ann runs it"), 1, f"{NOT_DONE}ann runs it"),
+        (RecordNotFound("no such order"), 1, "no such order"),
         (Unreadable("Order: no total"), 1, "Order: no total"),
         (Permanent("of a newer version"), 1, "of a newer version"),
-        (BadKey("order_id", "a#b"), 2, str(BadKey("order_id", "a#b"))),
-        (Misused("say which"), 2, "say which"),
+        (InvalidKeyValue("order_id", "a#b"), 2, str(InvalidKeyValue("order_id", "a#b"))),
+        (UsageError("say which"), 2, "say which"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_whatever_stops_it_is_a_sentence(
     command: list[str], error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    for name in ("place_of", "table_of", "shop_of"):
+    for name in ("resolve_target", "resolve_table", "resolve_shop"):
         monkeypatch.setattr(place, name, raising(error))
     with pytest.raises(SystemExit) as ended:
         main(command)

@@ -13,28 +13,28 @@ import pytest
 from functions import copies, erasure, fulfilment, relay, wiring
 from functions.dynamodb.streams import Permanent
 from functions.model import changes
-from functions.model.lives import REPLAYED_DAYS
+from functions.model.lives import MAX_REPLAY_AGE_DAYS
 from functions.shop import customers
-from functions.shop.erasure import forget
+from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from ops import place, recover
 from ops import put_aside as tool
 from ops import redrive as redrives
 from ops.__main__ import main
-from ops.place import Place
-from ops.put_aside import Entry, Failures
-from ops.recover import publisher
-from ops.redrive import Redriven
-from tests.functions.faults import counted, dying, refusing
+from ops.place import ShopTarget
+from ops.put_aside import FailureEntry, FailureRepository
+from ops.recover import make_publisher
+from ops.redrive import RedriveResult
+from tests.functions.faults import crash_at, fail_calls, record_calls
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
-from tests.shopfloor import READERS, Shopfloor
+from tests.shopfloor import READERS, ShopHarness
 from tests.support.scale import many
 
 WITH_DEAD_LETTERS = ("fulfilment", "notifications")
 
 
 @pytest.fixture
-def store(floor: Shopfloor) -> Failures:
+def store(floor: ShopHarness) -> FailureRepository:
     """The failures of this shop, two of whose queues have dead letters."""
     sqs = wiring.client("sqs")
     urls = []
@@ -43,7 +43,7 @@ def store(floor: Shopfloor) -> Failures:
         policy = json.dumps({"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 5})
         sqs.set_queue_attributes(QueueUrl=floor.queues[name], Attributes={"RedrivePolicy": policy})
         urls += [floor.queues[name], dead]
-    return Failures(wiring.client("s3"), sqs, "failures", urls)
+    return FailureRepository(wiring.client("s3"), sqs, "failures", urls)
 
 
 def arn_of(url: str) -> str:
@@ -51,25 +51,25 @@ def arn_of(url: str) -> str:
     return str(found["Attributes"]["QueueArn"])
 
 
-def redrive(floor: Shopfloor, store: Failures, *keys: str, **settings: Any) -> Redriven:
+def redrive(floor: ShopHarness, store: FailureRepository, *keys: str, **settings: Any) -> RedriveResult:
     """Redrive these, or all that was not yet."""
 
-    def chosen(entry: Entry) -> bool:
+    def chosen(entry: FailureEntry) -> bool:
         return entry.key in keys if keys else not entry.redriven
 
-    return redrives.redrive(
-        store, floor.shop, publisher(floor.shop, wiring.client("events"), "shop"), chosen, **settings
+    return redrives.redrive_entries(
+        store, floor.shop, make_publisher(floor.shop, wiring.client("events"), "shop"), chosen, **settings
     )
 
 
 @contextmanager
 def older_code() -> Iterator[None]:
     """Nobody can read what happens."""
-    with mock.patch.object(changes, "_read", side_effect=Permanent("of a newer version")):
+    with mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version")):
         yield
 
 
-def parked(floor: Shopfloor, *records: Any) -> list[str]:
+def parked(floor: ShopHarness, *records: Any) -> list[str]:
     """Have both readers park records; the keys."""
     with older_code():
         for reader in READERS.values():
@@ -87,40 +87,42 @@ def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
     return keys
 
 
-def marks(floor: Shopfloor) -> set[str]:
+def marks(floor: ShopHarness) -> set[str]:
     return {key.removeprefix("redriven/") for key in floor.objects("failures") if key.startswith("redriven/")}
 
 
-def dead_letter(floor: Shopfloor, name: str) -> list[dict[str, Any]]:
+def dead_letter(floor: ShopHarness, name: str) -> list[dict[str, Any]]:
     """Every message of a queue fails at all its deliveries; what it was."""
-    messages = floor.waiting(name)
+    messages = floor.take_messages(name)
     for message in messages:
         dead = wiring.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
         wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
     return messages
 
 
-def told(floor: Shopfloor, queue: str) -> list[tuple[str, int]]:
+def told(floor: ShopHarness, queue: str) -> list[tuple[str, int]]:
     """What waits in a queue: types and versions."""
-    details = [json.loads(message["body"])["detail"] for message in floor.waiting(queue)]
+    details = [json.loads(message["body"])["detail"] for message in floor.take_messages(queue)]
     return [(detail["type"], detail["version"]) for detail in details]
 
 
 # stream records -------------------------------------------------------------------------------------------------------
-def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(floor: Shopfloor, store: Failures) -> None:
+def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(
+    floor: ShopHarness, store: FailureRepository
+) -> None:
     floor.open_shop()
-    floor.records()
-    order_id = floor.place("one", mug=2)
-    floor.pay(order_id)
-    records = floor.records()
+    floor.new_records()
+    order_id = floor.place_order("one", mug=2)
+    floor.pay_order(order_id)
+    records = floor.new_records()
     keys = parked(floor, *records)
     assert derived(floor) == []
 
     with older_code():
-        assert redrive(floor, store).refused.keys() == {*keys}
+        assert redrive(floor, store).rejected.keys() == {*keys}
     assert marks(floor) == set()
     found = redrive(floor, store)
-    assert ({*found.done}, found.refused, found.stumbled) == ({*keys}, {}, {})
+    assert ({*found.done}, found.rejected, found.retryable) == ({*keys}, {}, {})
     recovered = derived(floor)
     assert sorted(told(floor, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
@@ -131,15 +133,15 @@ def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(floor:
 
 
 def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
-    floor: Shopfloor, store: Failures
+    floor: ShopHarness, store: FailureRepository
 ) -> None:
     delivered_in_part_returned(floor)
     assert derived(floor) == []
-    records = list(floor.seen)
+    records = list(floor.all_records)
     give_up(records[1::2], records[::2])
     published: list[Any] = []
-    with mock.patch.object(recover, "redrive", lambda shop, publish, record: published.append(record)):
-        redrives.redrive(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
+    with mock.patch.object(recover, "redrive_record", lambda shop, publish, record: published.append(record)):
+        redrives.redrive_entries(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in published]
     assert numbers == sorted({int(record["dynamodb"]["SequenceNumber"]) for record in records})
     for key in marks(floor):
@@ -153,65 +155,67 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     assert shown(recovered) == shown(derived(floor))
 
 
-def test_what_was_redriven_is_so_once_unless_it_is_named(floor: Shopfloor, store: Failures) -> None:
+def test_what_was_redriven_is_so_once_unless_it_is_named(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    (key,) = give_up(floor.records())
+    floor.place_order("one", mug=1)
+    (key,) = give_up(floor.new_records())
     assert redrive(floor, store).done == [key]
-    floor.records()
-    floor.waiting("notifications")
-    assert redrive(floor, store) == Redriven()
+    floor.new_records()
+    floor.take_messages("notifications")
+    assert redrive(floor, store) == RedriveResult()
     assert redrive(floor, store, key).done == [key]
-    assert floor.records() == [], "what is there already is not written again"
+    assert floor.new_records() == [], "what is there already is not written again"
     assert told(floor, "notifications") == [("OrderPlaced", 1)], "and known by its id to who hears of it again"
 
 
-def test_a_record_in_two_documents_is_worked_once_and_both_are_done(floor: Shopfloor, store: Failures) -> None:
+def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
+    floor: ShopHarness, store: FailureRepository
+) -> None:
     floor.open_shop()
-    floor.records()
-    floor.place("one", mug=1)
-    records = floor.records()
+    floor.new_records()
+    floor.place_order("one", mug=1)
+    records = floor.new_records()
     keys = {*give_up(records), *give_up(records, whose="relay")}
     assert {*redrive(floor, store).done} == keys == marks(floor)
     assert told(floor, "notifications") == [("OrderPlaced", 1)]
 
 
 def test_of_a_document_with_a_record_that_nobody_can_read_the_rest_is_done_and_it_stays(
-    floor: Shopfloor, store: Failures
+    floor: ShopHarness, store: FailureRepository
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    records = copy.deepcopy(floor.records())
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    records = copy.deepcopy(floor.new_records())
     spoiled = next(one for one in records if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"})
     spoiled["dynamodb"]["NewImage"]["version"] = {"S": "one"}
     (key,) = give_up(records)
     found = redrive(floor, store)
     assert found.done == []
-    assert found.refused[key].startswith("Unreadable: Order")
+    assert found.rejected[key].startswith("Unreadable: Order")
     assert ("OrderPaid", 2) in told(floor, "notifications")
     assert marks(floor) == set()
 
 
 def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_go_on(
-    floor: Shopfloor, store: Failures
+    floor: ShopHarness, store: FailureRepository
 ) -> None:
     floor.open_shop()
-    floor.records()
-    first = floor.place("one", mug=1)
-    floor.pay(first)
-    floor.place("two", pot=1)
-    records = [one for one in floor.records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    floor.new_records()
+    first = floor.place_order("one", mug=1)
+    floor.pay_order(first)
+    floor.place_order("two", pot=1)
+    records = [one for one in floor.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     keys = give_up(*([one] for one in records))
-    publish, down = publisher(floor.shop, wiring.client("events"), "shop"), [True]
+    publish, down = make_publisher(floor.shop, wiring.client("events"), "shop"), [True]
 
     def stumbling(details: Any) -> None:
         if down and details[0]["data"]["order_id"] == first:
             raise ConnectionError(down.pop())
         publish(details)
 
-    found = redrives.redrive(store, floor.shop, stumbling, lambda entry: True)
-    assert {*found.stumbled} == {*keys[:2]}
+    found = redrives.redrive_entries(store, floor.shop, stumbling, lambda entry: True)
+    assert {*found.retryable} == {*keys[:2]}
     assert found.done == [keys[2]]
     assert told(floor, "notifications") == [("OrderPlaced", 1)]
     assert {*redrive(floor, store).done} == {*keys[:2]}
@@ -222,73 +226,73 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
 @pytest.mark.parametrize("call", range(1, 8, many(1, 3)))
 @pytest.mark.parametrize(("service", "operation"), [("events", "PutEvents"), ("s3", "PutObject")])
 def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
-    floor: Shopfloor, store: Failures, service: str, operation: str, call: int
+    floor: ShopHarness, store: FailureRepository, service: str, operation: str, call: int
 ) -> None:
     order_id = delivered_in_part_returned(floor)
-    records = [one for one in floor.seen if changes.read(one)]
+    records = [one for one in floor.all_records if changes.parse_change(one)]
     give_up(*([one] for one in records))
-    with dying(service, operation, "after", call):
+    with crash_at(service, operation, "after", call):
         redrive(floor, store)
     redrive(floor, store)
     assert len(marks(floor)) == len(records)
-    floor.settle(readers=("relay",))
+    floor.process_all(readers=("relay",))
     recovered = derived(floor)
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": floor.seen}, None)
+    copies.handler({"Records": floor.all_records}, None)
     assert shown(recovered) == shown(derived(floor))
-    subjects = [mail.subject for mail in floor.mails()]
+    subjects = [mail.subject for mail in floor.sent_mails()]
     assert len(subjects) == len({*subjects}) > 3, "no mail is sent again"
     kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_refused(floor: Shopfloor, store: Failures) -> None:
+def test_what_is_older_than_its_effects_are_remembered_is_refused(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    (key,) = give_up(floor.records())
-    floor.ahead = timedelta(days=REPLAYED_DAYS + 1)
-    assert "could have its effect twice" in redrive(floor, store).refused[key]
+    floor.place_order("one", mug=1)
+    (key,) = give_up(floor.new_records())
+    floor.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS + 1)
+    assert "could have its effect twice" in redrive(floor, store).rejected[key]
     assert marks(floor) == set()
-    floor.ahead = timedelta(days=REPLAYED_DAYS - 1)
+    floor.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS - 1)
     assert redrive(floor, store).done == [key]
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(floor: Shopfloor, store: Failures) -> None:
+def test_a_dry_run_says_the_same_and_does_nothing(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    floor.records()
-    give_up(floor.seen)
-    floor.settle(readers=())
+    floor.place_order("one", mug=1)
+    floor.new_records()
+    give_up(floor.all_records)
+    floor.process_all(readers=())
     would = redrive(floor, store, dry=True)
     assert derived(floor) == []
-    assert floor.waiting("notifications") == []
+    assert floor.take_messages("notifications") == []
     assert marks(floor) == set()
     assert would == redrive(floor, store)
 
 
-def test_documents_of_nobody_are_named_and_stop_no_other(floor: Shopfloor, store: Failures) -> None:
+def test_documents_of_nobody_are_named_and_stop_no_other(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    (sound,) = give_up(floor.records())
+    (sound,) = give_up(floor.new_records())
     bodies = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}', "4": b'{"record": 7}', "5": b'{"record": {}}'}
     for key, body in bodies.items():
         wiring.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     found = redrive(floor, store)
-    assert (found.done, {*found.refused}) == ([sound], {*bodies})
-    assert all(found.refused.values())
-    listed, _ = store.listed(100)
+    assert (found.done, {*found.rejected}) == ([sound], {*bodies})
+    assert all(found.rejected.values())
+    listed, _ = store.list_page(100)
     assert {one["reader"] for one in listed if one["key"] in bodies} == {"nobody"}
 
 
-def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(floor: Shopfloor, store: Failures) -> None:
+def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
     person = Caller("zoe")
-    customers.register(floor.shop, person, "zoe@example.com", "Zoe Zander")
-    (key,) = give_up(floor.records())
+    customers.register_customer(floor.shop, person, "zoe@example.com", "Zoe Zander")
+    (key,) = give_up(floor.new_records())
     redrive(floor, store)
-    floor.settle()
+    floor.process_all()
     assert b"Zander" in floor.objects("failures")[key]
-    forget(floor.shop, person, person.id)
+    erase_customer(floor.shop, person, person.id)
     erasure.handler({"time": floor.now().isoformat()}, None)
     assert not any(b"Zander" in body or b"zoe@" in body for body in floor.objects("failures").values())
     assert marks(floor) == {key}
@@ -297,50 +301,52 @@ def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(floor: Shopfloo
 
 # messages -------------------------------------------------------------------------------------------------------------
 def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
-    floor: Shopfloor, store: Failures
+    floor: ShopHarness, store: FailureRepository
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
     dead = {name: dead_letter(floor, name) for name in WITH_DEAD_LETTERS}
     assert [len(messages) for messages in dead.values()] == [1, 2]
     found = redrive(floor, store)
     assert len(found.done) == 3
-    assert redrive(floor, store) == Redriven()
-    floor.settle()
+    assert redrive(floor, store) == RedriveResult()
+    floor.process_all()
     kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(floor.mails()) == 2
+    assert len(floor.sent_mails()) == 2
 
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_twice(
-    floor: Shopfloor, store: Failures, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "HELD_SECONDS", 0)  # for whoever runs it again does not wait here
+    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # for whoever runs it again does not wait here
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
     for name in WITH_DEAD_LETTERS:
         dead_letter(floor, name)
-    with dying("sqs", operation, when, 2):
+    with crash_at("sqs", operation, when, 2):
         redrive(floor, store)
     redrive(floor, store)
-    floor.settle()
+    floor.process_all()
     kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(floor.mails()) == 2
+    assert len(floor.sent_mails()) == 2
 
 
-def test_letters_of_one_item_go_back_the_earlier_version_first(floor: Shopfloor, store: Failures) -> None:
+def test_letters_of_one_item_go_back_the_earlier_version_first(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
-    messages = sorted(floor.waiting("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"])
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
+    messages = sorted(
+        floor.take_messages("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
+    )
     for message in messages:
         dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
         wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
@@ -348,64 +354,72 @@ def test_letters_of_one_item_go_back_the_earlier_version_first(floor: Shopfloor,
     assert told(floor, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
 
-def test_a_letter_that_could_not_be_sent_stays_where_it_is(floor: Shopfloor, store: Failures) -> None:
+def test_a_letter_that_could_not_be_sent_stays_where_it_is(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    relay.handler({"Records": floor.records()}, None)
+    floor.place_order("one", mug=1)
+    relay.handler({"Records": floor.new_records()}, None)
     dead_letter(floor, "notifications")
-    with refusing("sqs", "SendMessage", "RequestThrottled"):
-        assert len(redrive(floor, store).stumbled) == 1
+    with fail_calls("sqs", "SendMessage", "RequestThrottled"):
+        assert len(redrive(floor, store).retryable) == 1
     assert len(redrive(floor, store).done) == 1
 
 
-def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(floor: Shopfloor, store: Failures) -> None:
+def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
+    floor: ShopHarness, store: FailureRepository
+) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    relay.handler({"Records": floor.records()}, None)
-    messages = [one | {"eventSourceARN": arn_of(floor.queues["fulfilment"])} for one in floor.waiting("fulfilment")]
-    with mock.patch("functions.queues.received", side_effect=Permanent("of a newer version")):
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    relay.handler({"Records": floor.new_records()}, None)
+    messages = [
+        one | {"eventSourceARN": arn_of(floor.queues["fulfilment"])} for one in floor.take_messages("fulfilment")
+    ]
+    with mock.patch("functions.queues.parse_event_detail", side_effect=Permanent("of a newer version")):
         fulfilment.handler({"Records": messages}, None)
-        assert len(redrive(floor, store).refused) == 1
-    assert floor.waiting("fulfilment") == []
+        assert len(redrive(floor, store).rejected) == 1
+    assert floor.take_messages("fulfilment") == []
     assert len(redrive(floor, store).done) == 1
-    assert redrive(floor, store) == Redriven()
+    assert redrive(floor, store) == RedriveResult()
     assert told(floor, "fulfilment") == [("OrderPaid", 2)]
 
 
-def test_a_message_of_no_queue_that_is_here_stays(floor: Shopfloor, store: Failures) -> None:
-    wiring.parking("failures", "fulfilment")({"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any")
-    assert [*redrive(floor, store).refused.values()] == ["it is of no queue that is here"]
+def test_a_message_of_no_queue_that_is_here_stays(floor: ShopHarness, store: FailureRepository) -> None:
+    wiring.dead_letter_writer("failures", "fulfilment")(
+        {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
+    )
+    assert [*redrive(floor, store).rejected.values()] == ["it is of no queue that is here"]
 
 
-def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(floor: Shopfloor) -> None:
+def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(floor: ShopHarness) -> None:
     sqs = wiring.client("sqs")
     url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
-    store = Failures(wiring.client("s3"), sqs, "failures", [url])
-    (one,), _ = store.listed(10)
+    store = FailureRepository(wiring.client("s3"), sqs, "failures", [url])
+    (one,), _ = store.list_page(10)
     assert (one["kind"], one["reader"], one["reason"]) == ("dead letter", "lapse-dead", "a call that never was")
-    (why,) = redrive(floor, store).refused.values()
+    (why,) = redrive(floor, store).rejected.values()
     assert why.startswith("it is of no queue")
-    assert len(store.listed(10)[0]) == 1
+    assert len(store.list_page(10)[0]) == 1
 
 
-def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(floor: Shopfloor, store: Failures) -> None:
-    store.most_letters = 10
+def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
+    floor: ShopHarness, store: FailureRepository
+) -> None:
+    store.max_dead_letters = 10
     dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
         wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
     first, second = redrive(floor, store), redrive(floor, store)
-    assert (len(first.done), first.more, len(second.done), second.more) == (10, True, 3, False)
-    assert len(floor.waiting("notifications")) == 13
+    assert (len(first.done), first.has_more, len(second.done), second.has_more) == (10, True, 3, False)
+    assert len(floor.take_messages("notifications")) == 13
 
 
 def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
-    here: Shopfloor, store: Failures, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
-    with store.letters() as letters:
+    with store.receive_dead_letters() as letters:
         assert len(letters) == 1
         for command in ("list", "redrive --all"):
             with pytest.raises(SystemExit) as ended:
@@ -415,24 +429,28 @@ def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
     assert len(redrive(here, store).done) == 1
 
 
-def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(floor: Shopfloor, store: Failures) -> None:
+def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
+    floor: ShopHarness, store: FailureRepository
+) -> None:
     for name in WITH_DEAD_LETTERS:
         dead = wiring.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
         wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
-    with counted("sqs", "ReceiveMessage") as taken, counted("sqs", "SendMessage") as sent:
+    with record_calls("sqs", "ReceiveMessage") as taken, record_calls("sqs", "SendMessage") as sent:
         redrive(floor, store, per_second=1000)
-        assert {call["VisibilityTimeout"] for call in taken} == {tool.HELD_SECONDS + tool.MOST_LETTERS // 1000}
+        assert {call["VisibilityTimeout"] for call in taken} == {
+            tool.VISIBILITY_SECONDS + tool.MAX_DEAD_LETTERS // 1000
+        }
     assert len(sent) == 2
 
 
 # listed and shown -----------------------------------------------------------------------------------------------------
-def test_a_list_goes_on_page_after_page_newest_first(floor: Shopfloor, store: Failures) -> None:
+def test_a_list_goes_on_page_after_page_newest_first(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
-    give_up(*([one] for one in floor.records()))
+    give_up(*([one] for one in floor.new_records()))
     pages: list[Any] = []
     before = None
     while True:
-        shown_now, before = store.listed(2, before=before)
+        shown_now, before = store.list_page(2, before=before)
         pages += shown_now
         if before is None:
             break
@@ -444,22 +462,22 @@ def test_a_list_goes_on_page_after_page_newest_first(floor: Shopfloor, store: Fa
 
 # the command ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def here(floor: Shopfloor, store: Failures, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
+def here(floor: ShopHarness, store: FailureRepository, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop on this machine is that of the test."""
     names = {"AWS::SQS::Queue": store._urls, "AWS::Events::EventBus": ["shop"]}
-    found = Place(
+    found = ShopTarget(
         {"TableName": floor.shop.table.name, "FailuresBucket": "failures"},
         lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
         lambda kind: names[kind],
     )
-    monkeypatch.setattr(place, "place_of", lambda given: found)
+    monkeypatch.setattr(place, "resolve_target", lambda given: found)
     return floor
 
 
-def test_the_command_lists_shows_and_redrives(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     here.open_shop()
-    here.place("one", mug=1)
-    (key,) = give_up(here.records())
+    here.place_order("one", mug=1)
+    (key,) = give_up(here.new_records())
     main(["failures", "list"])
     line, name = capsys.readouterr().out.splitlines()
     assert line.endswith("given up  copies: RetryAttemptsExhausted")
@@ -478,7 +496,7 @@ def test_the_command_lists_shows_and_redrives(here: Shopfloor, capsys: pytest.Ca
     assert "given up, redriven" in capsys.readouterr().out
 
 
-def test_the_command_ends_with_1_where_something_is_left(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     wiring.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "--all"])
@@ -495,7 +513,7 @@ def test_the_command_ends_with_1_where_something_is_left(here: Shopfloor, capsys
 @pytest.mark.parametrize(
     "arguments", [["--since", "soon"], ["--all", "--since", "3d"], [], ["--all", "--per-second", "0"]]
 )
-def test_what_cannot_be_meant_ends_with_2(here: Shopfloor, arguments: list[str]) -> None:
+def test_what_cannot_be_meant_ends_with_2(here: ShopHarness, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", *arguments])
     assert ended.value.code == 2

@@ -39,7 +39,7 @@ def put(cloudwatch: Any) -> Put:
     return put
 
 
-def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.Figures:
+def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.ThrottleReport:
     """What is found where Contributor Insights is on for these, by index."""
     dynamodb = boto3.client("dynamodb")
     with Stubber(dynamodb) as stubber:
@@ -49,7 +49,7 @@ def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys
             told: dict[str, Any] = {"ContributorInsightsRuleList": on} if on else {}
             told |= named | {"ContributorInsightsStatus": "ENABLED" if on else "DISABLED"}
             stubber.add_response("describe_contributor_insights", told, named)
-        found = hot_keys.figures(cloudwatch, dynamodb, "orders", SINCE, UNTIL)
+        found = hot_keys.fetch_throttle_report(cloudwatch, dynamodb, "orders", SINCE, UNTIL)
         stubber.assert_no_pending_responses()
     return found
 
@@ -62,8 +62,8 @@ def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> Non
     put("SystemErrors", 30, Operation="GetItem")
     found = look(cloudwatch)
     assert found.counted == ()
-    assert list(hot_keys.told(found))[1:] == ["Nothing was throttled."]
-    assert not hot_keys.is_hot(found)
+    assert list(hot_keys.format_report(found))[1:] == ["Nothing was throttled."]
+    assert not hot_keys.has_hot_partition(found)
 
 
 def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_worst_minute(
@@ -75,10 +75,11 @@ def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_wo
     put("ThrottledRequests", 7, Operation="UpdateItem")
     put("ThrottledRequests", 310, Operation="TransactWriteItems")
     found = look(cloudwatch)
-    assert hot_keys.is_hot(found)
+    assert hot_keys.has_hot_partition(found)
     worst = (UNTIL - timedelta(minutes=30)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    assert list(hot_keys.told(found))[1:] == [
-        f"GSI2: 940 writes throttled, 900 of them in the minute of {worst}: {hot_keys.CAUSES[hot_keys.HOT]}",
+    cause = hot_keys.CAUSES[hot_keys.HOT_PARTITION_CAUSE]
+    assert list(hot_keys.format_report(found))[1:] == [
+        f"GSI2: 940 writes throttled, 900 of them in the minute of {worst}: {cause}",
         "  which key: turn on Contributor Insights for GSI2, mode THROTTLED_KEYS",
         "requests throttled: 310 TransactWriteItems, 7 UpdateItem",
     ]
@@ -89,8 +90,8 @@ def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatc
     put("ReadThrottleEvents", 12)
     put(f"Read{cause}ThrottleEvents", 12)
     found = look(cloudwatch)
-    assert not hot_keys.is_hot(found)
-    (line,) = list(hot_keys.told(found))[1:]
+    assert not hot_keys.has_hot_partition(found)
+    (line,) = list(hot_keys.format_report(found))[1:]
     assert line.startswith("table: 12 reads throttled, 12 of them in the minute of ")
     assert line.endswith(hot_keys.CAUSES[cause])
 
@@ -98,7 +99,9 @@ def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatc
 def test_what_is_throttled_without_a_cause_is_told_as_that(cloudwatch: Any, put: Put) -> None:
     put("ReadThrottleEvents", 3)
     put("ReadThrottleEvents", 99, 60 * 30)  # the day before
-    assert list(hot_keys.told(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch does not tell why"]
+    assert list(hot_keys.format_report(look(cloudwatch)))[1:] == [
+        "table: 3 reads throttled; CloudWatch does not tell why"
+    ]
 
 
 def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
@@ -122,11 +125,11 @@ def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
         stubber.add_response("get_insight_rule_report", answer, expected)
         monkeypatch.setattr(cloudwatch, "get_insight_rule_report", other.get_insight_rule_report)
         found = look(cloudwatch, {"": [RULE.replace("PKT", "PKC"), RULE, RULE.replace("PKT", "SKT")]})
-    assert list(hot_keys.told(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
+    assert list(hot_keys.format_report(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
 
 
 def test_no_figure_is_asked_for_that_is_not_of_throttling() -> None:
-    names = {metric for metric, _, _ in hot_keys._wanted()}
+    names = {metric for metric, _, _ in hot_keys._metrics_to_fetch()}
     assert {name for name in names if not name.endswith("ThrottleEvents")} == {"ThrottledRequests"}
     assert len(names) == 2 * (1 + 4) + 1
 
@@ -141,7 +144,7 @@ def test_figures_that_were_kept_say_the_same_again(
     with pytest.raises(SystemExit) as ended:
         main(["hot-keys", "--from", str(kept)])
     assert ended.value.code == 1
-    assert capsys.readouterr().out.splitlines() == list(hot_keys.told(found))
+    assert capsys.readouterr().out.splitlines() == list(hot_keys.format_report(found))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"table": "orders", "since": "", "until": "", "counted": [1]}'])

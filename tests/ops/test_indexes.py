@@ -15,8 +15,8 @@ from functions.dynamodb.store import Table
 from functions.model.table import create_table_request
 from local.engine import REGION, Engine
 from ops.__main__ import main
-from ops.indexes import Plan, of_file, of_model, plan
-from tests.stacks.conftest import Template, dev, templates
+from ops.indexes import DeployPlan, indexes_from_file, indexes_from_model, plan_deploys
+from tests.stacks.conftest import SynthesizedTemplate, dev, templates
 
 __all__ = ["dev", "templates"]
 
@@ -32,19 +32,19 @@ def deployed() -> Description:
     return table
 
 
-Planned = Callable[[Description], Plan]
+Planned = Callable[[Description], DeployPlan]
 
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Planned:
     """The plan that leads from a described table to the model's."""
 
-    def planned(table: Description) -> Plan:
+    def planned(table: Description) -> DeployPlan:
         path = tmp_path / "described.json"
         path.write_text(json.dumps({"Table": table}))
-        described = of_file(path)
+        described = indexes_from_file(path)
         assert described is not None
-        return plan(described, of_model())
+        return plan_deploys(described, indexes_from_model())
 
     return planned
 
@@ -69,15 +69,15 @@ def test_what_is_the_same_stays(deployed: Description, planned: Planned) -> None
     table = deployed
     table["GlobalSecondaryIndexes"].reverse()
     index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
-    assert planned(table) == Plan()
-    assert list(planned(table).told()) == ["The indexes stay as they are."]
+    assert planned(table) == DeployPlan()
+    assert list(planned(table).describe()) == ["The indexes stay as they are."]
 
 
 def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned: Planned) -> None:
     remove(deployed, "GSI3")
     made = planned(deployed)
-    assert made.fits
-    assert list(made.told()) == ["One deploy does it: make GSI3, and fill what has no keys for it by a migration."]
+    assert made.fits_one_deploy
+    assert list(made.describe()) == ["One deploy does it: make GSI3, and fill what has no keys for it by a migration."]
     add(deployed, "GSI3", "GSI9")
     index(deployed, "GSI3")["Projection"] = {"ProjectionType": "ALL"}
     index(deployed, "GSI3")["KeySchema"] = [
@@ -85,8 +85,8 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
         {"AttributeName": "GSI3SK", "KeyType": "RANGE"},
     ]
     gone = planned(deployed)
-    assert gone.fits
-    assert list(gone.told()) == ["One deploy does it: delete GSI9."]
+    assert gone.fits_one_deploy
+    assert list(gone.describe()) == ["One deploy does it: delete GSI9."]
 
 
 def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
@@ -95,8 +95,8 @@ def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
     add(deployed, "GSI0", "GSI9")
     remove(deployed, "GSI2", "GSI3")
     found = planned(deployed)
-    assert not found.fits
-    assert list(found.told()) == [
+    assert not found.fits_one_deploy
+    assert list(found.describe()) == [
         "DynamoDB changes one index at a time. Deploy 4 times, one after the other is done:",
         "  1. make GSI2, and fill what has no keys for it by a migration",
         "  2. make GSI3, and fill what has no keys for it by a migration",
@@ -115,8 +115,8 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
     else:
         changed["Projection"] = {"ProjectionType": "ALL"}
     found = planned(deployed)
-    assert not found.fits
-    assert list(found.told()) == [
+    assert not found.fits_one_deploy
+    assert list(found.describe()) == [
         "GSI2 cannot be changed: its keys and what it holds are for ever.",
         "DynamoDB changes one index at a time. Deploy 2 times, one after the other is done:",
         "  1. make what GSI2 shall be under a new name, and have that asked in GSI2's place",
@@ -126,22 +126,22 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
 
 def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description, planned: Planned) -> None:
     index(deployed, "GSI1")["IndexStatus"] = "CREATING"
-    assert planned(deployed).fits, "nothing is to be changed"
+    assert planned(deployed).fits_one_deploy, "nothing is to be changed"
     remove(deployed, "GSI3")
-    assert planned(deployed).why_not == ("GSI1 is CREATING still: wait until it is ACTIVE.",)
-    assert not planned(deployed).fits
+    assert planned(deployed).obstacles == ("GSI1 is CREATING still: wait until it is ACTIVE.",)
+    assert not planned(deployed).fits_one_deploy
 
 
 def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Description, planned: Planned) -> None:
     deployed["KeySchema"] = deployed["KeySchema"][:1]
-    assert not planned(deployed).fits
-    assert "new and empty table" in planned(deployed).why_not[0]
+    assert not planned(deployed).fits_one_deploy
+    assert "new and empty table" in planned(deployed).obstacles[0]
 
 
 # where they are found -------------------------------------------------------------------------------------------------
-def test_the_template_has_what_the_model_says(dev: Template) -> None:
-    assert of_file(dev.file) == of_model()
-    assert len(of_model().indexes) == 3
+def test_the_template_has_what_the_model_says(dev: SynthesizedTemplate) -> None:
+    assert indexes_from_file(dev.file) == indexes_from_model()
+    assert len(indexes_from_model().indexes) == 3
 
 
 def test_a_deployed_table_is_asked_itself(
@@ -206,6 +206,6 @@ def test_a_stack_on_a_restored_table_wants_what_the_model_says_and_one_that_lost
     for value, fits in (("restored", True), ({"Ref": "Table"}, False)):
         template = tmp_path / "template.json"
         template.write_text(json.dumps({"Resources": {}, "Outputs": {"TableName": {"Value": value}}}))
-        there = of_file(described)
+        there = indexes_from_file(described)
         assert there is not None
-        assert plan(there, of_file(template)).fits is fits
+        assert plan_deploys(there, indexes_from_file(template)).fits_one_deploy is fits

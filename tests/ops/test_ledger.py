@@ -5,19 +5,26 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import change
+from functions.dynamodb.writes import update
 from functions.model.table import ACCOUNT, ENTRY
-from functions.shop.accounts import movement
+from functions.shop.accounts import adjust_balance
 from functions.shop.shop import Shop
 from local import running
 from local.engine import REGION, Engine
 from ops import ledger, sweep
 from ops.__main__ import main
-from tests.dynamodb.fixtures import Clock, clock, tapped, wire
-from tests.dynamodb.wire import Wire, after
-from tests.ops.running import running_shop
+from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
+from tests.dynamodb.wire import WireTap, run_before_sending
+from tests.ops.running import fake_running_shop
 from tests.shop.conftest import opened, rival, shop
-from tests.shop.credit import account, card, credit, id_of_card, move, transfer
+from tests.shop.credit import (
+    change_balance,
+    get_account,
+    gift_card_account_id,
+    new_gift_card,
+    new_store_credit,
+    transfer,
+)
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
@@ -31,19 +38,19 @@ def on_aws(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def mine(shop: Shop) -> str:
     """Ann's credit, moved four times: 500, -100, -50, +7."""
-    mine = credit(shop, 500)
+    mine = new_store_credit(shop, 500)
     for amount in (-100, -50, 7):
-        move(shop, mine, amount)
+        change_balance(shop, mine, amount)
     return mine
 
 
 def plant(shop: Shop, row: Any, item: Any) -> None:
     """Somebody writes past all commands."""
-    shop.table.client.put_item(TableName=shop.table.name, Item=row.write(item))
+    shop.table.client.put_item(TableName=shop.table.name, Item=row.encode(item))
 
 
 def remove(shop: Shop, account_id: str, *versions: int) -> None:
-    shop.table.delete([ENTRY.key(account_id=account_id, version=version) for version in versions])
+    shop.table.batch_delete([ENTRY.key(account_id=account_id, version=version) for version in versions])
 
 
 def entry(shop: Shop, account_id: str, version: int) -> Any:
@@ -54,7 +61,9 @@ def entry(shop: Shop, account_id: str, version: int) -> Any:
 def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
     """Each account, and what is wrong with it."""
     found: list[tuple[str, list[str]]] = []
-    ledger.look(shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second)
+    ledger.check_accounts(
+        shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second
+    )
     return found
 
 
@@ -71,7 +80,7 @@ def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]
 def test_a_shop_whose_accounts_are_balanced_is_told_so(
     shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    transfer(shop, "t", card(shop, 90), mine, 90)
+    transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
     assert run(shop, capsys) == (0, ["2 accounts, all balanced."])
 
 
@@ -82,8 +91,8 @@ def test_a_shop_without_accounts_is_balanced(shop: Shop, on_aws: None, capsys: p
 def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = id_of_card(shop, card(shop, 90))
-    plant(shop, ACCOUNT, replace(account(shop, wrong), balance=91))
+    wrong = gift_card_account_id(shop, new_gift_card(shop, 90))
+    plant(shop, ACCOUNT, replace(get_account(shop, wrong), balance=91))
     remove(shop, mine, 2)
     code, lines = run(shop, capsys)
     assert code == "2 accounts, 2 not balanced.", "text to leave with is an exit code of 1"
@@ -99,7 +108,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
 def test_it_looks_at_the_shop_that_runs_on_this_machine(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = running_shop(engine, shop.table.name)
+    found = fake_running_shop(engine, shop.table.name)
     monkeypatch.setattr(running, "find", lambda: found)
     main(["ledger", "--local"])
     assert capsys.readouterr().out == "1 accounts, all balanced.\n"
@@ -126,30 +135,33 @@ def test_it_is_told_where_to_look_and_how_fast(arguments: list[str], capsys: pyt
 # what it finds --------------------------------------------------------------------------------------------------------
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
     remove(shop, mine, 4)
-    assert ledger.faults(shop.table, mine) == ["entry 4 of 4 missing", "its balance is 357, its entries make 350"]
+    assert ledger.find_account_errors(shop.table, mine) == [
+        "entry 4 of 4 missing",
+        "its balance is 357, its entries make 350",
+    ]
 
 
 def test_a_gap_shows_where_its_amount_was_nothing(shop: Shop, mine: str) -> None:
-    move(shop, mine, 0)
+    change_balance(shop, mine, 0)
     remove(shop, mine, 5)
-    assert ledger.faults(shop.table, mine) == ["entry 5 of 5 missing"]
+    assert ledger.find_account_errors(shop.table, mine) == ["entry 5 of 5 missing"]
 
 
 def test_many_gaps_are_counted_and_not_all_named(shop: Shop, mine: str) -> None:
     for _ in range(5):
-        move(shop, mine, 0)
+        change_balance(shop, mine, 0)
     remove(shop, mine, *range(2, 10))
-    assert ledger.faults(shop.table, mine)[0] == "entries 2, 3, 4, 5, 6, … of 9 missing"
+    assert ledger.find_account_errors(shop.table, mine)[0] == "entries 2, 3, 4, 5, 6, … of 9 missing"
 
 
 def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
-    assert ledger.faults(shop.table, mine) == [
+    assert ledger.find_account_errors(shop.table, mine) == [
         "entry 2 is of -100, from 500 to 401",
         "entry 3 is of -50, from 401 to 350",
     ]
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=400, amount=-99))
-    assert ledger.faults(shop.table, mine) == [
+    assert ledger.find_account_errors(shop.table, mine) == [
         "its balance is 357, its entries make 358",
         "entry 2 is of -99, from 500 to 400",
     ]
@@ -157,20 +169,20 @@ def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: st
 
 def test_an_entry_too_many_is_found(shop: Shop, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 4), version=5))
-    assert ledger.faults(shop.table, mine) == ["its version is 4, but it has entry 5"]
+    assert ledger.find_account_errors(shop.table, mine) == ["its version is 4, but it has entry 5"]
 
 
 def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
-    before = account(shop, mine)
-    _, put_entry = movement(shop, before, -300, "PAID")
+    before = get_account(shop, mine)
+    _, put_entry = adjust_balance(shop, before, -300, "PAID")
     broken = replace(before, balance=-143, version=5)
-    shop.table.write(change(ACCOUNT, before, broken), put_entry)
+    shop.table.write(update(ACCOUNT, before, broken), put_entry)
     plant(shop, ENTRY, replace(entry(shop, mine, 5), amount=-500, balance=-143))
-    assert ledger.faults(shop.table, mine) == ["its balance is -143, below zero"]
+    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -143, below zero"]
 
 
 def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
-    shop.table.delete([ACCOUNT.key(account_id=mine)])
+    shop.table.batch_delete([ACCOUNT.key(account_id=mine)])
     assert looked_at(shop) == [(mine, ["there is none, but it has 4 entries"])]
 
 
@@ -178,28 +190,32 @@ def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -
     shop.table.client.update_item(
         TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
     )
-    (fault,) = ledger.faults(shop.table, mine)
+    (fault,) = ledger.find_account_errors(shop.table, mine)
     assert fault.startswith("cannot be read: ")
 
 
 # while the shop is open -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("between", ["GetItem", "Query"])
 def test_money_that_moves_while_it_looks_is_no_fault(
-    shop: Shop, rival: Shop, mine: str, wire: Wire, between: str
+    shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str
 ) -> None:
-    wire.next(between, after(lambda: move(rival, mine, -7)))
-    assert ledger.faults(shop.table, mine) == []
-    wire.next("GetItem", lambda _: None, after(lambda: move(rival, mine, -7)))
-    assert ledger.faults(shop.table, mine) == []
+    wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
+    assert ledger.find_account_errors(shop.table, mine) == []
+    wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
+    assert ledger.find_account_errors(shop.table, mine) == []
 
 
 def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
-    shop: Shop, wire: Wire, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, wire: WireTap, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "PAGE", 5)
-    ids = {credit(shop), credit(shop, 1, "USD"), *(id_of_card(shop, card(shop)) for _ in range(8))}
+    monkeypatch.setattr(sweep, "PAGE_SIZE", 5)
+    ids = {
+        new_store_credit(shop),
+        new_store_credit(shop, 1, "USD"),
+        *(gift_card_account_id(shop, new_gift_card(shop)) for _ in range(8)),
+    }
     wire.clear()
-    clock.slept.clear()
+    clock.pauses.clear()
     begun = clock.now
     found = [account_id for account_id, _ in looked_at(shop, 10)]
     assert len(found) == len(ids), "each once, though its items may lie on two pages"
@@ -209,7 +225,7 @@ def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
 
 
-def test_it_writes_nothing(shop: Shop, mine: str, wire: Wire) -> None:
+def test_it_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
     remove(shop, mine, 2)
     wire.clear()
     assert len(looked_at(shop)) == 1

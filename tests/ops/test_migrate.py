@@ -20,28 +20,37 @@ from functions.dynamodb.images import Image
 from functions.dynamodb.store import Table
 from functions.model import changes
 from functions.model import table as t
-from functions.model.patterns import A7b
+from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
 from functions.shop.shop import Shop
 from local.engine import REGION, Engine
 from ops import migrate
 from ops import sweep as sweeping
 from ops.__main__ import main
-from ops.ends import Misused
-from ops.kept import HELD_SECONDS, InHand, Kept
-from ops.migrate import Item, Migration, Ordered, due, found, new, rederived, rekeyed
-from ops.plain import image_of, item_of
-from ops.sweep import Found
-from tests.dynamodb.fixtures import Clock, clock, tapped, wire
-from tests.dynamodb.stream import records
-from tests.dynamodb.wire import Wire, after
+from ops.ends import UsageError
+from ops.kept import LOCK_SECONDS, Checkpoint, Locked
+from ops.migrate import (
+    Item,
+    Migration,
+    PlannedMigration,
+    load_migrations,
+    plan_migrations,
+    rederive_copies,
+    rekey_items,
+    write_migration_module,
+)
+from ops.plain import decode_item, encode_item
+from ops.sweep import SweepResult
+from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
+from tests.dynamodb.stream import read_stream_records
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import SAMPLES
 from tests.shop.conftest import opened, rival, shop
-from tests.shopfloor import STAFF, Shopfloor
+from tests.shopfloor import STAFF, ShopHarness
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
-FIRST = Ordered(version="0001", migration=found()["0001"], task="up")
+FIRST = PlannedMigration(version="0001", migration=load_migrations()["0001"], task="up")
 BACK = replace(FIRST, task="down")
 IDS = [f"p{number:02}" for number in range(17)]
 Images = dict[tuple[str, str], Image]
@@ -49,18 +58,18 @@ Images = dict[tuple[str, str], Image]
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "PAGE", 5)
+    monkeypatch.setattr(sweeping, "PAGE_SIZE", 5)
 
 
 def as_then(product_id: str, category: str = "/kitchen/", **changed: Any) -> dict[str, Any]:
     """A product as it was written before there were catalogues."""
-    image = t.PRODUCT.write(replace(SAMPLES[t.PRODUCT], product_id=product_id, category=category, **changed))
+    image = t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id=product_id, category=category, **changed))
     del image["catalog"]
     return {**image, "GSI1PK": {"S": f"CATEGORY#{category}"}}
 
 
 def as_now(product_id: str, **changed: Any) -> dict[str, Any]:
-    return t.PRODUCT.write(replace(SAMPLES[t.PRODUCT], product_id=product_id, **changed))
+    return t.PRODUCT.encode(replace(SAMPLES[t.PRODUCT], product_id=product_id, **changed))
 
 
 def old_products(table: Table, ids: Sequence[str] = IDS) -> None:
@@ -74,18 +83,18 @@ def everything(table: Table) -> Images:
     return {(one["PK"]["S"], one["SK"]["S"]): one for one in items if one["type"]["S"] != t.SWEEP.type}
 
 
-def run(shop: Shop, ordered: Ordered = FIRST, **settings: Any) -> Found:
-    return migrate.run(shop, ordered, by="ann@desk", **settings)
+def run(shop: Shop, ordered: PlannedMigration = FIRST, **settings: Any) -> SweepResult:
+    return migrate.run_migration(shop, ordered, by="ann@desk", **settings)
 
 
 def listed(shop: Shop) -> list[str]:
-    page = shop.table.query(A7b, catalog="main", category="/kitchen/", limit=100)
+    page = shop.table.query(PRODUCTS_OF_CATEGORY, catalog="main", category="/kitchen/", limit=100)
     return [product.product_id for product in page.items]
 
 
 def writes_of(engine: Engine, table: Table) -> Counter[str]:
     """How often each product was changed since it was made."""
-    changed = (one for one in records(engine, table.name) if one["eventName"] == "MODIFY")
+    changed = (one for one in read_stream_records(engine, table.name) if one["eventName"] == "MODIFY")
     return Counter(
         one["dynamodb"]["Keys"]["PK"]["S"] for one in changed if one["dynamodb"]["Keys"]["SK"]["S"] == "PRODUCT"
     )
@@ -95,7 +104,9 @@ def writes_of(engine: Engine, table: Table) -> Counter[str]:
 def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_be_written_now(shop: Shop) -> None:
     old_products(shop.table)
     assert listed(shop) == []
-    assert run(shop) == Found(read=1 + len(everything(shop.table)), changed=17, right=2), "the shop's two are of today"
+    assert run(shop) == SweepResult(read=1 + len(everything(shop.table)), changed=17, right=2), (
+        "the shop's two are of today"
+    )
     assert listed(shop) == IDS
     there = everything(shop.table)
     assert all(there[f"PRODUCT#{id}", "PRODUCT"] == as_now(id) for id in IDS)
@@ -133,15 +144,15 @@ def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
 
 
 # what is written ------------------------------------------------------------------------------------------------------
-def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, engine: Engine, wire: Wire) -> None:
+def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
-    before, told = everything(shop.table), len(records(engine, shop.table.name))
+    before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
     wire.clear()
-    assert run(shop, dry=True) == Found(read=len(before), changed=17, right=2)
+    assert run(shop, dry=True) == SweepResult(read=len(before), changed=17, right=2)
     assert set(wire.operations) == {"Scan"}
     assert everything(shop.table) == before
-    assert len(records(engine, shop.table.name)) == told
-    assert migrate.state(shop, found()) == {}
+    assert len(read_stream_records(engine, shop.table.name)) == told
+    assert migrate.load_state(shop, load_migrations()) == {}
 
 
 def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
@@ -159,7 +170,7 @@ def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop,
     pages = 0
     while True:
 
-        def die(found: Found, _: object) -> None:
+        def die(found: SweepResult, _: object) -> None:
             nonlocal pages
             pages += 1
             raise KeyboardInterrupt
@@ -168,8 +179,10 @@ def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop,
             result = run(shop, segments=segments, after_page=(die,))
             break
         except KeyboardInterrupt:
-            assert due(found(), migrate.state(shop, found()), "up", None) == [FIRST], "it is not up yet"
-            if all(one.done for one in migrate.state(shop, found())["0001"].segments):
+            assert plan_migrations(load_migrations(), migrate.load_state(shop, load_migrations()), "up", None) == [
+                FIRST
+            ], "it is not up yet"
+            if all(one.done for one in migrate.load_state(shop, load_migrations())["0001"].segments):
                 result = run(shop, segments=segments)
                 break
     assert pages > 4
@@ -177,7 +190,7 @@ def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop,
     assert result.changed == 17 or segments > 1, "what another segment was at is looked at once more, and right by then"
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
-    assert due(found(), migrate.state(shop, found()), "up", None) == []
+    assert plan_migrations(load_migrations(), migrate.load_state(shop, load_migrations()), "up", None) == []
 
 
 def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table, engine: Engine) -> None:
@@ -201,9 +214,9 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
         process.wait()
     shop = Shop(table=table, new_id=lambda: "")
     assert 10 <= len(writes_of(engine, table)) < 60
-    with pytest.raises(InHand):
+    with pytest.raises(Locked):
         run(shop)
-    at = table.clock() + timedelta(seconds=HELD_SECONDS)
+    at = table.clock() + timedelta(seconds=LOCK_SECONDS)
     table.clock = lambda: at
     result = run(shop)
     assert result.changed + result.right == 60
@@ -212,9 +225,12 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
 
 
 # beside others --------------------------------------------------------------------------------------------------------
-def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
     old_products(shop.table, ["p00"])
-    wire.next("UpdateItem", after(lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/")))
+    wire.reply_next(
+        "UpdateItem",
+        run_before_sending(lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/")),
+    )
     result = run(shop)
     assert (result.lost, result.changed + result.right) == (1, 3)
     expected = as_now("p00", price=7, category="/bath/", version=2)
@@ -239,7 +255,7 @@ def test_beside_writers_at_work_no_write_is_lost_and_everything_is_up(table: Tab
     try:
         while sum(written.values()) < 5:
             time.sleep(0.01)
-        result = run(Shop(table=replace(table, budget_seconds=30), new_id=lambda: ""), segments=2)
+        result = run(Shop(table=replace(table, retry_budget_seconds=30), new_id=lambda: ""), segments=2)
     finally:
         over.set()
         writer.join()
@@ -258,8 +274,8 @@ def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
     refused = []
 
     def second(*_: object) -> None:
-        with pytest.raises(InHand, match="ann@desk runs it until"):
-            migrate.run(shop, BACK, by="bob@desk")
+        with pytest.raises(Locked, match="ann@desk runs it until"):
+            migrate.run_migration(shop, BACK, by="bob@desk")
         refused.append(True)
 
     run(shop, after_page=(second,))
@@ -276,16 +292,16 @@ def test_what_went_up_half_way_can_be_taken_down(shop: Shop) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(shop, after_page=(die,))
-    (ordered,) = due(found(), migrate.state(shop, found()), "down", None)
+    (ordered,) = plan_migrations(load_migrations(), migrate.load_state(shop, load_migrations()), "down", None)
     run(shop, ordered)
     back = everything(shop.table)
     assert {key: back[key] for key in back if key[0][8:] in IDS} == {
         key: then[key] for key in then if key[0][8:] in IDS
     }
-    assert due(found(), migrate.state(shop, found()), "down", None) == []
+    assert plan_migrations(load_migrations(), migrate.load_state(shop, load_migrations()), "down", None) == []
 
 
-def test_it_consumes_no_more_than_it_may(shop: Shop, wire: Wire, clock: Clock) -> None:
+def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     old_products(shop.table)
     wire.clear()
     begun = clock.now
@@ -298,54 +314,59 @@ def test_it_consumes_no_more_than_it_may(shop: Shop, wire: Wire, clock: Clock) -
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_nobody_hears_of_it(floor: Shopfloor) -> None:
+def test_nobody_hears_of_it(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.pay(order_id)
-    floor.settle()
+    order_id = floor.place_order(mug=1)
+    floor.pay_order(order_id)
+    floor.process_all()
     old_products(floor.shop.table)
-    floor.settle()
-    before, mails, put_aside = everything(floor.shop.table), len(floor.mails()), floor.objects("failures")
+    floor.process_all()
+    before, mails, put_aside = everything(floor.shop.table), len(floor.sent_mails()), floor.objects("failures")
 
     def weigh(item: Item) -> Item:
         return {**item, "weight": 3}
 
     run(floor.shop)
     for version, kind in (("1001", "Order"), ("1002", "Customer"), ("1003", "Payment"), ("1004", "OrderSummary")):
-        run(floor.shop, Ordered(version=version, migration=Migration(says="weight", of=kind, up=weigh), task="up"))
-    seen = floor.records()
+        run(
+            floor.shop,
+            PlannedMigration(
+                version=version, migration=Migration(description="weight", item_type=kind, up=weigh), task="up"
+            ),
+        )
+    seen = floor.new_records()
     assert len([one for one in seen if one["dynamodb"]["Keys"]["PK"]["S"][:6] != "SWEEP#"]) == 17 + 4
-    assert [changes.read(one) for one in seen] == [None] * len(seen)
-    floor.seen.clear()
+    assert [changes.parse_change(one) for one in seen] == [None] * len(seen)
+    floor.all_records.clear()
     floor._iterator = None  # the readers get all of it, from the stream's beginning
-    floor.settle()
+    floor.process_all()
     after_ = everything(floor.shop.table)
     assert after_.keys() == before.keys()
     assert {key: image for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS} == {
         key: before[key] for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS
     }
-    assert (len(floor.mails()), floor.objects("failures")) == (mails, put_aside)
+    assert (len(floor.sent_mails()), floor.objects("failures")) == (mails, put_aside)
 
 
-def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(floor: Shopfloor) -> None:
+def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1)
-    floor.settle()
+    order_id = floor.place_order(mug=1)
+    floor.process_all()
     key = t.ORDER.key(order_id=order_id)
-    (image,) = floor.shop.table.images([key])
+    (image,) = floor.shop.table.batch_get_raw([key])
     floor.shop.table.client.put_item(
         TableName=floor.shop.table.name, Item={**image, "total": {"S": image["total"]["N"] + " cents"}}
     )
-    floor.records()
+    floor.new_records()
 
     def up(item: Item) -> Item | None:
         total = item["total"]
         return {**item, "total": int(total.split()[0])} if isinstance(total, str) else None
 
-    mending = Migration(says="totals are numbers", of="Order", up=up)
-    assert run(floor.shop, Ordered(version="1001", migration=mending, task="up")).changed == 1
-    assert floor.shop.table.images([key]) == [image]
-    floor.settle()
+    mending = Migration(description="totals are numbers", item_type="Order", up=up)
+    assert run(floor.shop, PlannedMigration(version="1001", migration=mending, task="up")).changed == 1
+    assert floor.shop.table.batch_get_raw([key]) == [image]
+    floor.process_all()
     assert floor.objects("failures") == {}
 
 
@@ -378,9 +399,9 @@ def test_what_cannot_be_read_is_passed_over_listed_and_remembered(
 @pytest.mark.parametrize("name", ["PK", "SK", "version"])
 def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) -> None:
     old_products(shop.table, ["p00"])
-    moving = Migration(says="moved", of="Product", up=lambda item: {**item, name: "7"})
-    with pytest.raises(Misused, match=f"a migration leaves {name} as it is"):
-        run(shop, Ordered(version="1001", migration=moving, task="up"))
+    moving = Migration(description="moved", item_type="Product", up=lambda item: {**item, name: "7"})
+    with pytest.raises(UsageError, match=f"a migration leaves {name} as it is"):
+        run(shop, PlannedMigration(version="1001", migration=moving, task="up"))
 
 
 def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
@@ -396,27 +417,29 @@ def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
         "numbers": {"NS": ["1", "2.5"]},
         "many": {"BS": [b"a", b"b"]},
     }
-    item = item_of(image)
+    item = decode_item(image)
     assert (item["whole"], item["part"], item["numbers"]) == (-7, Decimal("1.25"), {1, Decimal("2.5")})
-    assert image_of(item) == image
-    assert item_of({"N": {"N": "1E+3"}}) == {"N": 1000}
+    assert encode_item(item) == image
+    assert decode_item({"N": {"N": "1E+3"}}) == {"N": 1000}
     for impossible in (1.5, set(), {1, "a"}, object()):
         with pytest.raises(TypeError, match=r"an item cannot hold|a set holds"):
-            image_of({"x": impossible})
+            encode_item({"x": impossible})
 
 
 # backfills ------------------------------------------------------------------------------------------------------------
 def test_a_new_indexs_keys_are_one_line(shop: Shop) -> None:
-    image = t.REVIEW.write(SAMPLES[t.REVIEW])
+    image = t.REVIEW.encode(SAMPLES[t.REVIEW])
     bare = {name: value for name, value in image.items() if not name.startswith("GSI")}
     shop.table.client.put_item(TableName=shop.table.name, Item={**bare, "GSI2PK": {"S": "x"}, "GSI2SK": {"S": "y"}})
-    reviews = Ordered(version="1001", migration=rekeyed(t.REVIEW, "reviews are found by their writer"), task="up")
+    reviews = PlannedMigration(
+        version="1001", migration=rekey_items(t.REVIEW, "reviews are found by their writer"), task="up"
+    )
     assert run(shop, reviews).changed == 1
     assert everything(shop.table)[image["PK"]["S"], image["SK"]["S"]] == image
-    assert run(shop, replace(reviews, task="down")) == Found(), "there is nothing to go through the table for"
+    assert run(shop, replace(reviews, task="down")) == SweepResult(), "there is nothing to go through the table for"
 
 
-def damage(floor: Shopfloor, order_id: str) -> None:
+def damage(floor: ShopHarness, order_id: str) -> None:
     """Copies as an older derivation might have left them: one without, one with another value, one not there."""
     table = floor.shop.table
     for image in list(everything(table).values()):
@@ -435,19 +458,21 @@ def damage(floor: Shopfloor, order_id: str) -> None:
 
 def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
     with pytest.raises(TypeError, match="nothing is derived from Product"):
-        rederived(t.PRODUCT, "copies of products")
+        rederive_copies(t.PRODUCT, "copies of products")
 
 
-def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: Shopfloor) -> None:
+def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place(mug=1, pot=2)
-    floor.pay(order_id)
-    floor.settle()
+    order_id = floor.place_order(mug=1, pot=2)
+    floor.pay_order(order_id)
+    floor.process_all()
     whole = everything(floor.shop.table)
     damage(floor, order_id)
     damaged = everything(floor.shop.table)
     assert damaged != whole
-    orders = Ordered(version="1001", migration=rederived(t.ORDER, "lines are found by their product"), task="up")
+    orders = PlannedMigration(
+        version="1001", migration=rederive_copies(t.ORDER, "lines are found by their product"), task="up"
+    )
     assert run(floor.shop, orders, dry=True).changed == 1
     assert everything(floor.shop.table) == damaged
     assert run(floor.shop, orders).changed == 1
@@ -458,7 +483,7 @@ def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: Shopfloo
         key: {n: v for n, v in image.items() if n not in versions} for key, image in whole.items()
     }
     assert run(floor.shop, orders).changed == 0
-    floor.settle()
+    floor.process_all()
     assert everything(floor.shop.table) == there
 
 
@@ -520,7 +545,9 @@ def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.
 
 def test_who_is_refused_is_told_who_has_it(shop: Shop, typed: Run) -> None:
     with (
-        Kept(replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"),
+        Checkpoint(
+            replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"
+        ),
         pytest.raises(SystemExit, match=r"^Not done to the end: bob@desk runs it until .* The same command goes on"),
     ):
         typed("up")
@@ -531,7 +558,7 @@ def swept(version: str, task: str, status: Any) -> Any:
 
 
 def test_versions_go_up_in_order_and_down_the_other_way() -> None:
-    known = {version: Migration(says=version, of="Product") for version in ("0001", "0002", "0003")}
+    known = {version: Migration(description=version, item_type="Product") for version in ("0001", "0002", "0003")}
     state = {
         "0001": swept("0001", "up", "DONE"),
         "0002": swept("0002", "up", "RUNNING"),
@@ -539,27 +566,27 @@ def test_versions_go_up_in_order_and_down_the_other_way() -> None:
     }
 
     def versions(task: str, to: str | None) -> list[str]:
-        return [one.version for one in due(known, state, task, to)]
+        return [one.version for one in plan_migrations(known, state, task, to)]
 
     assert versions("up", None) == ["0002", "0003"]
     assert versions("up", "0002") == ["0002"]
     assert versions("down", None) == ["0002"]
     assert versions("down", "0000") == ["0002", "0001"]
     assert versions("down", "0001") == ["0002"]
-    assert [one.version for one in due(known, state, "up", again="0001")] == ["0001"]
+    assert [one.version for one in plan_migrations(known, state, "up", again="0001")] == ["0001"]
 
 
 def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path) -> None:
     (tmp_path / "m0041_a.py").touch()
-    path = new("products have a weight", tmp_path)
+    path = write_migration_module("products have a weight", tmp_path)
     assert path.name == "m0042_products_have_a_weight.py"
     scope: dict[str, Any] = {}
     exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  it is what we have just written
     made = scope["MIGRATION"]
-    assert (made.says, made.up({}), made.down({})) == ("products have a weight", None, None)
+    assert (made.description, made.up({}), made.down({})) == ("products have a weight", None, None)
     for words in ("", "!", 'a "b"'):
-        with pytest.raises(Misused):
-            new(words, tmp_path)
+        with pytest.raises(UsageError):
+            write_migration_module(words, tmp_path)
 
 
 def test_two_of_one_number_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -567,5 +594,5 @@ def test_two_of_one_number_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / f"{name}.py").write_text("MIGRATION = None\n")
         monkeypatch.delitem(sys.modules, f"ops.migrations.{name}", raising=False)
     monkeypatch.setattr("ops.migrations.__path__", [str(tmp_path)])
-    with pytest.raises(Misused, match="two migrations are number 0001"):
-        found()
+    with pytest.raises(UsageError, match="two migrations are number 0001"):
+        load_migrations()

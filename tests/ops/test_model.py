@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from docs.generate import pages
+from docs.generate import render_pages
 from docs.pages import model
-from functions.dynamodb.images import binary
-from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.images import decode_binary
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.store import Table
 from functions.model import table as t
-from functions.model.table import PROJECTED, ROWS, create_table_request, key_schema
+from functions.model.table import INDEX_PROJECTIONS, ROWS, create_table_request, key_schema
 from ops import workbench
 from ops.__main__ import main
-from tests.docs.json_schema import misfits
+from tests.docs.json_schema import schema_violations
 
 # As NoSQL Workbench exports a model, and as AWS's sample models are written. (A table without facets has TableData.)
 NAMED: dict[str, Any] = {
@@ -113,13 +113,13 @@ def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 # NoSQL Workbench ------------------------------------------------------------------------------------------------------
 def test_the_data_model_has_the_form_that_workbench_imports(exported: dict[str, Any]) -> None:
-    assert list(misfits(WORKBENCH, exported)) == []
+    assert list(schema_violations(WORKBENCH, exported)) == []
     (table,) = exported["DataModel"]
     assert table.keys() == TABLE["properties"].keys(), "nothing that Workbench does not know"
     del table["KeyAttributes"]["PartitionKey"]
     table["TableFacets"][0]["FacetName"] = None
     table["NonKeyAttributes"][0]["AttributeType"] = "text"
-    assert len(list(misfits(WORKBENCH, exported))) == 3
+    assert len(list(schema_violations(WORKBENCH, exported))) == 3
 
 
 def test_every_row_is_a_facet_with_its_keys_and_all_its_attributes(exported: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ def test_every_row_is_a_facet_with_its_keys_and_all_its_attributes(exported: dic
         partition, sort = row.templates("main")
         facet = facets[row.type]
         assert facet["KeyAttributeAlias"] == {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text}
-        keys = [name for index in row.indexes if index != "main" for name in ATTRIBUTES[index]]
+        keys = [name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]]
         assert facet["NonKeyAttributes"] == [*keys, "type", "schema", *row.fields]
         assert set(facet["NonKeyAttributes"]) <= types.keys()
 
@@ -146,7 +146,7 @@ def test_every_index_is_there_with_its_keys_and_its_projection(exported: dict[st
 
     assert schema(table["KeyAttributes"]) == key_schema("main")
     made = create_table_request("any")["GlobalSecondaryIndexes"]
-    assert [index["IndexName"] for index in table["GlobalSecondaryIndexes"]] == list(PROJECTED)
+    assert [index["IndexName"] for index in table["GlobalSecondaryIndexes"]] == list(INDEX_PROJECTIONS)
     assert [
         {
             "IndexName": index["IndexName"],
@@ -163,13 +163,13 @@ def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
     samples = [item for facet in exported["DataModel"][0]["TableFacets"] for item in facet["TableData"]]
     types = {one["AttributeName"]: one["AttributeType"] for one in exported["DataModel"][0]["NonKeyAttributes"]}
     for row, sample in zip(ROWS, samples, strict=True):
-        image = {name: {"B": binary(value["B"])} if "B" in value else value for name, value in sample.items()}
+        image = {name: {"B": decode_binary(value["B"])} if "B" in value else value for name, value in sample.items()}
         table.client.put_item(TableName=table.name, Item=image)
-        assert row.write(row.read(image)) == image
+        assert row.encode(row.decode(image)) == image
         assert {next(iter(value)) == types[name] for name, value in sample.items() if name not in ("PK", "SK")} == {
             True
         }
-        assert {name for index in row.indexes for name in ATTRIBUTES[index]} <= sample.keys(), (
+        assert {name for index in row.indexes for name in KEY_ATTRIBUTES[index]} <= sample.keys(), (
             "it is in all its indexes"
         )
     assert table.client.scan(TableName=table.name, Select="COUNT")["Count"] == len(ROWS), "no two lie at one place"
@@ -178,12 +178,12 @@ def test_the_sample_rows_are_items_that_the_table_takes_and_the_shop_reads(
 def test_a_name_that_means_two_types_of_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(t.ORDER.fields, "name", int)
     with pytest.raises(TypeError, match=r"Order\.name is N, elsewhere S"):
-        workbench.attributes()
+        workbench.attribute_types()
 
 
 def test_it_is_written_to_a_file_if_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["model", "--workbench", str(tmp_path / "orderstream.json")])
-    assert json.loads((tmp_path / "orderstream.json").read_text()) == workbench.data_model()
+    assert json.loads((tmp_path / "orderstream.json").read_text()) == workbench.build_data_model()
     assert capsys.readouterr().out == ""
     with pytest.raises(SystemExit, match=r"Not written: .*no/such"):
         main(["model", "--workbench", str(tmp_path / "no/such")])
@@ -193,14 +193,14 @@ def test_it_is_written_to_a_file_if_one_is_named(tmp_path: Path, capsys: pytest.
 def test_every_entity_is_drawn_with_its_kind_and_every_field_with_its_type(capsys: pytest.CaptureFixture[str]) -> None:
     main(["model", "--diagram"])
     text = capsys.readouterr().out
-    assert text == model.diagram() + "\n"
+    assert text == model.render_diagram() + "\n"
     assert text.startswith("erDiagram\n")
     drawn = {name: (kind, body) for name, kind, body in ENTITY.findall(text)}
     for row in ROWS:
         kind, body = drawn[row.type]
         assert kind == row.kind
         assert [line.split()[1] for line in body.splitlines()] == list(row.fields)
-        in_key = {name for half in row.templates("main") for name in half.names} & row.fields.keys()
+        in_key = {name for half in row.templates("main") for name in half.field_names} & row.fields.keys()
         assert {line.split()[1] for line in body.splitlines() if " PK" in line} == in_key
     inside = {inner for row in ROWS for inner in insides(row.entity)}
     assert drawn.keys() - {row.type for row in ROWS} == {cls.__name__ for cls in inside}
@@ -236,29 +236,29 @@ def insides(cls: Any) -> set[Any]:
     ],
 )
 def test_a_relation_follows_from_the_keys_the_copies_and_the_names(relation: str) -> None:
-    assert f"    {relation}" in model.diagram().splitlines()
+    assert f"    {relation}" in model.render_diagram().splitlines()
 
 
 def test_what_lies_in_anothers_partition_has_one_relation_to_it() -> None:
-    found = [str(one) for one in model.relations() if (one.of, one.to) == ("Order", "Payment")]
+    found = [str(one) for one in model.find_relations() if (one.source, one.target) == ("Order", "Payment")]
     assert found == ['Order ||--o{ Payment : "has"'], "and none for its order_id besides"
 
 
 def test_nothing_refers_to_what_is_not_drawn() -> None:
-    text = model.diagram()
+    text = model.render_diagram()
     drawn = {name for name, _, _ in ENTITY.findall(text)}
-    assert {end for one in model.relations() for end in (one.of, one.to)} <= drawn
+    assert {end for one in model.find_relations() for end in (one.source, one.target)} <= drawn
 
 
 def test_the_page_shows_each_entity_with_its_fields_once() -> None:
-    found = [name for name, kind, _ in ENTITY.findall(pages()["model.md"]) if kind != "part"]
+    found = [name for name, kind, _ in ENTITY.findall(render_pages()["model.md"]) if kind != "part"]
     assert sorted(found) == sorted(row.type for row in ROWS)
 
 
 def test_no_diagram_is_longer_than_mermaid_draws() -> None:
-    blocks = re.findall(r"```mermaid\n(.*?)```", pages()["model.md"], re.DOTALL)
+    blocks = re.findall(r"```mermaid\n(.*?)```", render_pages()["model.md"], re.DOTALL)
     assert all(block.startswith("erDiagram\n") for block in blocks)
-    assert max(map(len, [*blocks, model.diagram()])) < 50_000, "GitHub shows an error in its place"
+    assert max(map(len, [*blocks, model.render_diagram()])) < 50_000, "GitHub shows an error in its place"
 
 
 def test_a_reader_who_has_seen_enough_ends_it_in_peace() -> None:

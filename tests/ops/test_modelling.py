@@ -13,7 +13,7 @@ import pytest
 
 from docs.generate import DOCS
 from functions import objects, wiring
-from functions.archive import order_object
+from functions.archive import serialize_archive
 from functions.dynamodb.store import Table
 from functions.model import derived
 from functions.model import table as t
@@ -22,10 +22,10 @@ from local import running
 from local.engine import Engine
 from ops import migrate
 from ops.__main__ import main
-from ops.history import past
-from ops.migrate import found
+from ops.history import past_change
+from ops.migrate import load_migrations
 from tests.model.samples import AT, SAMPLES, moment
-from tests.ops.running import BUCKETS, running_shop
+from tests.ops.running import BUCKETS, fake_running_shop
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
 
@@ -47,7 +47,7 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
         put(table, t.ORDER, order)
     for row in (t.PAYMENT, t.REFUND, t.SHIPMENT):
         put(table, row, SAMPLES[row])
-    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
+    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, table.name))
     return table
 
 
@@ -62,15 +62,15 @@ def older(
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
     put(table, t.STOCK, SAMPLES[t.STOCK])
-    cup = table.images([t.PRODUCT.key(product_id="cup")])[0]
+    cup = table.batch_get_raw([t.PRODUCT.key(product_id="cup")])[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": t.PRODUCT.key(product_id="cup"), "NewImage": cup}}
-    wiring.parking("failures", "copies")(record, "UnknownSchema: Product of schema 1; this code knows 0")
+    wiring.dead_letter_writer("failures", "copies")(record, "UnknownSchema: Product of schema 1; this code knows 0")
     archive_an_order(table)
-    here = running_shop(engine, table.name, **BUCKETS)
+    here = fake_running_shop(engine, table.name, **BUCKETS)
     queues = [surroundings["archive"], with_dead_letters(surroundings["archive"])]
-    here.stack.names = {"AWS::SQS::Queue": queues, "AWS::Events::EventBus": ["shop"]}.__getitem__
+    here.stack.resource_names = {"AWS::SQS::Queue": queues, "AWS::Events::EventBus": ["shop"]}.__getitem__
     monkeypatch.setattr(running, "find", lambda: here)
-    monkeypatch.setattr(migrate, "who", lambda: "ann@desk")
+    monkeypatch.setattr(migrate, "current_operator", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
     (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
@@ -91,9 +91,15 @@ def with_dead_letters(queue: str) -> str:
 
 def archive_an_order(table: Table) -> None:
     order = replace(SAMPLES[t.ORDER], status="CANCELLED", paid=0, version=2, reached=2)
-    changes = [past(order, 1, AT, "OrderPlaced", "PENDING"), past(order, 2, AT, "OrderCancelled", "CANCELLED")]
-    images = [t.ORDER.write(order), *(t.TIMELINE.write(one) for change in changes for one in derived.timeline(change))]
-    body = objects.put_once("archive", "orders/o1/3.json", order_object(order, images), "application/json")
+    changes = [
+        past_change(order, 1, AT, "OrderPlaced", "PENDING"),
+        past_change(order, 2, AT, "OrderCancelled", "CANCELLED"),
+    ]
+    images = [
+        t.ORDER.encode(order),
+        *(t.TIMELINE.encode(one) for change in changes for one in derived.timeline_events(change)),
+    ]
+    body = objects.put_if_absent("archive", "orders/o1/3.json", serialize_archive(order, images), "application/json")
     told = {"object_key": "orders/o1/3.json", "sha256": hashlib.sha256(body).hexdigest(), "status": "CANCELLED"}
     stub = replace(SAMPLES[t.ARCHIVED_ORDER], version=4, archived_at=AT, **told)
     for row, item in [(t.ARCHIVED_ORDER, stub), *derived.copies_of(t.ARCHIVED_ORDER, stub).values()]:
@@ -135,4 +141,4 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 def test_the_first_migration_is_shown_as_it_is() -> None:
     code = re.findall(r"```python\n(.*?)```", OPERATIONS.read_text(encoding="utf-8"), re.DOTALL)
-    assert [inspect.getsource(found()["0001"].up)] == code
+    assert [inspect.getsource(load_migrations()["0001"].up)] == code

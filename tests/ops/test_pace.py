@@ -9,9 +9,9 @@ from local import running
 from local.engine import REGION, Engine
 from ops import pace, place
 from ops.__main__ import main
-from ops.place import ON_AWS_UNITS_PER_SECOND, Place
-from tests.ops.running import BUCKETS, NAMES, whole_shop
-from tests.shopfloor import Shopfloor
+from ops.place import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
+from tests.ops.running import BUCKETS, NAMES, fake_shop_with_buckets
+from tests.shopfloor import ShopHarness
 
 ON_ANY_TABLE = ["ledger", "drift", "drift --all", "migrate up --dry-run"]
 ON_A_WHOLE_SHOP = [
@@ -26,9 +26,11 @@ ON_A_WHOLE_SHOP = [
 def limits(monkeypatch: pytest.MonkeyPatch) -> set[float]:
     """The limits, in units per second, under which requests are sent. They hold back nothing here."""
     found: set[float] = set()
-    monkeypatch.setattr(pace.Pace, "__init__", lambda self, table, units_per_second: found.add(units_per_second))
-    monkeypatch.setattr(pace.Pace, "__enter__", lambda self: None)
-    monkeypatch.setattr(pace.Pace, "__exit__", lambda self, *_: None)
+    monkeypatch.setattr(
+        pace.CapacityThrottle, "__init__", lambda self, table, units_per_second: found.add(units_per_second)
+    )
+    monkeypatch.setattr(pace.CapacityThrottle, "__enter__", lambda self: None)
+    monkeypatch.setattr(pace.CapacityThrottle, "__exit__", lambda self, *_: None)
     return found
 
 
@@ -40,9 +42,9 @@ def run(command: str, *more: str) -> None:
 
 @pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
 def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
-    floor: Shopfloor, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+    floor: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
+    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
     run(command)
     assert limits == set()
     run(command, "--units-per-second", "7e6")
@@ -51,26 +53,26 @@ def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
 
 @pytest.mark.parametrize("command", ON_ANY_TABLE)
 def test_a_table_on_aws_is_spared_by_default(
-    floor: Shopfloor, engine: Engine, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+    floor: ShopHarness, engine: Engine, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
     run(command, "--table", floor.shop.table.name, "--region", REGION)
-    assert limits == {ON_AWS_UNITS_PER_SECOND} == {100}
+    assert limits == {DEFAULT_UNITS_PER_SECOND_ON_AWS} == {100}
 
 
 @pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
 def test_a_stack_on_aws_is_spared_by_default(
-    floor: Shopfloor, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
+    floor: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     def client(service: str) -> object:
         return floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service)
 
     outputs = {"TableName": floor.shop.table.name, **BUCKETS}
-    deployed = Place(outputs, client, lambda kind: NAMES.get(kind, []))
-    monkeypatch.setattr(place, "_deployed", lambda name, region: deployed)
-    monkeypatch.setattr("ops.health.ON_AWS", ())
+    deployed = ShopTarget(outputs, client, lambda kind: NAMES.get(kind, []))
+    monkeypatch.setattr(place, "_find_deployed_target", lambda name, region: deployed)
+    monkeypatch.setattr("ops.health.AWS_CHECKS", ())
     run(command, "--stack", "orderstream-dev")
-    assert limits == {ON_AWS_UNITS_PER_SECOND}
+    assert limits == {DEFAULT_UNITS_PER_SECOND_ON_AWS}
 
 
 @pytest.mark.parametrize("command", ["ledger", "drift", "migrate up", "replay", "restore", "health"])

@@ -10,12 +10,12 @@ import pytest
 from functions.dynamodb.store import Table
 from local import running
 from ops.__main__ import main
-from ops.drift import Drift
-from ops.progress import Progress
-from tests.dynamodb.fixtures import Clock
+from ops.drift import DriftCheck
+from ops.progress import SweepProgress
+from tests.dynamodb.fixtures import ManualClock
 from tests.model.samples import SAMPLES
-from tests.ops.running import whole_shop
-from tests.shopfloor import Shopfloor
+from tests.ops.running import fake_shop_with_buckets
+from tests.shopfloor import ShopHarness
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ from tests.shopfloor import Shopfloor
     ],
 )
 def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
-    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: whole_shop(floor))
-    monkeypatch.setattr("ops.progress.TOLD_EVERY_SECONDS", 0)
+    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr("ops.progress.REPORT_EVERY_SECONDS", 0)
     monkeypatch.setattr("ops.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
     write_one_of_each_type(floor.shop.table)
     with suppress(SystemExit):  # not all that the samples say can be true
@@ -46,38 +46,38 @@ def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
     assert sum(found is not None for found in reports) > 1, "one after the page, and at least one within it"
 
 
-def test_while_drift_waits_and_checks_again_it_reports_that(floor: Shopfloor) -> None:
+def test_while_drift_waits_and_checks_again_it_reports_that(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    floor.records()  # lost
-    out, clock = io.StringIO(), Clock(floor.now())
+    floor.place_order("one", mug=1)
+    floor.new_records()  # lost
+    out, clock = io.StringIO(), ManualClock(floor.now())
     floor.shop.table.clock, floor.shop.table.sleep = clock, clock.sleep
-    Drift(floor.shop, progress=progress_of(floor, out)).whole()
+    DriftCheck(floor.shop, progress=progress_of(floor, out)).check_all()
     assert "drift: 1 places seem wrong, they are checked again in 30 seconds\n" in out.getvalue()
-    assert sum(clock.slept) == 30
+    assert sum(clock.pauses) == 30
 
 
-def test_while_drift_reads_all_marks_once_more_it_reports_that(floor: Shopfloor) -> None:
+def test_while_drift_reads_all_marks_once_more_it_reports_that(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.pay(floor.place("one", mug=1))
-    floor.settle()
+    floor.pay_order(floor.place_order("one", mug=1))
+    floor.process_all()
     table, out = floor.shop.table, io.StringIO()
     for image in table.client.scan(TableName=table.name)["Items"]:
         if image["type"]["S"] in ("Metric", "BestSeller", "Rating"):
-            table.delete([{"PK": image["PK"], "SK": image["SK"]}])
-    drift = Drift(floor.shop, pause_seconds=0, progress=progress_of(floor, out))
-    drift.whole()
-    assert [fault.kind for fault in drift.told.values()]
+            table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
+    drift = DriftCheck(floor.shop, pause_seconds=0, progress=progress_of(floor, out))
+    drift.check_all()
+    assert [fault.kind for fault in drift.discrepancies.values()]
     first, _, second = out.getvalue().partition("drift: totals or marks seem wrong, all of them are read once more\n")
     assert "100%" in first
     assert "100%" in second
 
 
-def progress_of(floor: Shopfloor, out: io.StringIO) -> Progress:
+def progress_of(floor: ShopHarness, out: io.StringIO) -> SweepProgress:
     """The progress of a look at this shop, by a client such as the tools have."""
-    return Progress(replace(floor.shop.table, client=floor.engine.dynamodb()), "drift", out, dry=True)
+    return SweepProgress(replace(floor.shop.table, client=floor.engine.dynamodb()), "drift", out, dry=True)
 
 
 def write_one_of_each_type(table: Table) -> None:
     for row, item in SAMPLES.items():
-        table.client.put_item(TableName=table.name, Item=row.write(item))
+        table.client.put_item(TableName=table.name, Item=row.encode(item))

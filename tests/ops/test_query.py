@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.keys import Row
-from functions.dynamodb.patterns import LAST, Get, Query
+from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query
 from functions.dynamodb.store import Table
 from functions.model import table as t
-from functions.model.entities import ROOT
-from functions.model.patterns import PATTERNS, R5
+from functions.model.entities import ROOT_CATEGORY
+from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
 from local import running
 from local.engine import REGION, Engine
 from ops.__main__ import main
 from tests.model.samples import SAMPLES, moment
-from tests.ops.running import running_shop
+from tests.ops.running import fake_running_shop
 
 Run = Callable[..., list[str]]
 REVIEW = SAMPLES[t.REVIEW]
@@ -53,7 +53,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 
 def put(table: Table, row: Row[Any], item: Any) -> None:
-    table.client.put_item(TableName=table.name, Item=row.write(item))
+    table.client.put_item(TableName=table.name, Item=row.encode(item))
 
 
 def reviews(table: Table, count: int) -> None:
@@ -120,13 +120,13 @@ def test_what_is_not_there_costs_a_unit_all_the_same(run: Run) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
 def test_every_pattern_answers_who_gives_its_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
     for row in pattern.rows:
-        item = replace(SAMPLES[row], status="UNMATCHED") if pattern is R5 else SAMPLES[row]
+        item = replace(SAMPLES[row], status="UNMATCHED") if pattern is UNMATCHED_PAYMENTS_BY_DATE else SAMPLES[row]
         put(table, row, item)
-        known = {name: getattr(item, name) for name in pattern.known}
-        if isinstance(pattern, Query) and pattern.below:
-            known[pattern.below] = ROOT  # it is below that, not below itself
+        known = {name: getattr(item, name) for name in pattern.required_fields}
+        if isinstance(pattern, Query) and pattern.path_prefix:
+            known[pattern.path_prefix] = ROOT_CATEGORY  # it is below that, not below itself
         lines = run(pattern.id, *(part for name, value in known.items() for part in ("--arg", f"{name}={value}")))
-        assert lines[0] == f"{pattern.id}: {pattern.question}"
+        assert lines[0] == f"{pattern.id}: {pattern.description}"
         shown = pattern.view.__name__ if pattern.view else row.type
         assert any(line.startswith(f"{shown} (") for line in lines), lines
         assert f"   TableName               {table.name}" in lines
@@ -178,7 +178,7 @@ def test_all_pages_at_once_show_how_each_request_differs(table: Table, run: Run)
     lines = run("A9", "--arg", "product_id=mug", "--limit", "2", "--all", "--fields", "customer_id")
     assert column(lines, "customer_id") == ["c4", "c3", "c2", "c1", "c0"]
     second = lines.index("2. Query, as 1 but for")
-    assert lines[second + 1].split() == [":high", repr(f"REVIEW#{moment(3)}#c2{LAST}")]
+    assert lines[second + 1].split() == [":high", repr(f"REVIEW#{moment(3)}#c2{HIGHEST_CHARACTER}")]
     assert lines[second + 2] == "3. Query, as 1 but for"
     assert lines[-1] == "1.5 units, 3 requests, 3 pages"
 
@@ -255,7 +255,7 @@ def test_it_asks_the_shop_that_runs_on_this_machine(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
-    monkeypatch.setattr(running, "find", lambda: running_shop(engine, table.name))
+    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, table.name))
     main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
     assert "Product (1)" in capsys.readouterr().out.splitlines()
     monkeypatch.setattr(running, "find", lambda: None)
@@ -270,7 +270,7 @@ def test_a_table_that_is_not_there_is_told_in_one_sentence(engine: Engine, monke
 
 
 def test_an_item_that_cannot_be_read_is_told_in_one_sentence(table: Table, run: Run) -> None:
-    image = t.PRODUCT.write(SAMPLES[t.PRODUCT])
+    image = t.PRODUCT.encode(SAMPLES[t.PRODUCT])
     table.client.put_item(TableName=table.name, Item={**image, "price": {"S": "much"}})
     with pytest.raises(SystemExit, match=r"^Not answered: Product: "):
         run("A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}")
@@ -284,8 +284,8 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
     assert len(lines) == 1 + len(PATTERNS)
     for line, pattern in zip(lines[1:], PATTERNS, strict=True):
         assert line.split()[0] == pattern.id
-        assert pattern.question in line
-        assert set(pattern.known) <= set(line.split())
+        assert pattern.description in line
+        assert set(pattern.required_fields) <= set(line.split())
     assert lines[1 + [p.id for p in PATTERNS].index("A9")].endswith("product_id [written_at] [customer_id]")
 
 

@@ -14,17 +14,17 @@ from functions import copies, relay, wiring
 from functions.dynamodb.streams import Permanent
 from functions.model import changes, events
 from functions.model.entities import Order
-from functions.model.patterns import A12
+from functions.model.patterns import ORDER_BY_ID
 from functions.model.states import ORDER_TRANSITIONS, Transition
 from functions.model.table import ORDER
 from functions.shop import ending, erasure, returns
 from local.clock import expire_until
 from ops import recover
-from ops.history import Told, past, way_of
-from ops.recover import publisher, recover_copies, recover_reactions, redrive
-from tests.functions.faults import dying
+from ops.history import LoggedFacts, find_likely_path, past_change
+from ops.recover import make_publisher, rebuild_copies, redrive_record, republish_events
+from tests.functions.faults import crash_at
 from tests.model.samples import order as sample
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from tests.shopfloor import ANN, STAFF, ShopHarness
 from tests.support.saved import reused
 from tests.support.scale import many
 
@@ -32,25 +32,25 @@ Details = list[Mapping[str, Any]]
 IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
 
 
-def order_of(floor: Shopfloor, order_id: str) -> Order:
-    return cast(Order, floor.shop.table.get(A12, order_id=order_id))
+def order_of(floor: ShopHarness, order_id: str) -> Order:
+    return cast(Order, floor.shop.table.get(ORDER_BY_ID, order_id=order_id))
 
 
 @reused
-def delivered_in_part_returned(floor: Shopfloor) -> str:
+def delivered_in_part_returned(floor: ShopHarness) -> str:
     """An order that has been through seven states. Nobody reads the stream meanwhile but its workers."""
     floor.open_shop()
-    order_id = floor.place("one", mug=2, pot=1)
-    floor.pay(order_id)
-    floor.settle(readers=("relay",))
-    floor.ship(order_id)
-    floor.deliver(order_id)
-    returns.return_goods(floor.shop, STAFF, "back", order_id, {"mug": returns.Back(1, restock=True)})
-    floor.settle(readers=("relay",))
+    order_id = floor.place_order("one", mug=2, pot=1)
+    floor.pay_order(order_id)
+    floor.process_all(readers=("relay",))
+    floor.dispatch_order(order_id)
+    floor.deliver_order(order_id)
+    returns.return_goods(floor.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=True)})
+    floor.process_all(readers=("relay",))
     return order_id
 
 
-def derived(floor: Shopfloor) -> list[dict[str, Any]]:
+def derived(floor: ShopHarness) -> list[dict[str, Any]]:
     """Every copy in the table."""
     kinds = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
     images = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
@@ -66,153 +66,155 @@ def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # by state -------------------------------------------------------------------------------------------------------------
-def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them(floor: Shopfloor) -> None:
+def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them(floor: ShopHarness) -> None:
     order_id = delivered_in_part_returned(floor)
     assert derived(floor) == []
-    assert recover_copies(floor.shop).unreadable == {}
+    assert rebuild_copies(floor.shop).unreadable == {}
     recovered = derived(floor)
 
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    assert copies.handler({"Records": floor.seen}, None) == {"batchItemFailures": []}
+    assert copies.handler({"Records": floor.all_records}, None) == {"batchItemFailures": []}
     made = derived(floor)
 
     assert shown(recovered) == shown(made)
     assert order_of(floor, order_id).version == sum(image["type"]["S"] == "TimelineEvent" for image in made)
 
 
-def test_recovering_copies_again_or_where_they_are_all_there_changes_nothing(floor: Shopfloor) -> None:
+def test_recovering_copies_again_or_where_they_are_all_there_changes_nothing(floor: ShopHarness) -> None:
     delivered_in_part_returned(floor)
-    recover_copies(floor.shop)
+    rebuild_copies(floor.shop)
     once = derived(floor)
-    floor.records()
-    recover_copies(floor.shop)
+    floor.new_records()
+    rebuild_copies(floor.shop)
     assert derived(floor) == once
-    assert floor.records() == []
+    assert floor.new_records() == []
 
 
-def test_activity_that_was_written_before_its_reader_died_is_not_written_again(floor: Shopfloor) -> None:
+def test_activity_that_was_written_before_its_reader_died_is_not_written_again(floor: ShopHarness) -> None:
     order_id = delivered_in_part_returned(floor)
-    paid = next(one for one in floor.seen if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"})
-    with dying("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
+    paid = next(one for one in floor.all_records if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"})
+    with crash_at("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
         copies.handler({"Records": [paid]}, None)
     assert [image["type"]["S"] for image in derived(floor)] == ["Activity", "OrderLine", "OrderLine", "OrderSummary"]
-    recover_copies(floor.shop)
+    rebuild_copies(floor.shop)
     changed = Counter(image["change_id"]["S"] for image in derived(floor) if image["type"]["S"] == "Activity")
     assert set(changed.values()) == {1}
     assert len(changed) == order_of(floor, order_id).version
 
 
-def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(floor: Shopfloor) -> None:
+def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(floor: ShopHarness) -> None:
     delivered_in_part_returned(floor)
-    recover_copies(floor.shop)
+    rebuild_copies(floor.shop)
     made_up = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
-    for record in floor.seen:
-        redrive(floor.shop, lambda details: None, record)
+    for record in floor.all_records:
+        redrive_record(floor.shop, lambda details: None, record)
     true = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
     assert len(log_entries(floor)) == len(true), "each change is told once"
     assert true.keys() == made_up.keys()
     assert true != made_up
-    floor.shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(floor)])
-    copies.handler({"Records": floor.seen}, None)
+    floor.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(floor)])
+    copies.handler({"Records": floor.all_records}, None)
     assert true == {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
 
 
-def log_entries(floor: Shopfloor) -> list[dict[str, Any]]:
+def log_entries(floor: ShopHarness) -> list[dict[str, Any]]:
     return [image for image in derived(floor) if image["type"]["S"] in ("TimelineEvent", "Activity")]
 
 
-def test_a_sale_that_is_none_any_more_is_brought_up_though_the_record_that_said_so_was_lost(floor: Shopfloor) -> None:
+def test_a_sale_that_is_none_any_more_is_brought_up_though_the_record_that_said_so_was_lost(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1, pot=1)
-    floor.pay(order_id)
-    records = floor.records()
+    order_id = floor.place_order("one", mug=1, pot=1)
+    floor.pay_order(order_id)
+    records = floor.new_records()
     assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert quantities(floor) == ["1", "1"]
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.records()  # lost
-    recover_copies(floor.shop)
+    floor.new_records()  # lost
+    rebuild_copies(floor.shop)
     assert quantities(floor) == ["0", "0"]
-    floor.records()
-    recover_copies(floor.shop)
-    assert floor.records() == [], "and is not written again"
+    floor.new_records()
+    rebuild_copies(floor.shop)
+    assert floor.new_records() == [], "and is not written again"
 
 
-def quantities(floor: Shopfloor) -> list[str]:
+def quantities(floor: ShopHarness) -> list[str]:
     """Of each line, how many are sold."""
     return [image["quantity"]["N"] for image in derived(floor) if image["type"]["S"] == "OrderLine"]
 
 
-def test_who_asked_to_be_forgotten_is_told_of_again_until_all_of_it_is_done(floor: Shopfloor) -> None:
+def test_who_asked_to_be_forgotten_is_told_of_again_until_all_of_it_is_done(floor: ShopHarness) -> None:
     """Found by the simulation: else an order that is on its way would bear the name for as long."""
     floor.open_shop()
-    erased = erasure.forget(floor.shop, ANN, ANN.id)
-    (lost,) = [one for one in map(changes.read, floor.records()) if one and one.name == "CustomerErased"]
+    erased = erasure.erase_customer(floor.shop, ANN, ANN.id)
+    (lost,) = [one for one in map(changes.parse_change, floor.new_records()) if one and one.name == "CustomerErased"]
     told: Details = []
-    recover_reactions(floor.shop, told.extend)
+    republish_events(floor.shop, told.extend)
     assert [one["id"] for one in told if one["type"] == "CustomerErased"] == [lost.id]
-    assert erasure.finish(floor.shop, erased, floor.now() + 2 * erasure.SETTLES)
+    assert erasure.finish_erasure(floor.shop, erased, floor.now() + 2 * erasure.SETTLE_PERIOD)
     told.clear()
-    recover_reactions(floor.shop, told.extend)
+    republish_events(floor.shop, told.extend)
     assert "CustomerErased" not in [one["type"] for one in told]
 
 
-def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(floor: Shopfloor) -> None:
+def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(
+    floor: ShopHarness,
+) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
     told: Details = []
-    recover_reactions(floor.shop, told.extend)
-    paid = [record for record in floor.records() if record["dynamodb"]["NewImage"].get("status") == {"S": "PAID"}]
-    change = changes.read(paid[-1])
+    republish_events(floor.shop, told.extend)
+    paid = [record for record in floor.new_records() if record["dynamodb"]["NewImage"].get("status") == {"S": "PAID"}]
+    change = changes.parse_change(paid[-1])
     assert change is not None
     mine = [detail for detail in told if detail["data"].get("order_id") == order_id]
-    assert events.detail(change) in mine
+    assert events.build_event_detail(change) in mine
     assert "OrderPlaced" not in [detail["type"] for detail in mine], "it has gone on since"
 
 
-def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_told(floor: Shopfloor) -> None:
+def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_told(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    publish = publisher(floor.shop, wiring.client("events"), "shop")
-    floor.records()  # lost
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    publish = make_publisher(floor.shop, wiring.client("events"), "shop")
+    floor.new_records()  # lost
     for _ in range(3):
-        recover_reactions(floor.shop, publish)
-        floor.settle()
+        republish_events(floor.shop, publish)
+        floor.process_all()
     images = floor.partition(f"ORDER#{order_id}")
     assert [sum(image["type"]["S"] == kind for image in images) for kind in ("Invoice", "Shipment")] == [1, 1]
-    subjects = [mail.subject for mail in floor.mails()]
+    subjects = [mail.subject for mail in floor.sent_mails()]
     assert subjects
     assert len(subjects) == len(set(subjects))
 
 
-def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(floor: Shopfloor) -> None:
+def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
+    order_id = floor.place_order("one", mug=1)
     ending.cancel_order(floor.shop, ANN, order_id)
-    floor.settle()
+    floor.process_all()
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
-    floor.records()  # the end of its marker, lost
-    floor.ahead = timedelta(days=367)
+    floor.new_records()  # the end of its marker, lost
+    floor.clock_offset = timedelta(days=367)
     assert order_of(floor, order_id).status == "CANCELLED"
-    recover_reactions(floor.shop, publisher(floor.shop, wiring.client("events"), "shop"))
-    floor.settle()
-    assert floor.shop.table.get(A12, order_id=order_id).object_key in floor.objects("archive")  # type: ignore[union-attr]
+    republish_events(floor.shop, make_publisher(floor.shop, wiring.client("events"), "shop"))
+    floor.process_all()
+    assert floor.shop.table.get(ORDER_BY_ID, order_id=order_id).object_key in floor.objects("archive")  # type: ignore[union-attr]
 
 
-def test_what_is_older_than_anybody_remembers_is_not_told_again(floor: Shopfloor) -> None:
+def test_what_is_older_than_anybody_remembers_is_not_told_again(floor: ShopHarness) -> None:
     floor.open_shop()
-    floor.place("one", mug=1)
-    floor.ahead = timedelta(days=400)
+    floor.place_order("one", mug=1)
+    floor.clock_offset = timedelta(days=400)
     told: Details = []
-    recover_reactions(floor.shop, told.extend)
+    republish_events(floor.shop, told.extend)
     assert told == []
 
 
-def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopfloor) -> None:
+def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(floor: ShopHarness) -> None:
     floor.open_shop()
-    broken, sound = floor.place("one", mug=1), floor.place("two", mug=1)
+    broken, sound = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     key = {"PK": {"S": f"ORDER#{broken}"}, "SK": {"S": "ORDER"}}
     floor.shop.table.client.update_item(
         TableName=floor.shop.table.name,
@@ -221,17 +223,17 @@ def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(floor: Shopflo
         ExpressionAttributeNames={"#lines": "lines"},
         ExpressionAttributeValues={":no": {"S": "no"}},
     )
-    assert recover_copies(floor.shop).unreadable.keys() == {f"ORDER#{broken} / ORDER"}
+    assert rebuild_copies(floor.shop).unreadable.keys() == {f"ORDER#{broken} / ORDER"}
     assert {image["order_id"]["S"] for image in derived(floor)} == {sound}
 
 
 def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_then(
-    floor: Shopfloor, monkeypatch: pytest.MonkeyPatch
+    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    floor.pay(order_id)
-    missing = recover._missing
+    order_id = floor.place_order("one", mug=1)
+    floor.pay_order(order_id)
+    missing = recover._write_missing_copies
     cancelled: list[Any] = []
 
     def just_then(*arguments: Any) -> Any:
@@ -240,9 +242,9 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
             cancelled.append(ending.cancel_order(floor.shop, ANN, order_id))
         return found
 
-    monkeypatch.setattr(recover, "_missing", just_then)
-    floor.records()  # lost
-    found = recover_copies(floor.shop)
+    monkeypatch.setattr(recover, "_write_missing_copies", just_then)
+    floor.new_records()  # lost
+    found = rebuild_copies(floor.shop)
     assert found.lost == 1
     (summary,) = [image for image in derived(floor) if image["type"]["S"] == "OrderSummary"]
     assert summary["status"]["S"] == "CANCELLED"
@@ -250,14 +252,14 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
 
 
 # by record ------------------------------------------------------------------------------------------------------------
-def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_old_copy(floor: Shopfloor) -> None:
+def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_old_copy(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
-    (placed,) = [one for one in floor.records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
-    floor.pay(order_id)
-    floor.settle()
+    order_id = floor.place_order("one", mug=1)
+    (placed,) = [one for one in floor.new_records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
+    floor.pay_order(order_id)
+    floor.process_all()
     told: Details = []
-    redrive(floor.shop, told.extend, placed)
+    redrive_record(floor.shop, told.extend, placed)
     assert [detail["type"] for detail in told] == ["OrderPlaced"]
     (summary,) = [image for image in derived(floor) if image["type"]["S"] == "OrderSummary"]
     now = order_of(floor, order_id)
@@ -266,18 +268,18 @@ def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_ol
     assert timeline == [str(version) for version in range(1, now.version + 1)]
 
 
-def test_a_record_of_an_archived_order_puts_nothing_into_its_partition_again(floor: Shopfloor) -> None:
+def test_a_record_of_an_archived_order_puts_nothing_into_its_partition_again(floor: ShopHarness) -> None:
     floor.open_shop()
-    order_id = floor.place("one", mug=1)
+    order_id = floor.place_order("one", mug=1)
     ending.cancel_order(floor.shop, ANN, order_id)
-    records = floor.records()
+    records = floor.new_records()
     assert copies.handler({"Records": records}, None) == relay.handler({"Records": records}, None)
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
-    floor.settle()
+    floor.process_all()
     left = floor.partition(f"ORDER#{order_id}")
     assert [image["type"]["S"] for image in left] == ["ArchivedOrder"]
     for record in records:
-        redrive(floor.shop, lambda _: None, record)
+        redrive_record(floor.shop, lambda _: None, record)
     assert floor.partition(f"ORDER#{order_id}") == left
 
 
@@ -292,8 +294,8 @@ def lives(draw: some.DrawFn) -> list[tuple[str, str]]:
         if not moves:
             break
         move = draw(some.sampled_from(moves))
-        status = move.reached(status)
-        life.append((move.change, status))
+        status = move.status_after(status)
+        life.append((move.change_name, status))
     return life
 
 
@@ -304,7 +306,7 @@ def lived(life: list[tuple[str, str]]) -> Order:
     return sample(status=life[-1][1], version=len(life), reached=reached)
 
 
-def logged(life: list[tuple[str, str]], versions: set[int]) -> Told:
+def logged(life: list[tuple[str, str]], versions: set[int]) -> LoggedFacts:
     return {version: [*zip(("event", "status"), life[version - 1], strict=True)] for version in versions}
 
 
@@ -315,15 +317,15 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
 ) -> None:
     order = lived(life)
     known = data.draw(some.sets(some.integers(1, len(life))))
-    way = way_of(order, logged(life, known))
+    way = find_likely_path(order, logged(life, known))
 
     assert [*way] == list(range(1, len(life) + 1))
     assert way[len(life)][1] == order.status
     assert all(way[version] == life[version - 1] for version in known)
     for (_, before), (_, after) in itertools.pairwise(way.values()):
-        assert any(before in move.before and move.reached(before) == after for move in IN_TABLE), (before, after)
+        assert any(before in move.before and move.status_after(before) == after for move in IN_TABLE), (before, after)
     true, guessed = (
-        [past(order, version, order.updated_at, *one).id for version, one in told]
+        [past_change(order, version, order.updated_at, *one).id for version, one in told]
         for told in (enumerate(life, 1), way.items())
     )
     assert true == guessed, "an id is the version's, whatever it was"
@@ -336,11 +338,11 @@ def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
 ) -> None:
     order = lived(life)
     known = data.draw(some.sets(some.integers(1, len(life))))
-    assert way_of(order, logged(life, known))[order.reached][1] == order.status
+    assert find_likely_path(order, logged(life, known))[order.reached][1] == order.status
 
 
 def test_a_state_that_no_way_leads_to_is_said_and_none_is_invented() -> None:
     order = lived([("OrderPlaced", "PENDING"), ("OrderDelivered", "DELIVERED")])
     with pytest.raises(Permanent, match="has no way of 2 versions to DELIVERED"):
-        way_of(order, {})
-    assert ORDER.read(ORDER.write(order)) == order
+        find_likely_path(order, {})
+    assert ORDER.decode(ORDER.encode(order)) == order

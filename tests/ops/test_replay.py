@@ -11,53 +11,53 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.events.models import ReplayState, events_backends
 
 from functions import copies, wiring
-from functions.model.events import SOURCE
-from functions.model.lives import BUS_ARCHIVE_DAYS, REPLAYED_DAYS
+from functions.model.events import EVENT_SOURCE
+from functions.model.lives import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
 from local.engine import REGION
 from ops import place, replay
 from ops.__main__ import main
-from ops.place import Place
-from tests.functions.faults import dying
+from ops.place import ShopTarget
+from tests.functions.faults import crash_at
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
-from tests.shopfloor import Shopfloor
+from tests.shopfloor import ShopHarness
 
 
 @pytest.fixture
-def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
+def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, whatever it is called."""
     names = {"AWS::Events::EventBus": ["shop"]}
-    found = Place(
+    found = ShopTarget(
         {"TableName": floor.shop.table.name},
         lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
         lambda kind: names[kind],
     )
-    monkeypatch.setattr(place, "place_of", lambda given: found)
+    monkeypatch.setattr(place, "resolve_target", lambda given: found)
     monkeypatch.setattr(found.table, "clock", floor.now)
-    monkeypatch.setattr(replay, "LOOKS_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(replay, "POLL_SECONDS", 0.0)
     return floor
 
 
 @pytest.fixture
-def archive(here: Shopfloor) -> Iterator[str]:
+def archive(here: ShopHarness) -> Iterator[str]:
     """The archive of the bus."""
     events = wiring.client("events")
     bus_arn = events.describe_event_bus(Name="shop")["Arn"]
-    pattern = json.dumps({"source": [SOURCE]})
+    pattern = json.dumps({"source": [EVENT_SOURCE]})
     events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, EventPattern=pattern, RetentionDays=30)
     yield bus_arn
     events.delete_archive(ArchiveName="all")
     events_backends[DEFAULT_ACCOUNT_ID][REGION].replays.clear()
 
 
-def told(floor: Shopfloor, queue: str) -> set[str]:
+def told(floor: ShopHarness, queue: str) -> set[str]:
     """The types of what waits in a queue."""
-    return {json.loads(message["body"])["detail"]["type"] for message in floor.waiting(queue)}
+    return {json.loads(message["body"])["detail"]["type"] for message in floor.take_messages(queue)}
 
 
 # from the table -------------------------------------------------------------------------------------------------------
-def test_copies_are_made_anew_and_nobody_is_told(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copies_are_made_anew_and_nobody_is_told(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     delivered_in_part_returned(here)
-    here.waiting("warehouse")
+    here.take_messages("warehouse")
     main(["replay", "--from-table", "--copies", "--dry-run"])
     would = capsys.readouterr().out
     assert "would be brought up to their primaries" in would
@@ -70,64 +70,64 @@ def test_copies_are_made_anew_and_nobody_is_told(here: Shopfloor, capsys: pytest
     assert all(told(here, name) == set() for name in here.queues)
     for image in recovered:
         here.shop.table.client.delete_item(TableName=here.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": here.seen}, None)
+    copies.handler({"Records": here.all_records}, None)
     assert shown(recovered) == shown(derived(here))
 
 
-def test_reactions_go_to_the_named_rule_alone_and_only_what_it_takes(here: Shopfloor) -> None:
+def test_reactions_go_to_the_named_rule_alone_and_only_what_it_takes(here: ShopHarness) -> None:
     here.open_shop()
-    order_id = here.place("one", mug=1)
-    here.pay(order_id)
+    order_id = here.place_order("one", mug=1)
+    here.pay_order(order_id)
     main(["replay", "--from-table", "--reactions", "--to", "fulfilment", "--units-per-second", "100000"])
     assert told(here, "fulfilment") == {"OrderPaid"}
     assert all(told(here, name) == set() for name in here.queues)
 
 
-def test_f12_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: Shopfloor) -> None:
+def test_f12_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(here: ShopHarness) -> None:
     here.open_shop()
-    orders = [here.place(key, mug=1) for key in ("one", "two")]
+    orders = [here.place_order(key, mug=1) for key in ("one", "two")]
     for order_id in orders:
-        here.pay(order_id, f"evt_{order_id}", f"pi_{order_id}")
-    here.records()  # lost
+        here.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
+    here.new_records()  # lost
     arguments = ["replay", "--from-table", "--reactions", "--to-all", "--units-per-second", "100000"]
-    with dying("events", "PutEvents", "after", 3):
+    with crash_at("events", "PutEvents", "after", 3):
         main(arguments)
     for _ in range(2):
         main(arguments)
-        here.settle()
+        here.process_all()
     for order_id in orders:
         kinds = [image["type"]["S"] for image in here.partition(f"ORDER#{order_id}")]
         assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    subjects = [mail.subject for mail in here.mails()]
+    subjects = [mail.subject for mail in here.sent_mails()]
     assert len(subjects) == 2
 
 
-def test_a_dry_run_of_reactions_tells_nobody(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_reactions_tells_nobody(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     here.open_shop()
-    here.place("one", mug=1)
+    here.place_order("one", mug=1)
     main(["replay", "--from-table", "--reactions", "--to-all", "--dry-run"])
     assert "would be told of" in capsys.readouterr().out
     assert all(told(here, name) == set() for name in here.queues)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_told_to_nobody(here: Shopfloor) -> None:
+def test_what_is_older_than_its_effects_are_remembered_is_told_to_nobody(here: ShopHarness) -> None:
     here.open_shop()
-    order_id = here.place("one", mug=1)
-    here.pay(order_id)
+    order_id = here.place_order("one", mug=1)
+    here.pay_order(order_id)
     arguments = ["replay", "--from-table", "--reactions", "--to", "fulfilment", "--units-per-second", "100000"]
-    here.ahead = timedelta(days=REPLAYED_DAYS + 1)
+    here.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS + 1)
     main(arguments)
     assert told(here, "fulfilment") == set()
-    here.ahead = timedelta(days=REPLAYED_DAYS - 1)
+    here.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS - 1)
     main(arguments)
     assert told(here, "fulfilment") == {"OrderPaid"}
 
 
 def test_an_item_that_nobody_can_read_is_named_and_ends_with_1(
-    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here.open_shop()
-    order_id = here.place("one", mug=1)
+    order_id = here.place_order("one", mug=1)
     image = next(one for one in here.partition(f"ORDER#{order_id}") if one["SK"] == {"S": "ORDER"})
     here.shop.table.client.put_item(TableName=here.shop.table.name, Item=image | {"lines": {"S": "no"}})
     with pytest.raises(SystemExit, match="1 passed over"):
@@ -136,13 +136,13 @@ def test_an_item_that_nobody_can_read_is_named_and_ends_with_1(
 
 
 def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
-    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     events = wiring.client("events")
-    rich = json.dumps({"source": [SOURCE], "detail": {"data": {"total": [{"numeric": [">", 1]}]}}})
+    rich = json.dumps({"source": [EVENT_SOURCE], "detail": {"data": {"total": [{"numeric": [">", 1]}]}}})
     events.put_rule(Name="rich", EventBusName="shop", EventPattern=rich)
-    events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [SOURCE]}))
-    begins = json.dumps({"source": [SOURCE], "detail-type": [{"prefix": "Order"}]})
+    events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
+    begins = json.dumps({"source": [EVENT_SOURCE], "detail-type": [{"prefix": "Order"}]})
     events.put_rule(Name="begins", EventBusName="shop", EventPattern=begins)
     target = "arn:aws:lambda:eu-central-1:123456789012:function:hook"
     events.put_targets(Rule="hook", EventBusName="shop", Targets=[{"Id": "1", "Arn": target}])
@@ -165,10 +165,10 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
 
 # from the archive -----------------------------------------------------------------------------------------------------
 def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_replay(
-    here: Shopfloor, archive: str, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["replay", "--from-archive", "--stack", "any", "--to", "fulfilment"]
-    span = ["--since", here.shop.instant(), "--until", "2099-01-01T00:00Z"]
+    span = ["--since", here.shop.now_instant(), "--until", "2099-01-01T00:00Z"]
     main([*arguments, *span, "--dry-run"])
     assert capsys.readouterr().out.startswith("Would be played: ")
     assert wiring.client("events").list_replays()["Replays"] == []
@@ -184,9 +184,9 @@ def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_repl
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
 def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
-    here: Shopfloor, archive: str, state: str, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, archive: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.instant(), "--until", "2099-01-01"]
+    arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.now_instant(), "--until", "2099-01-01"]
     names: list[str] = []
     for _ in range(3):
         main(arguments)
@@ -198,17 +198,17 @@ def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
 
 
 def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
-    here: Shopfloor, archive: str, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["replay", "--from-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])
     again = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  python -m ops replay "))
-    here.ahead += timedelta(minutes=10)
+    here.clock_offset += timedelta(minutes=10)
     main(shlex.split(again)[3:])
     assert capsys.readouterr().out.startswith("Was played before, to its end: ")
     assert len(wiring.client("events").list_replays()["Replays"]) == 1
 
 
-def test_what_the_archive_does_not_have_is_refused(here: Shopfloor, archive: str, capsys: Any) -> None:
+def test_what_the_archive_does_not_have_is_refused(here: ShopHarness, archive: str, capsys: Any) -> None:
     for since, why in ((f"{BUS_ARCHIVE_DAYS + 1}d", "the archive keeps 30 days"), ("0m", "it ends before it begins")):
         with pytest.raises(SystemExit) as ended:
             main(["replay", "--from-archive", "--to-all", "--since", since])
@@ -216,7 +216,7 @@ def test_what_the_archive_does_not_have_is_refused(here: Shopfloor, archive: str
         assert why in capsys.readouterr().err
 
 
-def test_a_bus_without_an_archive_says_so(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bus_without_an_archive_says_so(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["replay", "--from-archive", "--to-all", "--since", "1d"])
     assert ended.value.code == 2
@@ -235,7 +235,7 @@ def test_a_bus_without_an_archive_says_so(here: Shopfloor, capsys: pytest.Captur
         ([], "is required"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(here: Shopfloor, capsys: Any, arguments: list[str], why: str) -> None:
+def test_what_cannot_be_meant_is_one_sentence(here: ShopHarness, capsys: Any, arguments: list[str], why: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["replay", *arguments])
     assert ended.value.code == 2

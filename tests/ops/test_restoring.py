@@ -14,17 +14,17 @@ import pytest
 from docs.generate import DOCS
 from functions.model.entities import ArchivedOrder
 from functions.model.errors import NotFound
-from functions.model.patterns import R2
+from functions.model.patterns import INVOICE_SERIES_BY_NAME
 from functions.model.table import create_table_request
 from functions.shop import ending, orders, refunds
-from functions.shop.invoices import invoice_of_order
+from functions.shop.invoices import get_invoice_of_order
 from local import running
 from ops.__main__ import main
-from ops.drift import Drift
-from tests.functions.faults import counted
-from tests.ops.running import running_shop
-from tests.shopfloor import ANN, STAFF, WORKERS, Shopfloor
-from tests.shopfloor import running as opened
+from ops.drift import DriftCheck
+from tests.functions.faults import record_calls
+from tests.ops.running import fake_running_shop
+from tests.shopfloor import ANN, STAFF, WORKERS, ShopHarness
+from tests.shopfloor import run_shop as opened
 
 PAGE = DOCS / "runbooks" / "restore-table.md"
 COMMANDS = [
@@ -40,7 +40,7 @@ TIME_TO_LIVE = "update-time-to-live"
 class Restoring:
     """A shop whose table is damaged, and what is restored of it."""
 
-    old: Shopfloor
+    old: ShopHarness
     queues: dict[str, str]
     monkeypatch: pytest.MonkeyPatch
     ending: ExitStack = field(default_factory=ExitStack)
@@ -58,11 +58,11 @@ class Restoring:
         for item in (item for page in pages for item in page["Items"]):
             client.put_item(TableName=self.name, Item=item)
 
-    def take(self) -> Shopfloor:
+    def take(self) -> ShopHarness:
         """The shop on the restored table, in the same world."""
         floor = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
-        floor.provider, floor.ahead = self.old.provider, self.old.ahead
-        here = running_shop(floor.engine, self.name)
+        floor.provider, floor.clock_offset = self.old.provider, self.old.clock_offset
+        here = fake_running_shop(floor.engine, self.name)
         self.monkeypatch.setattr(running, "find", lambda: here)
         return floor
 
@@ -74,8 +74,8 @@ class Restoring:
 
     def command(self, line: str) -> None:
         client = self.old.engine.dynamodb()
-        year = self.old.shop.instant()[:4]
-        series = self.old.shop.table.get(R2, series=year)
+        year = self.old.shop.now_instant()[:4]
+        series = self.old.shop.table.get(INVOICE_SERIES_BY_NAME, series=year)
         arn = client.describe_table(TableName=self.name)["Table"]["TableArn"]
         known = {"RESTORED_ARN": arn, "RESTORED": self.name, "YEAR": year, "LAST": str(series.last if series else 0)}
         for variable, value in known.items():
@@ -98,15 +98,15 @@ def call(client: Any, operation: str, *options: str) -> None:
 
 
 @pytest.fixture
-def restoring(floor: Shopfloor, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Restoring]:
+def restoring(floor: ShopHarness, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Restoring]:
     found = Restoring(floor, surroundings, monkeypatch)
     with found.ending:
         yield found
 
 
-def told_of(floor: Shopfloor, order_id: str) -> list[str]:
+def told_of(floor: ShopHarness, order_id: str) -> list[str]:
     """The mails about an order."""
-    return [mail.subject for mail in floor.mails() if order_id[:8].upper() in mail.subject]
+    return [mail.subject for mail in floor.sent_mails() if order_id[:8].upper() in mail.subject]
 
 
 def test_the_page_has_a_command_for_everything_that_a_restore_leaves_out() -> None:
@@ -120,118 +120,118 @@ def test_the_page_has_a_command_for_everything_that_a_restore_leaves_out() -> No
 def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twice(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop(available=20)
-    done, half, closed, back = (old.place(key, mug=1) for key in ("done", "half", "closed", "back"))
-    old.settle()
-    old.pay(done, "evt_1", "pi_1")
-    old.pay(back, "evt_2", "pi_2")
+    done, half, closed, back = (old.place_order(key, mug=1) for key in ("done", "half", "closed", "back"))
+    old.process_all()
+    old.pay_order(done, "evt_1", "pi_1")
+    old.pay_order(back, "evt_2", "pi_2")
     ending.cancel_order(old.shop, ANN, closed)
-    old.settle()
+    old.process_all()
     asked_before = shipments_asked_for(old)
-    kept = invoice_of_order(old.shop, ANN, done).invoice_id
-    old.pay(half, "evt_3", "pi_3")  # nobody has heard of it yet
+    kept = get_invoice_of_order(old.shop, ANN, done).invoice_id
+    old.pay_order(half, "evt_3", "pi_3")  # nobody has heard of it yet
     refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # nor of this
     restoring.remember()
 
-    old.settle()  # invoice and shipment of the one, the other's money back, mails
-    lost = old.place("lost", mug=1)
-    old.pay(lost, "evt_4", "pi_4")
-    given_before = [refund.provider_id for _, _, refund in old.provider.given]
+    old.process_all()  # invoice and shipment of the one, the other's money back, mails
+    lost = old.place_order("lost", mug=1)
+    old.pay_order(lost, "evt_4", "pi_4")
+    given_before = [refund.provider_id for _, _, refund in old.provider.refunds]
     assert len(given_before) == 1
     WORKERS["fulfilment"].handler({"Records": paid_messages(old)}, None)
-    numbers = {invoice_of_order(old.shop, ANN, id).invoice_id for id in (half, lost)}
+    numbers = {get_invoice_of_order(old.shop, ANN, id).invoice_id for id in (half, lost)}
     waiting = paid_messages(old, again=True)
 
     floor = restoring.take()
     restoring.run()
-    floor.settle()
+    floor.process_all()
 
-    assert [refund.provider_id for _, _, refund in floor.provider.given] == given_before
-    assert invoice_of_order(floor.shop, ANN, done).invoice_id == kept
-    assert invoice_of_order(floor.shop, ANN, half).invoice_id > max(numbers), "no number is given to two"
+    assert [refund.provider_id for _, _, refund in floor.provider.refunds] == given_before
+    assert get_invoice_of_order(floor.shop, ANN, done).invoice_id == kept
+    assert get_invoice_of_order(floor.shop, ANN, half).invoice_id > max(numbers), "no number is given to two"
     assert told_of(floor, done) == []
     assert len(told_of(floor, half)) == len(set(told_of(floor, half))) == 1
     asked = shipments_asked_for(floor)
     assert asked.items() >= asked_before.items(), "the warehouse may be asked again, under the ids that it knows"
     assert asked.keys() == {done, back, half}
     with pytest.raises(NotFound):
-        orders.order_by_id(floor.shop, ANN, lost)
+        orders.get_order(floor.shop, ANN, lost)
     WORKERS["fulfilment"].handler({"Records": waiting}, None)
-    floor.settle()
+    floor.process_all()
     with pytest.raises(NotFound):
-        invoice_of_order(floor.shop, ANN, lost)
-    drift = Drift(floor.shop, pause_seconds=0)
-    drift.whole()
-    assert not drift.found.changed
+        get_invoice_of_order(floor.shop, ANN, lost)
+    drift = DriftCheck(floor.shop, pause_seconds=0)
+    drift.check_all()
+    assert not drift.sweep_result.changed
 
 
-def shipments_asked_for(floor: Shopfloor) -> dict[str, str]:
+def shipments_asked_for(floor: ShopHarness) -> dict[str, str]:
     """The ids of what the warehouse is told, by order."""
-    events = [json.loads(message["body"])["detail"] for message in floor.waiting("warehouse")]
+    events = [json.loads(message["body"])["detail"] for message in floor.take_messages("warehouse")]
     assert {event["type"] for event in events} == {"ShipmentRequested"}
     assert len(events) == len({event["data"]["order_id"] for event in events})
     return {event["data"]["order_id"]: event["id"] for event in events}
 
 
-def paid_messages(floor: Shopfloor, *, again: bool = False) -> list[dict[str, Any]]:
+def paid_messages(floor: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
     """What waits for fulfilment when both readers have seen what there is; `again`: all that there ever was."""
     from tests.shopfloor import READERS  # noqa: PLC0415
 
-    records = floor.seen if again else floor.records()
+    records = floor.all_records if again else floor.new_records()
     READERS["relay"].handler({"Records": records}, None)
-    return floor.waiting("fulfilment")
+    return floor.take_messages("fulfilment")
 
 
 def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
-    closed = old.place("closed", mug=1)
+    closed = old.place_order("closed", mug=1)
     ending.cancel_order(old.shop, ANN, closed)
-    old.settle()
+    old.process_all()
     restoring.remember()
     floor = restoring.take()
     restoring.run(LAST)
-    floor.settle()
-    new = floor.place("new", mug=1)
-    floor.pay(new)
-    floor.settle()
-    assert invoice_of_order(floor.shop, ANN, new).invoice_id.endswith("-00000001")
+    floor.process_all()
+    new = floor.place_order("new", mug=1)
+    floor.pay_order(new)
+    floor.process_all()
+    assert get_invoice_of_order(floor.shop, ANN, new).invoice_id.endswith("-00000001")
     assert len(told_of(floor, new)) == 2
-    floor.wait(days=400)
-    floor.settle()
-    assert isinstance(orders.order_by_id(floor.shop, ANN, closed), ArchivedOrder)
+    floor.advance_days(days=400)
+    floor.process_all()
+    assert isinstance(orders.get_order(floor.shop, ANN, closed), ArchivedOrder)
 
 
 def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
-    closed = old.place("closed", mug=1)
+    closed = old.place_order("closed", mug=1)
     ending.cancel_order(old.shop, ANN, closed)
-    old.settle()
+    old.process_all()
     restoring.remember()
     floor = restoring.take()
     restoring.command(next(line for line in COMMANDS if TIME_TO_LIVE in line))
-    floor.wait(days=400)
+    floor.advance_days(days=400)
     restoring.run(LAST, TIME_TO_LIVE)
-    floor.settle()
-    assert isinstance(orders.order_by_id(floor.shop, ANN, closed), ArchivedOrder)
+    floor.process_all()
+    assert isinstance(orders.get_order(floor.shop, ANN, closed), ArchivedOrder)
 
 
 def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(restoring: Restoring) -> None:
     """What the page warns subscribers of."""
     old = restoring.old
     old.open_shop()
-    order_id = old.place(mug=1)
-    old.settle()
+    order_id = old.place_order(mug=1)
+    old.process_all()
     restoring.remember()
-    with counted("events", "PutEvents") as before:
-        old.pay(order_id)
-        old.settle(("relay",))
+    with record_calls("events", "PutEvents") as before:
+        old.pay_order(order_id)
+        old.process_all(("relay",))
     floor = restoring.take()
     restoring.run(LAST)
-    floor.settle()
-    with counted("events", "PutEvents") as after:
+    floor.process_all()
+    with record_calls("events", "PutEvents") as after:
         ending.cancel_order(floor.shop, STAFF, order_id)
-        floor.settle(("relay",))
+        floor.process_all(("relay",))
     assert ids(before)["OrderPaid"] == ids(after)["OrderCancelled"]
 
 

@@ -20,15 +20,15 @@ from functions.shop import ending, orders
 from ops import place
 from ops import sweep as sweeping
 from ops.__main__ import main
-from ops.drift import MOST_UNSETTLED, Drift
-from ops.items import place_of
-from ops.kept import HELD_SECONDS, STALE, InHand, Kept
-from ops.place import Place
-from ops.restore import SETTLES
-from tests.functions.faults import Killed, counted
+from ops.drift import MAX_UNSETTLED, DriftCheck
+from ops.items import item_key
+from ops.kept import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
+from ops.place import ShopTarget
+from ops.restore import SETTLE_TIME
+from tests.functions.faults import ProcessKilled, record_calls
 from tests.ops.running import BUCKETS, NAMES
 from tests.ops.test_drift import everything
-from tests.shopfloor import ANN, STAFF, Shopfloor
+from tests.shopfloor import ANN, STAFF, ShopHarness
 from tests.support.saved import reused
 
 READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
@@ -36,35 +36,35 @@ ORDERS = 6
 
 
 @pytest.fixture
-def here(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> Shopfloor:
+def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, read in pages of five items."""
     client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service))
-    found = Place({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
-    monkeypatch.setattr(place, "place_of", lambda given: found)
+    found = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
+    monkeypatch.setattr(place, "resolve_target", lambda given: found)
     monkeypatch.setattr(found.table, "clock", floor.now)
-    monkeypatch.setattr(sweeping, "PAGE", 5)
+    monkeypatch.setattr(sweeping, "PAGE_SIZE", 5)
     return floor
 
 
 # tools, and what there is for them to do ------------------------------------------------------------------------------
 @reused
-def unread(floor: Shopfloor) -> None:
+def unread(floor: ShopHarness) -> None:
     """Orders of which neither reader has heard."""
     floor.open_shop(available=100)
     for number in range(ORDERS):
-        floor.pay(floor.place(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
-    floor.records()  # lost
+        floor.pay_order(floor.place_order(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
+    floor.new_records()  # lost
 
 
 @reused
-def in_the_archive(floor: Shopfloor) -> None:
+def in_the_archive(floor: ShopHarness) -> None:
     floor.open_shop(available=100)
     for number in range(ORDERS):
-        ending.cancel_order(floor.shop, ANN, floor.place(f"key-{number}", mug=1))
-    floor.settle()
-    floor.wait(days=2 * 365)
-    floor.settle()
-    floor.ahead += SETTLES
+        ending.cancel_order(floor.shop, ANN, floor.place_order(f"key-{number}", mug=1))
+    floor.process_all()
+    floor.advance_days(days=2 * 365)
+    floor.process_all()
+    floor.clock_offset += SETTLE_TIME
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Tool:
 
     command: str
     looks: str
-    before: Callable[[Shopfloor], None]
+    before: Callable[[ShopHarness], None]
 
     def run(self, *, looks: bool = False) -> None:
         main([*(self.looks if looks else self.command).split(), "--units-per-second", "1e6"])
@@ -95,7 +95,7 @@ every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 
 # killed ---------------------------------------------------------------------------------------------------------------
 def died() -> None:
-    raise Killed
+    raise ProcessKilled
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Calls:
 
 @contextmanager
 def asked(dies_at: int | None = None, then: Callable[[], object] = died) -> Iterator[Calls]:
-    calls, events = Calls(dies_at, then), place.place_of(Namespace()).table.client.meta.events
+    calls, events = Calls(dies_at, then), place.resolve_target(Namespace()).table.client.meta.events
     events.register_first("before-call.dynamodb", calls.note)
     try:
         yield calls
@@ -127,7 +127,7 @@ def asked(dies_at: int | None = None, then: Callable[[], object] = died) -> Iter
 
 
 def killed(tool: Tool, dies_at: int) -> Calls:
-    with asked(dies_at) as calls, pytest.raises(Killed):
+    with asked(dies_at) as calls, pytest.raises(ProcessKilled):
         tool.run()
     return calls
 
@@ -138,7 +138,7 @@ def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
     return Counter(key for key in keys if not re.match(r"SWEEP#|METRIC#", key[0]) and not key[1].startswith("SEASON#"))
 
 
-def back_to(floor: Shopfloor, images: Mapping[Any, Any]) -> None:
+def back_to(floor: ShopHarness, images: Mapping[Any, Any]) -> None:
     """The table is as it was."""
     table = floor.shop.table
     for pk, sk in everything(table).keys() - images.keys():
@@ -147,10 +147,10 @@ def back_to(floor: Shopfloor, images: Mapping[Any, Any]) -> None:
         table.client.put_item(TableName=table.name, Item=image)
 
 
-def is_right(floor: Shopfloor) -> None:
-    drift = Drift(floor.shop, pause_seconds=0)
-    drift.whole()
-    assert (drift.told, drift.moving) == ({}, 0)
+def is_right(floor: ShopHarness) -> None:
+    drift = DriftCheck(floor.shop, pause_seconds=0)
+    drift.check_all()
+    assert (drift.discrepancies, drift.unstable) == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -158,19 +158,19 @@ def is_right(floor: Shopfloor) -> None:
     [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 40), ("restore", 10), ("restore", 18)],
 )
 def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
-    here: Shopfloor, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = TOOLS[name]
     tool.before(here)
-    here.records()
+    here.new_records()
     before = everything(here.shop.table)
     first = killed(tool, dies_at)
-    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
     capsys.readouterr()
     with asked() as rest:
         tool.run()
     assert "Goes on where it was stopped at " in capsys.readouterr().out
-    records = here.records()
+    records = here.new_records()
     assert set(written(records).values()) == {1}
     if name == "restore":
         assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
@@ -183,17 +183,17 @@ def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
 
 
 @pytest.mark.parametrize("share", [0.25, 0.75])
-def test_killed_a_replay_of_reactions_tells_the_rest(here: Shopfloor, share: float) -> None:
+def test_killed_a_replay_of_reactions_tells_the_rest(here: ShopHarness, share: float) -> None:
     tool = TOOLS["reactions"]
     tool.before(here)
-    with counted("events", "PutEvents") as calls, asked() as whole:
+    with record_calls("events", "PutEvents") as calls, asked() as whole:
         tool.run()
         once = told(calls)
         calls.clear()
         whole_reads = whole.reads
         killed(tool, int(whole_reads * share))
         before = told(calls)
-        here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+        here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
         tool.run()
     again = told(calls)
     assert 0 < before.total() < once.total()
@@ -207,7 +207,7 @@ def told(calls: list[dict[str, Any]]) -> Counter[str]:
 
 # two at once, and begun anew ------------------------------------------------------------------------------------------
 @every_tool
-def test_of_two_at_once_one_is_told_who_has_it(here: Shopfloor, tool: Tool) -> None:
+def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) -> None:
     tool.before(here)
     refused = []
 
@@ -227,28 +227,28 @@ def test_of_two_at_once_one_is_told_who_has_it(here: Shopfloor, tool: Tool) -> N
 
 @every_tool
 def test_what_was_stopped_a_day_ago_says_nothing_of_today(
-    here: Shopfloor, tool: Tool, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, tool: Tool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool.before(here)
     killed(tool, 6)
-    here.ahead += STALE
+    here.clock_offset += MAX_RESUME_AGE
     tool.run()
     assert "Goes on" not in capsys.readouterr().out
-    (kept,) = [SWEEP.read(one) for one in everything(here.shop.table).values() if one["type"]["S"] == "Sweep"]
+    (kept,) = [SWEEP.decode(one) for one in everything(here.shop.table).values() if one["type"]["S"] == "Sweep"]
     assert (kept.status, kept.waiting) == ("DONE", ())
 
 
-def test_who_says_so_begins_anew(here: Shopfloor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_says_so_begins_anew(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
     tool = TOOLS["copies"]
     killed(tool, 20)
-    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
     main([*tool.command.split(), "--units-per-second", "1e6", "--anew"])
     assert "Goes on" not in capsys.readouterr().out
 
 
 # drift ----------------------------------------------------------------------------------------------------------------
-def spoil_a_minute(floor: Shopfloor) -> Any:
+def spoil_a_minute(floor: ShopHarness) -> Any:
     """A total is off by five; it as it was."""
     table = floor.shop.table
     metric = min((one for one in everything(table).values() if one["type"]["S"] == METRIC.type), key=str)
@@ -257,51 +257,51 @@ def spoil_a_minute(floor: Shopfloor) -> Any:
     return metric
 
 
-def kept_by(floor: Shopfloor, who: str) -> Kept:
-    return Kept(floor.shop.table, "drift", "all", "repair", by=who)
+def kept_by(floor: ShopHarness, who: str) -> Checkpoint:
+    return Checkpoint(floor.shop.table, "drift", "all", "repair", by=who)
 
 
-def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: Shopfloor) -> None:
+def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: ShopHarness) -> None:
     """The first has measured what the total is off by, and sleeps; the second measures, and puts it right."""
     unread(here)
     TOOLS["copies"].run()
     right = spoil_a_minute(here)
-    others: list[Drift] = []
+    others: list[DriftCheck] = []
 
     def meanwhile_another(*_: Any) -> None:
         if not others:
-            others.append(Drift(here.shop, repair=True, pause_seconds=0))
-            here.ahead += timedelta(seconds=HELD_SECONDS + 1)
-            with kept_by(here, "bob@desk") as others[0].kept:
-                others[0].whole()
+            others.append(DriftCheck(here.shop, repair=True, pause_seconds=0))
+            here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
+            with kept_by(here, "bob@desk") as others[0].checkpoint:
+                others[0].check_all()
 
-    first = Drift(here.shop, repair=True, pause_seconds=0, tell=meanwhile_another)
-    with pytest.raises(InHand, match="taken it over"), kept_by(here, "ann@desk") as first.kept:
-        first.whole()
-    assert (others[0].mended, others[0].left) == (1, 0)
-    image = everything(here.shop.table)[place_of(right)]
+    first = DriftCheck(here.shop, repair=True, pause_seconds=0, report_discrepancy=meanwhile_another)
+    with pytest.raises(Locked, match="taken it over"), kept_by(here, "ann@desk") as first.checkpoint:
+        first.check_all()
+    assert (others[0].repaired, others[0].unrepaired) == (1, 0)
+    image = everything(here.shop.table)[item_key(right)]
     assert {**image, "version": {}} == {**right, "version": {}}
 
 
-def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: Shopfloor) -> None:
+def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: ShopHarness) -> None:
     unread(here)
     TOOLS["copies"].run()
     spoil_a_minute(here)
 
     def meanwhile_another(*_: Any) -> None:
-        first.tell = lambda fault: None
-        other = Drift(here.shop, repair=True, pause_seconds=0)
-        other.whole()
-        assert other.mended == 1
+        first.report_discrepancy = lambda fault: None
+        other = DriftCheck(here.shop, repair=True, pause_seconds=0)
+        other.check_all()
+        assert other.repaired == 1
 
-    first = Drift(here.shop, repair=True, pause_seconds=0, tell=meanwhile_another)
-    first.whole()
-    assert (first.mended, first.left) == (0, 1)
+    first = DriftCheck(here.shop, repair=True, pause_seconds=0, report_discrepancy=meanwhile_another)
+    first.check_all()
+    assert (first.repaired, first.unrepaired) == (0, 1)
     is_right(here)
 
 
 def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
-    here: Shopfloor, capsys: pytest.CaptureFixture[str]
+    here: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unread(here)
     looks = Tool(TOOLS["drift"].looks, "", unread)
@@ -309,53 +309,53 @@ def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
         looks.run()
     says = capsys.readouterr().out.splitlines()[-1].partition(": ")[2]
     killed(looks, whole.reads * 2 // 3)
-    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
     with pytest.raises(SystemExit):
         looks.run()
     assert capsys.readouterr().out.splitlines()[-1].partition(": ")[2] == says
 
 
 def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began(
-    here: Shopfloor, monkeypatch: pytest.MonkeyPatch
+    here: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST_UNSETTLED >= 100
-    monkeypatch.setattr("ops.drift.MOST_UNSETTLED", 1)
+    assert MAX_UNSETTLED >= 100
+    monkeypatch.setattr("ops.drift.MAX_UNSETTLED", 1)
     unread(here)
     tool = TOOLS["drift"]
     killed(tool, 60)
-    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
     tool.run()
     is_right(here)
 
 
-def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: Shopfloor) -> None:
+def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: ShopHarness) -> None:
     unread(here)
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
-        here.ahead += timedelta(seconds=seconds - 1)
-        with pytest.raises(InHand):
+        here.clock_offset += timedelta(seconds=seconds - 1)
+        with pytest.raises(Locked):
             kept_by(here, "bob@desk")
-        here.ahead += timedelta(seconds=1)
+        here.clock_offset += timedelta(seconds=1)
         slept.append(seconds)
 
     here.shop.table.sleep = sleep
-    drift = Drift(here.shop, repair=True, pause_seconds=3 * HELD_SECONDS)
-    with kept_by(here, "ann@desk") as drift.kept:
-        drift.whole()
-    assert max(slept) > 2 * HELD_SECONDS
-    assert drift.left == 0
+    drift = DriftCheck(here.shop, repair=True, pause_seconds=3 * LOCK_SECONDS)
+    with kept_by(here, "ann@desk") as drift.checkpoint:
+        drift.check_all()
+    assert max(slept) > 2 * LOCK_SECONDS
+    assert drift.unrepaired == 0
 
 
-def test_a_segment_each_goes_on_by_itself(here: Shopfloor) -> None:
+def test_a_segment_each_goes_on_by_itself(here: ShopHarness) -> None:
     unread(here)
     tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
     killed(tool, 40)
-    here.ahead += timedelta(seconds=HELD_SECONDS + 1)
+    here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
     tool.run()
     is_right(here)
-    assert all(isinstance(orders.order_by_id(here.shop, STAFF, id), Order) for id in ids(here))
+    assert all(isinstance(orders.get_order(here.shop, STAFF, id), Order) for id in ids(here))
 
 
-def ids(floor: Shopfloor) -> list[str]:
+def ids(floor: ShopHarness) -> list[str]:
     return [one["order_id"]["S"] for one in everything(floor.shop.table).values() if one["type"]["S"] == "Order"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ops import audit, locks, sbom
-from ops.audit import Audit, Outcome, of_node, of_python, outcome
+from ops.audit import AuditOutcome, AuditReport, overall_outcome, parse_npm_audit, parse_pip_audit
 
 RECORDED = Path(__file__).parent / "audits"
 PYTHON = {"annotated-types": "0.8.0", "attrs": "26.1.0"}
@@ -20,17 +20,17 @@ def recorded(name: str) -> str:
 
 # the outcome ----------------------------------------------------------------------------------------------------------
 def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
-    audits = [of_python(recorded("pip-clean"), PYTHON), of_node(recorded("npm-clean"), NODE)]
+    audits = [parse_pip_audit(recorded("pip-clean"), PYTHON), parse_npm_audit(recorded("npm-clean"), NODE)]
     assert [str(it) for it in audits] == [
         "Python: clean: nothing is known of its 2 packages",
         "Node: clean: nothing is known of its 3 packages",
     ]
-    assert outcome(audits) is Outcome.CLEAN
+    assert overall_outcome(audits) is AuditOutcome.CLEAN
 
 
 def test_a_finding_is_said_with_what_mends_it() -> None:
-    found = [of_python(recorded("pip-findings"), PYTHON), of_node(recorded("npm-findings"), NODE)]
-    assert [it.outcome for it in found] == [Outcome.FINDINGS, Outcome.FINDINGS]
+    found = [parse_pip_audit(recorded("pip-findings"), PYTHON), parse_npm_audit(recorded("npm-findings"), NODE)]
+    assert [it.outcome for it in found] == [AuditOutcome.FINDINGS, AuditOutcome.FINDINGS]
     assert str(found[0]) == "Python: 1 findings\n  attrs 26.1.0: PYSEC-0000-1, mended in 99.1.0"
     assert "  axe-core 4.14.1: A made-up weakness of axe-core, of <4.15.0, https://github.com/" in str(found[1])
 
@@ -38,28 +38,28 @@ def test_a_finding_is_said_with_what_mends_it() -> None:
 @pytest.mark.parametrize("said", ["", "no JSON", "[]", "{}", '{"dependencies": []}', recorded("pip-silent")])
 def test_packages_that_nobody_looked_at_are_not_clean(said: str) -> None:
     """pip-audit exits with 0 and says that nothing is known where its index told it nothing."""
-    assert of_python(said, PYTHON).outcome is Outcome.NOT_AUDITED
-    assert str(of_python(said, PYTHON)).startswith("Python: not audited: ")
+    assert parse_pip_audit(said, PYTHON).outcome is AuditOutcome.NOT_AUDITED
+    assert str(parse_pip_audit(said, PYTHON)).startswith("Python: not audited: ")
 
 
 @pytest.mark.parametrize("said", ["", "[]", "{}", recorded("npm-silent"), recorded("npm-offline")])
 def test_packages_of_node_that_nobody_looked_at_are_not_clean(said: str) -> None:
-    assert of_node(said, NODE).outcome is Outcome.NOT_AUDITED
+    assert parse_npm_audit(said, NODE).outcome is AuditOutcome.NOT_AUDITED
 
 
 def test_one_package_that_was_left_out_is_enough_not_to_be_clean() -> None:
-    left_out = of_python(recorded("pip-clean"), {**PYTHON, "boto3": "1"})
-    assert (left_out.outcome, left_out.unknown) == (Outcome.NOT_AUDITED, ["nothing was told of boto3"])
+    left_out = parse_pip_audit(recorded("pip-clean"), {**PYTHON, "boto3": "1"})
+    assert (left_out.outcome, left_out.unaudited) == (AuditOutcome.NOT_AUDITED, ["nothing was told of boto3"])
     empty = json.loads(recorded("npm-clean"))
     empty["metadata"]["dependencies"]["total"] = 0
-    assert of_node(json.dumps(empty), NODE).outcome is Outcome.NOT_AUDITED
+    assert parse_npm_audit(json.dumps(empty), NODE).outcome is AuditOutcome.NOT_AUDITED
 
 
 def test_a_finding_outweighs_what_was_not_looked_at_and_that_outweighs_what_is_clean() -> None:
-    clean, finding, silent = Audit("a", 1), Audit("b", 1, findings=["x"]), Audit("c", unknown=["y"])
-    assert outcome([clean, silent, finding]) is Outcome.FINDINGS
-    assert outcome([clean, silent]) is Outcome.NOT_AUDITED
-    assert Audit("d", 2, findings=["x"], unknown=["y"]).outcome is Outcome.FINDINGS
+    clean, finding, silent = AuditReport("a", 1), AuditReport("b", 1, findings=["x"]), AuditReport("c", unaudited=["y"])
+    assert overall_outcome([clean, silent, finding]) is AuditOutcome.FINDINGS
+    assert overall_outcome([clean, silent]) is AuditOutcome.NOT_AUDITED
+    assert AuditReport("d", 2, findings=["x"], unaudited=["y"]).outcome is AuditOutcome.FINDINGS
 
 
 @pytest.mark.parametrize(
@@ -69,32 +69,35 @@ def test_each_outcome_has_an_exit_code_of_its_own(
     pip: str, npm: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = {"pip-audit": recorded(f"pip-{pip}"), "node": recorded(f"npm-{npm}")}
-    monkeypatch.setattr(audit, "_said", lambda command: said[Path(command[0]).name])
-    monkeypatch.setattr(locks, "packages", lambda lock, everywhere: PYTHON)
+    monkeypatch.setattr(audit, "_run_tool", lambda command: said[Path(command[0]).name])
+    monkeypatch.setattr(locks, "locked_packages", lambda lock, everywhere: PYTHON)
     assert audit.main() == code
     assert len(re.findall("^(Python|Node): ", capsys.readouterr().out, re.MULTILINE)) == 2
 
 
 # the locks, and the list of all ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("lock", [locks.DEPLOYED, locks.PYTHON])
+@pytest.mark.parametrize("lock", [locks.DEPLOYED_LOCK, locks.PYTHON_LOCK])
 def test_every_package_of_a_lock_has_its_hashes_and_no_host(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
-    assert len(entries) == len(locks.packages(lock)) > 5
+    assert len(entries) == len(locks.locked_packages(lock)) > 5
     assert not [entry for entry in entries if "--hash=sha256:" not in entry]
     assert not re.search(r"https?://|--index-url|--find-links", text)
 
 
 def test_every_package_of_nodes_lock_has_its_hash_and_no_host() -> None:
-    entries = json.loads(locks.NODE.read_text())["packages"]
+    entries = json.loads(locks.NODE_LOCK.read_text())["packages"]
     assert all(entry["integrity"].startswith("sha512-") for path, entry in entries.items() if path)
-    assert "resolved" not in locks.NODE.read_text()
+    assert "resolved" not in locks.NODE_LOCK.read_text()
 
 
 def test_the_list_of_all_that_is_used_has_every_package_of_the_locks_with_its_hash(tmp_path: Path) -> None:
-    files = sbom.written(tmp_path, validate=False)
-    wanted = {"functions": locks.packages(locks.DEPLOYED), "python": locks.packages(locks.PYTHON)}
-    for name, packages in {**wanted, "node": locks.node_packages()}.items():
+    files = sbom.write_sboms(tmp_path, validate=False)
+    wanted = {
+        "functions": locks.locked_packages(locks.DEPLOYED_LOCK),
+        "python": locks.locked_packages(locks.PYTHON_LOCK),
+    }
+    for name, packages in {**wanted, "node": locks.locked_node_packages()}.items():
         document = json.loads(files[name].read_text())
         assert document["bomFormat"] == "CycloneDX"
         purls = {it["purl"] for it in document["components"]}
@@ -107,6 +110,6 @@ def test_the_list_of_all_that_is_used_has_every_package_of_the_locks_with_its_ha
 def test_a_list_that_lacks_a_package_is_not_written_as_if_it_were_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "packages", lambda lock: {"boto3": "0.0.0"})
-    with pytest.raises(sbom.Incomplete, match="lacks boto3"):
-        sbom.written(tmp_path, validate=False)
+    monkeypatch.setattr(locks, "locked_packages", lambda lock: {"boto3": "0.0.0"})
+    with pytest.raises(sbom.IncompleteSbom, match="lacks boto3"):
+        sbom.write_sboms(tmp_path, validate=False)

@@ -13,18 +13,18 @@ import pytest
 
 import ops
 from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.patience import Busy, Impossible
+from functions.dynamodb.patience import Impossible, TableBusy
 from functions.dynamodb.store import Table
 from functions.dynamodb.streams import Permanent
-from functions.dynamodb.writes import Changed
+from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
-from functions.model.table import BY_TYPE, PRODUCT
+from functions.model.table import PRODUCT, ROWS_BY_TYPE
 from ops import sweep as module
-from ops.kept import HELD_SECONDS, InHand, Kept, remembered
-from ops.progress import Bar, Progress
-from ops.sweep import Found, Lost, of_type, rewrite, sweep
-from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
-from tests.dynamodb.wire import Wire, after, lost, refused
+from ops.kept import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
+from ops.progress import ProgressBar, SweepProgress
+from ops.sweep import LostRace, SweepResult, filter_by_type, rewrite_item, sweep
+from tests.dynamodb.fixtures import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
+from tests.dynamodb.wire import WireTap, error_reply, lose_response, run_before_sending
 from tests.model.samples import SAMPLES
 
 __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
@@ -34,13 +34,13 @@ PRODUCTS = [f"p{number:02}" for number in range(23)]
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 5)
+    monkeypatch.setattr(module, "PAGE_SIZE", 5)
 
 
 @pytest.fixture
-def shelf(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Table:
+def shelf(wire: WireTap, clock: ManualClock, new_table: Callable[[], str]) -> Table:
     """A table of 23 products, behind a tapped client."""
-    table = Table(wire.client, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep, random=lambda: 0.5)
+    table = Table(wire.client, new_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep, random=lambda: 0.5)
     for product_id in PRODUCTS:
         table.client.put_item(TableName=table.name, Item=product(product_id))
     wire.clear()
@@ -48,11 +48,11 @@ def shelf(wire: Wire, clock: Clock, new_table: Callable[[], str]) -> Table:
 
 
 def product(product_id: str, **changed: Any) -> dict[str, Any]:
-    return PRODUCT.write(replace(SAMPLES[PRODUCT], product_id=product_id, **changed))
+    return PRODUCT.encode(replace(SAMPLES[PRODUCT], product_id=product_id, **changed))
 
 
 def there(table: Table, product_id: str) -> Image:
-    (found,) = table.images([PRODUCT.key(product_id=product_id)], consistent=True)
+    (found,) = table.batch_get_raw([PRODUCT.key(product_id=product_id)], consistent=True)
     return found
 
 
@@ -66,7 +66,7 @@ def dearer(table: Table) -> Callable[[Image], bool]:
     def act(image: Image) -> bool:
         if image["price"] == {"N": "2000"}:
             return False
-        rewrite(table, image, {**image, "price": {"N": "2000"}})
+        rewrite_item(table, image, {**image, "price": {"N": "2000"}})
         return True
 
     return act
@@ -78,7 +78,7 @@ def prices(table: Table) -> set[str]:
 
 # each item ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("segments", [1, 4])
-def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: Wire, segments: int) -> None:
+def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: WireTap, segments: int) -> None:
     seen: Counter[str] = Counter()
     ends: list[tuple[Stretch, ...]] = []
 
@@ -86,24 +86,24 @@ def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: Wire, 
         seen[id_of(image)] += 1
         return id_of(image) < "p10"
 
-    def note(found: Found, positions: tuple[Stretch, ...]) -> None:
+    def note(found: SweepResult, positions: tuple[Stretch, ...]) -> None:
         ends.append(positions)
 
     found = sweep(shelf, act, segments=(Stretch(),) * segments, after_page=(note,))
     assert seen == Counter(PRODUCTS)
-    assert found == Found(read=23, changed=10, right=13)
-    assert found.looked_at == 23
+    assert found == SweepResult(read=23, changed=10, right=13)
+    assert found.matched == 23
     assert ends[-1] == (Stretch(done=True),) * segments
     assert len(ends) == wire.operations.count("Scan") >= 5
 
 
 def test_what_the_tool_is_not_about_is_read_and_not_shown_to_it(shelf: Table) -> None:
-    shelf.client.put_item(TableName=shelf.name, Item=BY_TYPE["Stock"].write(SAMPLES[BY_TYPE["Stock"]]))
+    shelf.client.put_item(TableName=shelf.name, Item=ROWS_BY_TYPE["Stock"].encode(SAMPLES[ROWS_BY_TYPE["Stock"]]))
     seen: list[str] = []
-    found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=of_type("Stock"))
+    found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=filter_by_type("Stock"))
     assert seen == ["Stock"]
-    assert found == Found(read=24), "nothing was right or changed: it was looked at only"
-    assert found.told() == "24 read"
+    assert found == SweepResult(read=24), "nothing was right or changed: it was looked at only"
+    assert found.summary() == "24 read"
 
 
 @pytest.mark.parametrize("error", [Unreadable("no name"), Permanent("no name")])
@@ -114,11 +114,11 @@ def test_what_nobody_can_read_is_listed_and_stops_nothing(shelf: Table, error: E
         return True
 
     found = sweep(shelf, act)
-    assert found == Found(read=23, changed=22, passed_over=1, unreadable={"PRODUCT#p07 / PRODUCT": "no name"})
-    assert found.told() == "23 looked at (of 23 read), 22 changed, 0 right already, 1 passed over"
+    assert found == SweepResult(read=23, changed=22, passed_over=1, unreadable={"PRODUCT#p07 / PRODUCT": "no name"})
+    assert found.summary() == "23 looked at (of 23 read), 22 changed, 0 right already, 1 passed over"
 
 
-@pytest.mark.parametrize("lost_race", [Lost(), Changed(PRODUCT, {})])
+@pytest.mark.parametrize("lost_race", [LostRace(), WriteConflict(PRODUCT, {})])
 def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table, lost_race: Exception) -> None:
     asked: list[str] = []
 
@@ -138,20 +138,20 @@ def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table, lost_
 def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table) -> None:
     def act(image: Image) -> bool:
         if id_of(image) == "p03":
-            shelf.delete([PRODUCT.key(product_id="p03")])
-            raise Lost
+            shelf.batch_delete([PRODUCT.key(product_id="p03")])
+            raise LostRace
         return False
 
-    assert sweep(shelf, act) == Found(read=23, right=22, lost=1)
+    assert sweep(shelf, act) == SweepResult(read=23, right=22, lost=1)
 
 
-def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: Clock) -> None:
+def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: ManualClock) -> None:
     def act(image: Image) -> bool:
-        raise Lost
+        raise LostRace
 
-    with pytest.raises(Busy):
+    with pytest.raises(TableBusy):
         sweep(shelf, act)
-    assert 1 < sum(clock.slept) <= shelf.budget_seconds
+    assert 1 < sum(clock.pauses) <= shelf.retry_budget_seconds
 
 
 def test_what_fails_in_one_segment_stops_the_others_and_is_told(shelf: Table) -> None:
@@ -170,11 +170,11 @@ def test_nothing_but_this_loop_scans() -> None:
 
 
 # rewriting ------------------------------------------------------------------------------------------------------------
-def test_only_what_differs_is_written_and_only_if_it_is_as_it_was_read(shelf: Table, wire: Wire) -> None:
+def test_only_what_differs_is_written_and_only_if_it_is_as_it_was_read(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.clear()
     after_ = {**{name: value for name, value in before.items() if name != "category"}, "weight": {"N": "3"}}
-    rewrite(shelf, before, after_)
+    rewrite_item(shelf, before, after_)
     (request,) = wire.requests
     assert request.body["UpdateExpression"] == "SET #2 = :shall2 REMOVE #1"
     assert request.body["ConditionExpression"] == (
@@ -189,35 +189,35 @@ def test_what_was_written_meanwhile_is_never_written_over(shelf: Table, meanwhil
     before = there(shelf, "p00")
     now = {**before, meanwhile: {"N": "7"}}
     if meanwhile == "gone":
-        shelf.delete([PRODUCT.key(product_id="p00")])
+        shelf.batch_delete([PRODUCT.key(product_id="p00")])
     else:
         shelf.client.put_item(TableName=shelf.name, Item=now)
-    with pytest.raises(Lost):
-        rewrite(shelf, before, {**before, "price": {"N": "2000"}})
-    assert shelf.images([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
+    with pytest.raises(LostRace):
+        rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
+    assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 
 
-def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: Wire) -> None:
+def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: WireTap) -> None:
     before = there(shelf, "p00")
-    patient_wire.next("UpdateItem", lost)
-    rewrite(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
+    patient_wire.reply_next("UpdateItem", lose_response)
+    rewrite_item(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
     assert patient_wire.operations == ["UpdateItem", "UpdateItem"]
     assert there(shelf, "p00")["price"] == {"N": "2000"}
 
 
-def test_a_throttled_write_is_tried_again_and_an_impossible_one_is_told(shelf: Table, wire: Wire) -> None:
+def test_a_throttled_write_is_tried_again_and_an_impossible_one_is_told(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
-    wire.next("UpdateItem", refused("ThrottlingException"))
-    rewrite(shelf, before, {**before, "price": {"N": "2000"}})
+    wire.reply_next("UpdateItem", error_reply("ThrottlingException"))
+    rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert there(shelf, "p00")["price"] == {"N": "2000"}
     with pytest.raises(Impossible):
-        rewrite(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
+        rewrite_item(shelf, there(shelf, "p00"), {**there(shelf, "p00"), "name": {"S": "x" * 410_000}})
 
 
 # how fast -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [5.0, 80.0])
 def test_it_consumes_just_so_many_units_a_second_read_and_written(
-    shelf: Table, wire: Wire, clock: Clock, rate: float
+    shelf: Table, wire: WireTap, clock: ManualClock, rate: float
 ) -> None:
     begun, last, act = clock.now, 0.0, dearer(shelf)
     most = 0.0
@@ -246,26 +246,31 @@ def test_it_consumes_just_so_many_units_a_second_read_and_written(
     assert clock.now == before, "nobody is held back once it has ended"
 
 
-def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: Wire) -> None:
-    wire.next("Scan", refused("ProvisionedThroughputExceededException"))
-    with pytest.raises(Busy):
+def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: WireTap) -> None:
+    wire.reply_next("Scan", error_reply("ProvisionedThroughputExceededException"))
+    with pytest.raises(TableBusy):
         sweep(shelf, lambda image: True)
 
 
 # what is remembered ---------------------------------------------------------------------------------------------------
-def kept(table: Table, task: str = "up", by: str = "ann@desk", segments: int = 1) -> Kept:
-    return Kept(table, "paint", "blue", task, by=by, segments=segments)
+def kept(table: Table, task: str = "up", by: str = "ann@desk", segments: int = 1) -> Checkpoint:
+    return Checkpoint(table, "paint", "blue", task, by=by, segments=segments)
 
 
-def go_on(table: Table, act: Callable[[Image], bool], segments: int = 1) -> Found:
+def go_on(table: Table, act: Callable[[Image], bool], segments: int = 1) -> SweepResult:
     with kept(table, segments=segments) as one:
         return sweep(
-            table, act, found=one.found, segments=one.segments, after_page=(one.after_page,), scan=of_type("Product")
+            table,
+            act,
+            result=one.result,
+            segments=one.segments,
+            after_page=(one.save_progress,),
+            scan=filter_by_type("Product"),
         )
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table, wire: Wire, segments: int) -> None:
+def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table, wire: WireTap, segments: int) -> None:
     writes: Counter[str] = Counter()
     act = dearer(shelf)
 
@@ -294,50 +299,50 @@ def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table
     assert writes == Counter(PRODUCTS)
     assert prices(shelf) == {"2000"}
     assert found.changed + found.right == 23, "a page that was gone through twice counts once"
-    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    (row,) = load_sweeps(shelf, "paint", ["blue"]).values()
     assert (row.status, row.segments, row.changed + row.right) == ("DONE", (), 23)
 
 
-def test_one_runs_it_at_a_time_and_who_was_killed_holds_it_for_a_minute(shelf: Table, clock: Clock) -> None:
+def test_one_runs_it_at_a_time_and_who_was_killed_holds_it_for_a_minute(shelf: Table, clock: ManualClock) -> None:
     first = kept(shelf)
-    with pytest.raises(InHand, match=r"ann@desk runs it until .* \(up\)"):
+    with pytest.raises(Locked, match=r"ann@desk runs it until .* \(up\)"):
         kept(shelf, by="bob@desk")
-    clock.now += timedelta(seconds=HELD_SECONDS)
+    clock.now += timedelta(seconds=LOCK_SECONDS)
     second = kept(shelf, by="bob@desk")
-    with pytest.raises(InHand, match="taken it over"):
-        first.after_page(Found(), (Stretch(),))
-    second.after_page(Found(read=5), (Stretch(pk="PRODUCT#p04", sk="PRODUCT"),))
-    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    with pytest.raises(Locked, match="taken it over"):
+        first.save_progress(SweepResult(), (Stretch(),))
+    second.save_progress(SweepResult(read=5), (Stretch(pk="PRODUCT#p04", sk="PRODUCT"),))
+    (row,) = load_sweeps(shelf, "paint", ["blue"]).values()
     assert (row.by, row.read, row.segments[0].pk) == ("bob@desk", 5, "PRODUCT#p04")
 
 
-def test_two_who_begin_at_the_same_moment_are_one(shelf: Table, wire: Wire) -> None:
-    wire.next("PutItem", after(lambda: kept(shelf, by="bob@desk")))
-    with pytest.raises(InHand, match="taken it over"):
+def test_two_who_begin_at_the_same_moment_are_one(shelf: Table, wire: WireTap) -> None:
+    wire.reply_next("PutItem", run_before_sending(lambda: kept(shelf, by="bob@desk")))
+    with pytest.raises(Locked, match="taken it over"):
         kept(shelf)
 
 
-def test_who_is_taken_over_stops_at_the_next_page_and_has_done_no_harm(shelf: Table, clock: Clock) -> None:
+def test_who_is_taken_over_stops_at_the_next_page_and_has_done_no_harm(shelf: Table, clock: ManualClock) -> None:
     act, others = dearer(shelf), 0
 
     def slow(image: Image) -> bool:
         nonlocal others
         if id_of(image) == "p02":
-            clock.now += timedelta(seconds=HELD_SECONDS + 1)
+            clock.now += timedelta(seconds=LOCK_SECONDS + 1)
             others = go_on(shelf, act).changed
         return act(image)
 
-    with pytest.raises(InHand):
+    with pytest.raises(Locked):
         go_on(shelf, slow)
     assert prices(shelf) == {"2000"}
-    (row,) = remembered(shelf, "paint", ["blue"]).values()
+    (row,) = load_sweeps(shelf, "paint", ["blue"]).values()
     assert row.status == "DONE"
     assert row.changed == others
 
 
 def test_what_was_done_may_be_done_anew_and_another_task_begins_at_the_beginning(shelf: Table) -> None:
     assert go_on(shelf, dearer(shelf)).changed == 23
-    assert go_on(shelf, dearer(shelf)) == Found(read=24, right=23), "its own row is read, too"
+    assert go_on(shelf, dearer(shelf)) == SweepResult(read=24, right=23), "its own row is read, too"
     kept(shelf).__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     assert kept(shelf, "down").segments == (Stretch(),)
 
@@ -350,7 +355,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_has_one_line_that_grows(shelf: Table) -> None:
     out = Terminal()
-    sweep(shelf, lambda image: True, progress=Progress(shelf, "blue up", out))
+    sweep(shelf, lambda image: True, progress=SweepProgress(shelf, "blue up", out))
     lines = out.getvalue().split("\r")
     assert lines[1].startswith("blue up [#####...................]  22%  5 looked at (of 5 read), 5 changed")
     assert lines[-1].startswith("blue up [########################] 100%  23 looked at (of 23 read), 23 changed")
@@ -361,37 +366,37 @@ def test_a_sample_is_told_by_how_many_it_is_to_be_and_what_stays_has_a_line_of_i
     shelf: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = Terminal()
-    progress = Progress(shelf, "sample", out, of=20)
+    progress = SweepProgress(shelf, "sample", out, sample_size=20)
     for read, shown in ((10, " 50%"), (20, "100%")):
-        progress.after_page(Found(read=read), (Stretch(),))
+        progress.after_page(SweepResult(read=read), (Stretch(),))
         assert shown in out.getvalue().split("\r")[-1]
     assert out.getvalue().endswith("\n")
-    progress.after_page(Found(read=5), (Stretch(),))
-    progress.aside("o1: restored")
+    progress.after_page(SweepResult(read=5), (Stretch(),))
+    progress.print_line("o1: restored")
     assert out.getvalue().endswith(" \r"), "the bar makes room"
     assert capsys.readouterr().out == "o1: restored\n"
-    progress.after_page(Found(read=6), (Stretch(),))
-    progress.end()
-    progress.end()
+    progress.after_page(SweepResult(read=6), (Stretch(),))
+    progress.finish()
+    progress.finish()
     assert out.getvalue().endswith("6 read\n")
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: Clock) -> None:
+def test_without_a_terminal_there_is_a_line_now_and_then(shelf: Table, clock: ManualClock) -> None:
     out = io.StringIO()
 
     def act(image: Image) -> bool:
         clock.now += timedelta(seconds=1)
         return True
 
-    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
+    sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
     told = [int(re.search(r"(\d+) looked at", line)[1]) for line in out.getvalue().splitlines()]  # type: ignore[index]
     assert told == [10, 20, 23]
 
 
 def test_without_a_terminal_a_long_page_has_a_line_at_most_every_ten_seconds(
-    shelf: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    shelf: Table, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PAGE", 500)
+    monkeypatch.setattr(module, "PAGE_SIZE", 500)
     begun, out = clock.now, io.StringIO()
     lines: list[tuple[float, str]] = []
     monkeypatch.setattr(out, "write", lambda line: lines.append(((clock.now - begun).total_seconds(), line)))
@@ -400,27 +405,27 @@ def test_without_a_terminal_a_long_page_has_a_line_at_most_every_ten_seconds(
         clock.now += timedelta(seconds=3)
         return True
 
-    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
+    sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
     assert [after_seconds for after_seconds, _ in lines] == [12, 24, 36, 48, 60, 69]
     assert lines[0][1].endswith("4 looked at (of 23 read), 4 changed, 0 right already; about 23 in the table\n")
     assert lines[-1][1].startswith("blue up [########################] 100%  23 looked at")
 
 
-def test_a_terminal_has_its_line_after_each_page_only(shelf: Table, clock: Clock) -> None:
+def test_a_terminal_has_its_line_after_each_page_only(shelf: Table, clock: ManualClock) -> None:
     out = Terminal()
 
     def act(image: Image) -> bool:
         clock.now += timedelta(seconds=30)
         return True
 
-    sweep(shelf, act, progress=Progress(shelf, "blue up", out))
+    sweep(shelf, act, progress=SweepProgress(shelf, "blue up", out))
     assert out.getvalue().count("\r") == 5
     assert "in the table" not in out.getvalue()
 
 
-def test_only_without_a_terminal_a_note_has_a_line(clock: Clock) -> None:
+def test_only_without_a_terminal_a_note_has_a_line(clock: ManualClock) -> None:
     for out, expected in ((io.StringIO(), "blue up: waits\nblue up: goes on\n"), (Terminal(), "")):
-        bar = Bar("blue up", out, clock)
+        bar = ProgressBar("blue up", out, clock)
         bar.note("waits")
         bar.note("waits on", only_when_due=True)
         clock.now += timedelta(seconds=10)

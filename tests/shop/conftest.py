@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from functions.dynamodb.store import Table
-from functions.model.table import BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock, clock, patient_wire, tapped, tapped_patient, wire
-from tests.dynamodb.wire import Wire
+from tests.dynamodb.fixtures import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
+from tests.dynamodb.wire import WireTap
 from tests.shop.acts import open_shop
 from tests.support.items import Item, read_items, write_items
 
@@ -23,8 +23,8 @@ __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 @pytest.fixture(scope="session")
 def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tuple[list[Item], int]:
     """The items of a shop that has just opened, and the number of its next id."""
-    ids, clock = count(1), Clock()
-    table = Table(dynamodb, lasting_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    ids, clock = count(1), ManualClock()
+    table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     open_shop(Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper"))
     items = read_items(dynamodb, table.name)
     dynamodb.delete_table(TableName=table.name)
@@ -33,8 +33,8 @@ def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tupl
 
 @pytest.fixture
 def shop(
-    wire: Wire,
-    clock: Clock,
+    wire: WireTap,
+    clock: ManualClock,
     new_table: Callable[[], str],
     dynamodb: "DynamoDBClient",
     opened: tuple[list[Item], int],
@@ -42,13 +42,13 @@ def shop(
     """An open shop with ten mugs and ten pots. Ann and Bob are its customers."""
     items, next_id = opened
     ids = count(next_id)
-    table = Table(wire.client, new_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    table = Table(wire.client, new_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     write_items(dynamodb, table.name, items)
     return Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper")
 
 
 @pytest.fixture
-def rival(shop: Shop, clock: Clock, dynamodb: "DynamoDBClient") -> Shop:
+def rival(shop: Shop, clock: ManualClock, dynamodb: "DynamoDBClient") -> Shop:
     """The same shop in another process: what it does goes past the tap, and can come between."""
-    table = Table(dynamodb, shop.table.name, BY_TYPE, clock=clock, sleep=clock.sleep)
+    table = Table(dynamodb, shop.table.name, ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     return Shop(table=table, new_id=shop.new_id, pepper=shop.pepper)

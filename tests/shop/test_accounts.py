@@ -7,28 +7,37 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import Changed
+from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.writes import WriteConflict
 from functions.model.errors import (
     AlreadyExists,
+    IdempotencyKeyReused,
     InsufficientFunds,
-    Invalid,
-    KeyReused,
+    InvalidInput,
     NotAllowed,
     NotFound,
     SelfTransfer,
     WrongCurrency,
 )
 from functions.model.lives import COMMAND_DAYS
-from functions.model.money import MOST_MINOR_UNITS
+from functions.model.money import MAX_MINOR_UNITS
 from functions.shop import accounts, customers, erasure
-from functions.shop.accounts import Source, credited
+from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, Shop
-from ops.ledger import faults
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, lost
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, by_threads
-from tests.shop.credit import account, balance, card, credit, id_of_card, ledger, move, transfer
+from ops.ledger import find_account_errors
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from tests.shop.credit import (
+    balance,
+    change_balance,
+    get_account,
+    gift_card_account_id,
+    ledger,
+    new_gift_card,
+    new_store_credit,
+    transfer,
+)
 
 NOBODY = "nobodys"
 
@@ -42,11 +51,11 @@ def test_a_gift_card_is_issued_with_its_code_its_balance_and_its_first_entry(sho
     done = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     assert re.fullmatch("([0-9A-HJKMNP-TV-Z]{5}-){3}[0-9A-HJKMNP-TV-Z]{5}", done.result["code"])
     assert done.result | {"balance": 5000, "currency": "EUR"} == done.result
-    found = accounts.gift_card_by_code(shop, done.result["code"])
+    found = accounts.get_gift_card(shop, done.result["code"])
     assert (found.account_id, found.kind, found.customer_id) == (done.result["account_id"], "GIFT_CARD", None)
     (entry,) = ledger(shop, found.account_id)
     assert (entry.version, entry.reason, entry.amount, entry.balance) == (1, "ISSUED", 5000, 5000)
-    assert faults(shop.table, found.account_id) == []
+    assert find_account_errors(shop.table, found.account_id) == []
 
 
 def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: Shop) -> None:
@@ -61,13 +70,13 @@ def test_a_gift_card_is_issued_once_for_each_key_and_shown_again_the_same(shop: 
     ]
     assert len({each.result["code"] for each in (first, *others)}) == 3
     for amount, currency in ((5001, "EUR"), (5000, "USD")):
-        with pytest.raises(KeyReused):
+        with pytest.raises(IdempotencyKeyReused):
             accounts.issue_gift_card(shop, STAFF, "k", amount, currency)  # type: ignore[arg-type]
 
 
 def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: Shop, rival: Shop) -> None:
     code = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR").result["code"]
-    transfer(shop, "t", code, credit(shop), 100)
+    transfer(shop, "t", code, new_store_credit(shop), 100)
     written = json.dumps(contents(shop), default=str)
     assert "GIFT_CARD" in written
     for spelled in (code, code.replace("-", ""), code.lower(), code.lower().replace("-", "")):
@@ -75,27 +84,27 @@ def test_a_code_is_stored_nowhere_and_another_shop_makes_another(shop: Shop, riv
     elsewhere = Shop(table=rival.table, new_id=rival.new_id, pepper=lambda: b"another")
     assert accounts.issue_gift_card(elsewhere, STAFF, "k3", 1, "EUR").result["code"] != code
     with pytest.raises(NotFound):
-        accounts.gift_card_by_code(elsewhere, code)
+        accounts.get_gift_card(elsewhere, code)
 
 
 def test_a_code_is_understood_however_it_is_typed(shop: Shop) -> None:
-    code = card(shop)
+    code = new_gift_card(shop)
     for typed in (code.lower(), code.replace("-", " "), code.replace("-", "")):
-        assert accounts.gift_card_by_code(shop, typed).balance == 5000
+        assert accounts.get_gift_card(shop, typed).balance == 5000
 
 
 def test_letters_that_look_like_digits_are_taken_for_them(shop: Shop) -> None:
-    one = accounts.gift_card(shop, "0O1IL-oil23-00000-11111")
-    assert one == accounts.gift_card(shop, "0011101123" + "0" * 5 + "1" * 5)
-    assert one != accounts.gift_card(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
+    one = accounts.gift_card_source(shop, "0O1IL-oil23-00000-11111")
+    assert one == accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 5)
+    assert one != accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
 
 
-def test_a_key_that_is_forgotten_issues_no_second_card_and_adds_nothing(shop: Shop, clock: Clock) -> None:
+def test_a_key_that_is_forgotten_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
     first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     for image in contents(shop):
         if image["type"]["S"] == "Command":
-            shop.table.delete([{"PK": image["PK"], "SK": image["SK"]}])
+            shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
     with pytest.raises(AlreadyExists) as refusal:
         accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     assert refusal.value.what == "gift card"
@@ -103,15 +112,15 @@ def test_a_key_that_is_forgotten_issues_no_second_card_and_adds_nothing(shop: Sh
 
 
 def test_store_credit_is_one_account_for_each_customer_and_currency(shop: Shop) -> None:
-    first, more, dollars = credit(shop, 500), credit(shop, 70), credit(shop, 3, "USD")
-    bobs = credit(shop, 9, customer_id=BOB.id)
+    first, more, dollars = new_store_credit(shop, 500), new_store_credit(shop, 70), new_store_credit(shop, 3, "USD")
+    bobs = new_store_credit(shop, 9, customer_id=BOB.id)
     assert first == more
     assert len({first, dollars, bobs}) == 3
     assert [(entry.version, entry.amount, entry.balance) for entry in ledger(shop, first)] == [
         (1, 500, 500),
         (2, 70, 570),
     ]
-    found = account(shop, first)
+    found = get_account(shop, first)
     assert (found.kind, found.customer_id, found.currency, found.version) == ("STORE_CREDIT", "ann", "EUR", 2)
 
 
@@ -121,21 +130,23 @@ def test_store_credit_is_given_once_for_each_key(shop: Shop) -> None:
     assert (again.replayed, again.result) == (True, first.result)
     assert first.result | {"customer_id": "ann", "amount": 500, "currency": "EUR"} == first.result
     assert balance(shop, first.result["account_id"]) == 500
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         accounts.issue_store_credit(shop, STAFF, "k", BOB.id, 500, "EUR")
 
 
 def test_nobody_we_do_not_know_gets_store_credit(shop: Shop) -> None:
     with pytest.raises(NotFound) as refusal:
-        credit(shop, customer_id="carl")
+        new_store_credit(shop, customer_id="carl")
     assert refusal.value.what == "customer"
 
 
 def test_a_customer_who_is_renamed_meanwhile_gets_their_credit_all_the_same(
-    shop: Shop, rival: Shop, wire: Wire
+    shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    wire.next("TransactWriteItems", after(lambda: customers.rename(rival, ANN, ANN.id, "Ann Oak")))
-    assert balance(shop, credit(shop, 500)) == 500
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
+    )
+    assert balance(shop, new_store_credit(shop, 500)) == 500
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE])
@@ -148,28 +159,28 @@ def test_only_staff_issue_money(shop: Shop, caller: Caller) -> None:
     assert contents(shop) == before
 
 
-@pytest.mark.parametrize("amount", [0, -1, MOST_MINOR_UNITS + 1])
+@pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1])
 def test_money_is_issued_in_amounts_that_there_are(shop: Shop, amount: int) -> None:
     before = contents(shop)
-    for issue in (card, credit):
-        with pytest.raises(Invalid) as refusal:
+    for issue in (new_gift_card, new_store_credit):
+        with pytest.raises(InvalidInput) as refusal:
             issue(shop, amount)
         assert refusal.value.field == "amount"
     assert contents(shop) == before
 
 
 def test_an_account_holds_so_much_and_no_more(shop: Shop) -> None:
-    full = credit(shop, MOST_MINOR_UNITS)
-    for add in (lambda: credit(shop, 1), lambda: transfer(shop, "t", card(shop), full, 1)):
-        with pytest.raises(Invalid) as refusal:
+    full = new_store_credit(shop, MAX_MINOR_UNITS)
+    for add in (lambda: new_store_credit(shop, 1), lambda: transfer(shop, "t", new_gift_card(shop), full, 1)):
+        with pytest.raises(InvalidInput) as refusal:
             add()
         assert refusal.value.field == "amount"
-    assert balance(shop, full) == MOST_MINOR_UNITS
+    assert balance(shop, full) == MAX_MINOR_UNITS
 
 
 # transfers ------------------------------------------------------------------------------------------------------------
 def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: Shop) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     done = transfer(shop, "t", mine, bobs, 200)
     assert done.result == {"account_id": mine, "to": bobs, "amount": 200, "currency": "EUR", "balance": 300}
     out, into = ledger(shop, mine)[-1], ledger(shop, bobs)[-1]
@@ -179,26 +190,26 @@ def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: Shop)
 
 
 def test_a_gift_card_is_moved_by_whoever_has_its_code_to_the_last_cent(shop: Shop) -> None:
-    code, mine = card(shop, 700), credit(shop, 1)
+    code, mine = new_gift_card(shop, 700), new_store_credit(shop, 1)
     assert transfer(shop, "t", code.lower(), mine, 700).result["balance"] == 0
-    assert (balance(shop, id_of_card(shop, code)), balance(shop, mine)) == (0, 701)
+    assert (balance(shop, gift_card_account_id(shop, code)), balance(shop, mine)) == (0, 701)
 
 
 def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
-    code, mine = card(shop), credit(shop)
+    code, mine = new_gift_card(shop), new_store_credit(shop)
     first, again = transfer(shop, "t", code, mine, 100), transfer(shop, "t", code, mine, 100)
     assert (again.replayed, again.result) == (True, first.result)
     assert balance(shop, mine) == 5100
-    for changed in ((code, mine, 101), (mine, id_of_card(shop, code), 100)):
-        with pytest.raises(KeyReused):
+    for changed in ((code, mine, 101), (mine, gift_card_account_id(shop, code), 100)):
+        with pytest.raises(IdempotencyKeyReused):
             transfer(shop, "t", *changed)
 
 
 @pytest.mark.parametrize(
     ("changed", "error", "says"),
     [
-        ({"amount": -1}, Invalid, {"field": "amount", "why": "is negative"}),
-        ({"amount": 0}, Invalid, {"field": "amount", "why": "is zero"}),
+        ({"amount": -1}, InvalidInput, {"field": "amount", "why": "is negative"}),
+        ({"amount": 0}, InvalidInput, {"field": "amount", "why": "is zero"}),
         ({"to": "{mine}"}, SelfTransfer, {}),
         ({"to": NOBODY}, NotFound, {"what": "receiving account"}),
         ({"source": NOBODY}, NotFound, {"what": "account"}),
@@ -212,7 +223,11 @@ def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
 def test_f19_each_transfer_that_cannot_be_is_refused_for_what_it_is_and_moves_nothing(
     shop: Shop, changed: dict[str, Any], error: type[Exception], says: dict[str, Any]
 ) -> None:
-    ids = {"mine": credit(shop, 500), "bobs": credit(shop, 900, customer_id=BOB.id), "dollars": credit(shop, 1, "USD")}
+    ids = {
+        "mine": new_store_credit(shop, 500),
+        "bobs": new_store_credit(shop, 900, customer_id=BOB.id),
+        "dollars": new_store_credit(shop, 1, "USD"),
+    }
     asked: dict[str, Any] = {"source": "{mine}", "to": "{bobs}", "amount": 200, "currency": "EUR"} | changed
     asked = {name: value.format(**ids) if isinstance(value, str) else value for name, value in asked.items()}
     before = contents(shop)
@@ -225,187 +240,196 @@ def test_f19_each_transfer_that_cannot_be_is_refused_for_what_it_is_and_moves_no
 
 
 def test_nothing_comes_any_more_to_who_was_forgotten(shop: Shop) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    erasure.forget(shop, BOB, BOB.id)
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    erasure.erase_customer(shop, BOB, BOB.id)
     with pytest.raises(NotFound) as refusal:
         transfer(shop, "t", mine, bobs, 200)
     assert (refusal.value.what, balance(shop, mine), balance(shop, bobs)) == ("receiving account", 500, 10)
     with pytest.raises(NotFound) as refusal:
-        credit(shop, 1, customer_id=BOB.id)
+        new_store_credit(shop, 1, customer_id=BOB.id)
     assert (refusal.value.what, balance(shop, bobs)) == ("customer", 10)
 
 
-def test_who_is_forgotten_just_then_gets_nothing(shop: Shop, rival: Shop, wire: Wire) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, BOB, BOB.id)))
+def test_who_is_forgotten_just_then_gets_nothing(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, BOB, BOB.id)))
     with pytest.raises(NotFound):
         transfer(shop, "t", mine, bobs, 200)
     assert (balance(shop, mine), balance(shop, bobs)) == (500, 10)
 
 
-def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: Shop, patient_wire: Wire) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
+def test_f19_a_transfer_whose_answer_is_lost_is_not_made_twice(shop: Shop, patient_wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     shop.table.client = patient_wire.client
-    patient_wire.next("TransactWriteItems", lost)
+    patient_wire.reply_next("TransactWriteItems", lose_response)
     assert not transfer(shop, "t", mine, bobs, 200).replayed
     assert transfer(shop, "t", mine, bobs, 200).replayed
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
 
 
 def test_a_gift_cards_id_spends_nothing_without_its_code(shop: Shop) -> None:
-    code, mine = card(shop), credit(shop)
+    code, mine = new_gift_card(shop), new_store_credit(shop)
     for caller in (ANN, STAFF):
         with pytest.raises(NotFound):
-            accounts.transfer(shop, caller, "t", Source(id_of_card(shop, code)), mine, 1, "EUR")
+            accounts.transfer_credit(shop, caller, "t", CreditSource(gift_card_account_id(shop, code)), mine, 1, "EUR")
 
 
 def test_staff_spend_nobodys_credit(shop: Shop) -> None:
-    mine, bobs = credit(shop), credit(shop, customer_id=BOB.id)
+    mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
-        accounts.transfer(shop, STAFF, "t", Source(mine), bobs, 1, "EUR")
+        accounts.transfer_credit(shop, STAFF, "t", CreditSource(mine), bobs, 1, "EUR")
 
 
 # what comes between ---------------------------------------------------------------------------------------------------
 def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
-    shop: Shop, rival: Shop, wire: Wire
+    shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    wire.next("TransactWriteItems", after(lambda: move(rival, mine, -100)), after(lambda: move(rival, bobs, 1)))
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: change_balance(rival, mine, -100)),
+        run_before_sending(lambda: change_balance(rival, bobs, 1)),
+    )
     assert transfer(shop, "t", mine, bobs, 200).result["balance"] == 200
     assert (balance(shop, mine), balance(shop, bobs)) == (200, 211)
-    assert faults(shop.table, mine) == faults(shop.table, bobs) == []
+    assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, bobs) == []
 
 
-def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: Shop, rival: Shop, wire: Wire) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    wire.next("TransactWriteItems", after(lambda: move(rival, mine, -400)))
+def test_money_that_is_spent_meanwhile_is_not_spent_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change_balance(rival, mine, -400)))
     with pytest.raises(InsufficientFunds) as refusal:
         transfer(shop, "t", mine, bobs, 200)
     assert refusal.value.balance == 100
     assert balance(shop, bobs) == 10
 
 
-def test_one_transfer_sent_twice_at_once_is_made_once(shop: Shop, rival: Shop, wire: Wire) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    wire.next("TransactWriteItems", after(lambda: transfer(rival, "t", mine, bobs, 200)))
+def test_one_transfer_sent_twice_at_once_is_made_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: transfer(rival, "t", mine, bobs, 200)))
     assert transfer(shop, "t", mine, bobs, 200).replayed
     assert (balance(shop, mine), balance(shop, bobs)) == (300, 210)
 
 
-def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: credit(rival, 30)))
-    mine = credit(shop, 500)
+def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: new_store_credit(rival, 30)))
+    mine = new_store_credit(shop, 500)
     assert [entry.balance for entry in ledger(shop, mine)] == [30, 530]
 
 
 def test_two_who_move_money_to_each_other_at_once_both_do(shop: Shop) -> None:
-    mine, code = credit(shop, 500), card(shop, 500)
-    cards = id_of_card(shop, code)
+    mine, code = new_store_credit(shop, 500), new_gift_card(shop, 500)
+    cards = gift_card_account_id(shop, code)
 
     def try_it(number: int) -> None:
         transfer(shop, f"t{number}", *((mine, cards) if number % 2 else (code, mine)), number)
 
-    by_threads(6, try_it, range(1, 13))
+    run_in_threads(6, try_it, range(1, 13))
     assert balance(shop, mine) == 500 - (1 + 3 + 5 + 7 + 9 + 11) + (2 + 4 + 6 + 8 + 10 + 12)
     assert balance(shop, mine) + balance(shop, cards) == 1000
     assert [entry.version for entry in ledger(shop, mine)] == list(range(1, 14))
-    assert faults(shop.table, mine) == faults(shop.table, cards) == []
+    assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, cards) == []
 
 
-def test_an_account_that_never_rests_ends_as_busy(shop: Shop, rival: Shop, wire: Wire) -> None:
-    mine, bobs = credit(shop, 500), credit(shop, 10, customer_id=BOB.id)
-    wire.next("TransactWriteItems", *[after(lambda: move(rival, mine, 1))] * 100)
-    with pytest.raises(Busy):
+def test_an_account_that_never_rests_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
+    wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
+    with pytest.raises(TableBusy):
         transfer(shop, "t", mine, bobs, 200)
-    assert wire.take_waiting(), "the time ended before they did"
+    assert wire.pop_unused_replies(), "the time ended before they did"
     assert balance(shop, bobs) == 10
 
 
 # giving money back ----------------------------------------------------------------------------------------------------
 def test_money_given_back_to_an_account_is_an_entry_of_its_order(shop: Shop) -> None:
-    mine = credit(shop, 500)
-    shop.table.write(*credited(shop, mine, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
+    mine = new_store_credit(shop, 500)
+    shop.table.write(*credit_account(shop, mine, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
     entry = ledger(shop, mine)[-1]
     assert (entry.reason, entry.amount, entry.balance, entry.order_id) == ("REFUNDED", 40, 540, "o1")
 
 
 def test_money_given_back_makes_a_store_credit_where_there_was_none(shop: Shop) -> None:
-    new = accounts.store_credit_id(shop, ANN.id, "EUR")
-    shop.table.write(*credited(shop, new, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
-    assert (account(shop, new).customer_id, account(shop, new).kind) == ("ann", "STORE_CREDIT")
+    new = accounts.store_credit_account_id(shop, ANN.id, "EUR")
+    shop.table.write(*credit_account(shop, new, 40, "REFUNDED", currency="EUR", customer_id=ANN.id, order_id="o1"))
+    assert (get_account(shop, new).customer_id, get_account(shop, new).kind) == ("ann", "STORE_CREDIT")
     assert [entry.reason for entry in ledger(shop, new)] == ["REFUNDED"]
-    assert credit(shop, 2) == new
+    assert new_store_credit(shop, 2) == new
     assert balance(shop, new) == 42
 
 
 def test_money_is_given_to_no_account_that_nobody_has_or_that_is_in_another_currency(shop: Shop) -> None:
     with pytest.raises(NotFound):
-        credited(shop, NOBODY, 40, "REFUNDED", currency="EUR")
+        credit_account(shop, NOBODY, 40, "REFUNDED", currency="EUR")
     with pytest.raises(WrongCurrency):
-        credited(shop, credit(shop), 40, "REFUNDED", currency="USD")
+        credit_account(shop, new_store_credit(shop), 40, "REFUNDED", currency="USD")
 
 
 def test_money_given_back_to_an_account_that_moved_meanwhile_is_to_be_decided_anew(shop: Shop) -> None:
-    mine = credit(shop, 500)
+    mine = new_store_credit(shop, 500)
     known, new = (
-        credited(shop, id, 40, "REFUNDED", currency=currency, customer_id=ANN.id)
-        for id, currency in ((mine, "EUR"), (accounts.store_credit_id(shop, ANN.id, "USD"), "USD"))
+        credit_account(shop, id, 40, "REFUNDED", currency=currency, customer_id=ANN.id)
+        for id, currency in ((mine, "EUR"), (accounts.store_credit_account_id(shop, ANN.id, "USD"), "USD"))
     )
-    move(shop, mine, 1)
-    credit(shop, 1, "USD")
+    change_balance(shop, mine, 1)
+    new_store_credit(shop, 1, "USD")
     for writes in (known, new):
-        with pytest.raises(Changed):
+        with pytest.raises(WriteConflict):
             shop.table.write(*writes)
     assert balance(shop, mine) == 501
 
 
 # reading --------------------------------------------------------------------------------------------------------------
 def test_an_account_is_shown_to_its_owner_and_to_staff(shop: Shop) -> None:
-    mine = credit(shop)
+    mine = new_store_credit(shop)
     for caller in (ANN, STAFF):
-        assert accounts.account_by_id(shop, caller, mine).balance == 5000
-        assert len(accounts.entries_of_account(shop, caller, mine, 10, None).items) == 1
-    for caller, id in ((BOB, mine), (WAREHOUSE, mine), (ANN, NOBODY), (ANN, id_of_card(shop, card(shop)))):
+        assert accounts.get_account(shop, caller, mine).balance == 5000
+        assert len(accounts.list_entries_of_account(shop, caller, mine, 10, None).items) == 1
+    for caller, id in (
+        (BOB, mine),
+        (WAREHOUSE, mine),
+        (ANN, NOBODY),
+        (ANN, gift_card_account_id(shop, new_gift_card(shop))),
+    ):
         with pytest.raises(NotFound):
-            accounts.account_by_id(shop, caller, id)
+            accounts.get_account(shop, caller, id)
         with pytest.raises(NotFound):
-            accounts.entries_of_account(shop, caller, id, 10, None)
+            accounts.list_entries_of_account(shop, caller, id, 10, None)
 
 
 def test_staff_see_a_gift_card_by_its_id_but_its_code_nowhere(shop: Shop) -> None:
-    id = id_of_card(shop, card(shop))
-    assert accounts.account_by_id(shop, STAFF, id).balance == 5000
+    id = gift_card_account_id(shop, new_gift_card(shop))
+    assert accounts.get_account(shop, STAFF, id).balance == 5000
 
 
 def test_a_customers_accounts_are_their_own(shop: Shop) -> None:
-    mine = {credit(shop), credit(shop, 1, "USD")}
-    credit(shop, customer_id=BOB.id)
-    card(shop)
+    mine = {new_store_credit(shop), new_store_credit(shop, 1, "USD")}
+    new_store_credit(shop, customer_id=BOB.id)
+    new_gift_card(shop)
     for caller in (ANN, STAFF):
-        found = accounts.accounts_of_customer(shop, caller, ANN.id, 10, None)
+        found = accounts.list_accounts_of_customer(shop, caller, ANN.id, 10, None)
         assert {each.account_id for each in found.items} == mine
     with pytest.raises(NotFound):
-        accounts.accounts_of_customer(shop, BOB, ANN.id, 10, None)
+        accounts.list_accounts_of_customer(shop, BOB, ANN.id, 10, None)
 
 
 def test_a_ledger_is_shown_newest_first_page_by_page(shop: Shop) -> None:
     for amount in range(1, 13):
-        mine = credit(shop, amount)
+        mine = new_store_credit(shop, amount)
     shown, where = [], None
     while True:
-        page = accounts.entries_of_account(shop, ANN, mine, 5, where)
+        page = accounts.list_entries_of_account(shop, ANN, mine, 5, where)
         shown += [entry.amount for entry in page.items]
         if (where := page.after) is None:
             break
     assert shown == list(range(12, 0, -1)), "the tenth sorts behind the ninth"
 
 
-def test_what_credit_costs(shop: Shop, wire: Wire) -> None:
-    mine, bobs = credit(shop), credit(shop, customer_id=BOB.id)
+def test_what_credit_costs(shop: Shop, wire: WireTap) -> None:
+    mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     wire.clear()
     transfer(shop, "t", mine, bobs, 1)
     assert wire.operations == ["GetItem"] * 4 + ["TransactWriteItems"]
     assert len(wire.requests[-1].body["TransactItems"]) == 6, "two accounts, two entries, the command, and Bob"
     wire.clear()
-    accounts.account_by_id(shop, ANN, mine)
+    accounts.get_account(shop, ANN, mine)
     assert (wire.operations, wire.units) == (["GetItem"], 1)

@@ -2,11 +2,21 @@
 
 import pytest
 
-from functions.model.errors import Invalid, OutOfStock
+from functions.model.errors import InvalidInput, OutOfStock
 from functions.shop import ending, products
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import Wire, after
-from tests.shop.acts import ANN, BOB, STAFF, available, by_threads, order_from, order_now, place, sell
+from tests.dynamodb.wire import WireTap, run_before_sending
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    STAFF,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    place,
+    place_order_as,
+    run_in_threads,
+)
 
 
 def backordered(shop: Shop, key: str, quantity: int) -> int:
@@ -14,75 +24,79 @@ def backordered(shop: Shop, key: str, quantity: int) -> int:
     return place(shop, key, jug=quantity).lines["jug"].backordered
 
 
-def test_what_is_there_is_taken_and_the_rest_is_backordered(shop: Shop, wire: Wire) -> None:
-    sell(shop, "jug", 5, backorder=True)
+def test_what_is_there_is_taken_and_the_rest_is_backordered(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "jug", 5, backorder=True)
     assert [backordered(shop, "k1", 3), backordered(shop, "k2", 3), backordered(shop, "k3", 4)] == [0, 1, 4]
-    assert available(shop, "jug") == [-5]
+    assert available_by_part(shop, "jug") == [-5]
     products.receive_stock(shop, STAFF, "more", "jug", 7)
-    assert available(shop, "jug") == [2]
+    assert available_by_part(shop, "jug") == [2]
     wire.clear()
     assert backordered(shop, "k4", 2) == 0
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"], "what is there is taken without a look"
 
 
 def test_an_order_keeps_what_was_backordered(shop: Shop) -> None:
-    sell(shop, "jug", 1, backorder=True)
+    create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, mug=1, jug=3)
     assert {id: line.backordered for id, line in order.lines.items()} == {"mug": 0, "jug": 2}
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 def test_what_may_not_be_backordered_is_refused_beside_what_may(shop: Shop) -> None:
-    sell(shop, "jug", 0, backorder=True)
+    create_stocked_product(shop, "jug", 0, backorder=True)
     with pytest.raises(OutOfStock) as refusal:
-        order_from(shop, ANN, "k", jug=5, mug=11)
+        place_order_as(shop, ANN, "k", jug=5, mug=11)
     assert refusal.value.short == {"mug": 10}
-    assert (available(shop, "jug"), available(shop)) == ([0], [10])
+    assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
 def test_a_backorder_is_given_back_as_it_was_taken(shop: Shop) -> None:
-    sell(shop, "jug", 1, backorder=True)
+    create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, jug=3)
     ending.cancel_order(shop, ANN, order.order_id)
-    assert available(shop, "jug") == [1]
+    assert available_by_part(shop, "jug") == [1]
 
 
 def test_what_is_switched_off_is_refused_until_what_was_promised_has_come_in(shop: Shop) -> None:
-    sell(shop, "jug", 0, backorder=True)
+    create_stocked_product(shop, "jug", 0, backorder=True)
     place(shop, "k1", jug=3)
     products.update_product(shop, STAFF, "jug", backorder=False)
     for received, left in ((0, 0), (2, 0), (4, 3)):
         if received:
             products.receive_stock(shop, STAFF, f"r{received}", "jug", received)
         with pytest.raises(OutOfStock) as refusal:
-            order_from(shop, ANN, "k2", jug=4)
+            place_order_as(shop, ANN, "k2", jug=4)
         assert refusal.value.short == {"jug": left}
     assert backordered(shop, "k3", 3) == 0
 
 
 def test_a_product_in_several_parts_is_not_for_backorder(shop: Shop) -> None:
-    with pytest.raises(Invalid) as refusal:
-        sell(shop, "vase", 0, parts=2, backorder=True)
+    with pytest.raises(InvalidInput) as refusal:
+        create_stocked_product(shop, "vase", 0, parts=2, backorder=True)
     assert refusal.value.field == "backorder"
-    sell(shop, "vase", 5, parts=2)
-    with pytest.raises(Invalid):
+    create_stocked_product(shop, "vase", 5, parts=2)
+    with pytest.raises(InvalidInput):
         products.update_product(shop, STAFF, "vase", backorder=True)
-    assert not products.product(shop, "vase").backorder
+    assert not products.get_product(shop, "vase").backorder
 
 
-def test_what_leaves_between_the_look_and_the_write_is_backordered_too(shop: Shop, rival: Shop, wire: Wire) -> None:
-    sell(shop, "jug", 5, backorder=True)
-    wire.next("TransactWriteItems", after(lambda: None), after(lambda: order_from(rival, BOB, "k", jug=4)))
+def test_what_leaves_between_the_look_and_the_write_is_backordered_too(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "jug", 5, backorder=True)
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: None),
+        run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=4)),
+    )
     assert backordered(shop, "key-1", 7) == 6
-    assert available(shop, "jug") == [-6]
+    assert available_by_part(shop, "jug") == [-6]
 
 
 def test_threads_that_order_more_than_there_is_are_told_exactly_what_was_not_there(shop: Shop) -> None:
-    sell(shop, "jug", 20, backorder=True)
+    create_stocked_product(shop, "jug", 20, backorder=True)
 
     def order(number: int) -> int:
         return backordered(shop, f"k{number}", 3)
 
-    missing = sum(by_threads(6, order, range(12)))
-    assert available(shop, "jug") == [20 - 12 * 3]
+    missing = sum(run_in_threads(6, order, range(12)))
+    assert available_by_part(shop, "jug") == [20 - 12 * 3]
     assert missing == 12 * 3 - 20

@@ -5,16 +5,16 @@ from itertools import accumulate
 
 import pytest
 
-from functions.dynamodb.patience import Busy
-from functions.model.entities import Category, above
+from functions.dynamodb.patience import TableBusy
+from functions.model.entities import Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
 from functions.model.table import CATEGORY
 from functions.shop import categories, products
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, answered, cancelled
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, reply_with, run_before_sending, transaction_cancelled_reply
 from tests.model.samples import moment
-from tests.shop.acts import ANN, STAFF, WAREHOUSE, at_once, sell
+from tests.shop.acts import ANN, STAFF, WAREHOUSE, create_stocked_product, run_concurrently
 
 TREE = ("/garden/", "/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/kitchen-sinks/")
 
@@ -29,13 +29,13 @@ def paths(found: tuple[Category, ...]) -> list[str]:
 
 
 def children(shop: Shop, path: str, catalog: str = "main") -> list[str]:
-    page = categories.children_of(shop, path, 100, None, catalog)
+    page = categories.list_children(shop, path, 100, None, catalog)
     assert page.after is None
     return paths(page.items)
 
 
 def descendants(shop: Shop, path: str, catalog: str = "main") -> list[str]:
-    page = categories.descendants_of(shop, path, 100, None, catalog)
+    page = categories.list_descendants(shop, path, 100, None, catalog)
     assert page.after is None
     return paths(page.items)
 
@@ -45,7 +45,7 @@ def test_f21_children_of_the_root_are_found_though_nobody_made_the_root(shop: Sh
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
     with pytest.raises(NotFound):
-        categories.category(shop, "/")
+        categories.get_category(shop, "/")
 
 
 def test_children_are_those_just_below(shop: Shop) -> None:
@@ -62,10 +62,10 @@ def test_descendants_are_all_below_and_never_the_category_itself_or_one_of_a_lon
     assert descendants(shop, "/kitchen/mugs/blue/") == descendants(shop, "/nothing/") == []
 
 
-def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wire: Wire) -> None:
+def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wire: WireTap) -> None:
     grow(shop, "/few/", *(f"/few/{number}/" for number in range(3)))
     for number in range(300):
-        made = categories.category(shop, "/few/")
+        made = categories.get_category(shop, "/few/")
         one = Category(
             catalog="main",
             path=f"/many-{number}/",
@@ -73,7 +73,7 @@ def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wir
             created_at=made.created_at,
             updated_at=made.updated_at,
         )
-        shop.table.client.put_item(TableName=shop.table.name, Item=CATEGORY.write(one))
+        shop.table.client.put_item(TableName=shop.table.name, Item=CATEGORY.encode(one))
     wire.clear()
     assert descendants(shop, "/few/") == ["/few/0/", "/few/1/", "/few/2/"]
     assert (wire.operations, wire.units) == (["Query"], 0.5)
@@ -83,7 +83,7 @@ def test_f21_of_a_catalogue_of_hundreds_only_the_subtree_is_read(shop: Shop, wir
 def test_every_category_comes_once_page_after_page(shop: Shop) -> None:
     wide = [f"/wide/{number:03}/" for number in range(30)]
     grow(shop, "/wide/", *wide)
-    for ask in (categories.children_of, categories.descendants_of):
+    for ask in (categories.list_children, categories.list_descendants):
         for limit in (1, 7, 30, 100):
             seen, after_ = list[str](), None
             while True:
@@ -101,7 +101,7 @@ DEEP = tuple(accumulate(("a/" for _ in range(240)), initial="/"))[1:]
 
 
 @pytest.fixture
-def deep(shop: Shop, wire: Wire) -> str:
+def deep(shop: Shop, wire: WireTap) -> str:
     """The lowest of 240 categories, each in the one before."""
     grow(shop, *DEEP)
     wire.clear()
@@ -109,55 +109,55 @@ def deep(shop: Shop, wire: Wire) -> str:
 
 
 def test_f21_more_than_a_hundred_ancestors_are_read_by_their_keys_a_hundred_at_a_time(
-    shop: Shop, wire: Wire, deep: str
+    shop: Shop, wire: WireTap, deep: str
 ) -> None:
-    found = categories.ancestors_of(shop, deep)
+    found = categories.list_ancestors(shop, deep)
     assert paths(found) == list(DEEP[:-1])
     assert wire.operations == ["BatchGetItem"] * 3
     asked = [key for request in wire.requests for key in request.body["RequestItems"][shop.table.name]["Keys"]]
-    assert asked == [CATEGORY.key(catalog="main", path=path) for path in above(deep)], "no more and no other"
+    assert asked == [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)], "no more and no other"
     assert wire.units == 0.5 * 240
 
 
 def test_f21_ancestors_that_are_left_unprocessed_are_asked_for_again(
-    shop: Shop, wire: Wire, clock: Clock, deep: str
+    shop: Shop, wire: WireTap, clock: ManualClock, deep: str
 ) -> None:
-    keys = [CATEGORY.key(catalog="main", path=path) for path in above(deep)]
+    keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)]
     left = {shop.table.name: {"Keys": keys[:100], "ConsistentRead": False}}
-    wire.next("BatchGetItem", *[answered({"Responses": {}, "UnprocessedKeys": left})] * 3)
-    assert paths(categories.ancestors_of(shop, deep)) == list(DEEP[:-1])
+    wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * 3)
+    assert paths(categories.list_ancestors(shop, deep)) == list(DEEP[:-1])
     assert wire.operations == ["BatchGetItem"] * 6
-    assert len(clock.slept) == 3
+    assert len(clock.pauses) == 3
 
 
-def test_ancestors_that_stay_unprocessed_end_as_busy(shop: Shop, wire: Wire, clock: Clock, deep: str) -> None:
+def test_ancestors_that_stay_unprocessed_end_as_busy(shop: Shop, wire: WireTap, clock: ManualClock, deep: str) -> None:
     def leave(times: int) -> None:
-        keys = [CATEGORY.key(catalog="main", path=path) for path in above(deep)][:100]
+        keys = [CATEGORY.key(catalog="main", path=path) for path in ancestor_paths(deep)][:100]
         left = {shop.table.name: {"Keys": keys, "ConsistentRead": False}}
-        wire.next("BatchGetItem", *[answered({"Responses": {}, "UnprocessedKeys": left})] * times)
+        wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * times)
 
     shop.table.random = lambda: 1.0
     leave(9)
-    with pytest.raises(Busy):
-        categories.ancestors_of(shop, deep)
-    assert sum(clock.slept) <= shop.table.budget_seconds
+    with pytest.raises(TableBusy):
+        categories.list_ancestors(shop, deep)
+    assert sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: Shop, wire: Wire) -> None:
+def test_the_ancestors_of_the_root_are_none_and_nothing_is_asked(shop: Shop, wire: WireTap) -> None:
     grow(shop, "/")
     wire.clear()
-    assert categories.ancestors_of(shop, "/") == ()
+    assert categories.list_ancestors(shop, "/") == ()
     assert wire.operations == []
 
 
 # made and changed -----------------------------------------------------------------------------------------------------
-def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, wire: Wire) -> None:
+def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, wire: WireTap) -> None:
     made = categories.create_category(shop, STAFF, "/kitchen/", "Kitchen")
     assert wire.operations == ["PutItem"], "the root need not be there"
     wire.clear()
     below = categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
     assert wire.operations == ["TransactWriteItems"]
-    assert categories.category(shop, "/kitchen/") == made
+    assert categories.get_category(shop, "/kitchen/") == made
     assert (below.parent, below.name, below.created_at, below.version) == ("/kitchen/", "Mugs", moment(), 1)
 
 
@@ -174,29 +174,29 @@ def test_a_category_is_made_once(shop: Shop) -> None:
     for path in ("/kitchen/", "/kitchen/mugs/"):
         with pytest.raises(AlreadyExists):
             categories.create_category(shop, STAFF, path, "Another")
-        assert categories.category(shop, path).name == f"Name of {path}"
+        assert categories.get_category(shop, path).name == f"Name of {path}"
 
 
 def test_one_category_made_by_two_at_once_is_one_and_a_refusal(shop: Shop) -> None:
     grow(shop, "/kitchen/")
-    results = at_once(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
+    results = run_concurrently(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExists", "Category"]
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_a_category_is_made_among_conflicts(shop: Shop, wire: Wire) -> None:
+def test_a_category_is_made_among_conflicts(shop: Shop, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
-    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict")] * 3)
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 3)
     grow(shop, "/kitchen/mugs/")
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
 def test_the_root_may_be_given_a_name_and_is_below_nothing(shop: Shop) -> None:
     grow(shop, "/", "/kitchen/")
-    root = categories.category(shop, "/")
+    root = categories.get_category(shop, "/")
     assert (root.name, root.parent) == ("Name of /", None)
     assert children(shop, "/") == descendants(shop, "/") == ["/kitchen/"]
-    assert paths(categories.ancestors_of(shop, "/kitchen/")) == ["/"]
+    assert paths(categories.list_ancestors(shop, "/kitchen/")) == ["/"]
 
 
 def test_each_catalogue_has_a_tree_of_its_own(shop: Shop) -> None:
@@ -206,31 +206,33 @@ def test_each_catalogue_has_a_tree_of_its_own(shop: Shop) -> None:
         ["/kitchen/mugs/"],
         ["/kitchen/cups/"],
     )
-    assert paths(categories.ancestors_of(shop, "/kitchen/cups/", "b2b")) == ["/kitchen/"]
+    assert paths(categories.list_ancestors(shop, "/kitchen/cups/", "b2b")) == ["/kitchen/"]
     with pytest.raises(NotFound):
-        categories.category(shop, "/kitchen/cups/")
+        categories.get_category(shop, "/kitchen/cups/")
 
 
-def test_a_category_gets_another_name_and_stays_where_it_is(shop: Shop, clock: Clock) -> None:
+def test_a_category_gets_another_name_and_stays_where_it_is(shop: Shop, clock: ManualClock) -> None:
     grow(shop, "/kitchen/", "/kitchen/mugs/")
     clock.sleep(60)
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Cooking")
     assert (renamed.name, renamed.version, renamed.updated_at) == ("Cooking", 2, moment(1))
-    assert categories.category(shop, "/kitchen/") == renamed
-    assert categories.children_of(shop, "/", 10, None).items == (renamed,)
+    assert categories.get_category(shop, "/kitchen/") == renamed
+    assert categories.list_children(shop, "/", 10, None).items == (renamed,)
     assert children(shop, "/kitchen/") == ["/kitchen/mugs/"]
 
 
-def test_a_category_that_has_the_name_already_is_not_written(shop: Shop, wire: Wire) -> None:
+def test_a_category_that_has_the_name_already_is_not_written(shop: Shop, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
     wire.clear()
     assert categories.rename_category(shop, STAFF, "/kitchen/", "Name of /kitchen/").version == 1
     assert wire.operations == ["GetItem"]
 
 
-def test_two_new_names_at_once_are_one_after_the_other(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_two_new_names_at_once_are_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
     grow(shop, "/kitchen/")
-    wire.next("UpdateItem", after(lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First")))
+    wire.reply_next(
+        "UpdateItem", run_before_sending(lambda: categories.rename_category(rival, STAFF, "/kitchen/", "First"))
+    )
     renamed = categories.rename_category(shop, STAFF, "/kitchen/", "Second")
     assert (renamed.name, renamed.version) == ("Second", 3)
 
@@ -242,7 +244,7 @@ def test_categories_are_for_staff_to_make(shop: Shop, caller: Caller) -> None:
         categories.create_category(shop, caller, "/garden/", "Garden")
     with pytest.raises(NotAllowed):
         categories.rename_category(shop, caller, "/kitchen/", "Mine")
-    assert (children(shop, "/"), categories.category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
+    assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 
 def test_what_there_is_not_has_no_other_name(shop: Shop) -> None:
@@ -252,10 +254,12 @@ def test_what_there_is_not_has_no_other_name(shop: Shop) -> None:
 
 # products -------------------------------------------------------------------------------------------------------------
 def test_products_of_one_category_in_two_catalogues_are_two_lists(shop: Shop) -> None:
-    sell(shop, "jug", 3, category="/kitchen/")
-    sell(shop, "vat", 2, category="/kitchen/", catalog="b2b")
+    create_stocked_product(shop, "jug", 3, category="/kitchen/")
+    create_stocked_product(shop, "vat", 2, category="/kitchen/", catalog="b2b")
     listed = {
-        catalog: [offered.product.product_id for offered in products.products_in_category(shop, *asked, catalog).items]
+        catalog: [
+            offered.product.product_id for offered in products.list_products_in_category(shop, *asked, catalog).items
+        ]
         for catalog in ("main", "b2b", "none")
         for asked in [("/kitchen/", 10, None)]
     }

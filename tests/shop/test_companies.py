@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.entities import Company, Customer
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed, NotFound
-from functions.model.patterns import A6, A6b
+from functions.model.patterns import COMPANY_BY_ID, COMPANY_WITH_MEMBERS
 from functions.shop import companies, customers, erasure
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, answered
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, reply_with, run_before_sending
 from tests.model.samples import SAMPLES, moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, at_once, by_threads
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 
 EVE = Caller("eve")
 
 
 @pytest.fixture
-def shop(shop: Shop, wire: Wire) -> Shop:
+def shop(shop: Shop, wire: WireTap) -> Shop:
     """There are two companies, of nobody yet."""
     companies.create_company(shop, STAFF, "acme", "Acme & Daughters")
     companies.create_company(shop, STAFF, "initech", "Initech")
@@ -31,32 +31,32 @@ def shop(shop: Shop, wire: Wire) -> Shop:
 
 
 def join(shop: Shop, company_id: str = "acme", customer_id: str = "ann") -> Customer:
-    return companies.join(shop, STAFF, company_id, customer_id)
+    return companies.add_member(shop, STAFF, company_id, customer_id)
 
 
 def leave(shop: Shop, company_id: str = "acme", customer_id: str = "ann") -> Customer:
-    return companies.leave(shop, STAFF, company_id, customer_id)
+    return companies.remove_member(shop, STAFF, company_id, customer_id)
 
 
 def members(shop: Shop, company_id: str = "acme") -> list[str]:
-    page = companies.company_with_members(shop, STAFF, company_id, 100, None)
+    page = companies.get_company_with_members(shop, STAFF, company_id, 100, None)
     assert page.company is not None
     return [member.customer_id for member in page.members]
 
 
 # companies ------------------------------------------------------------------------------------------------------------
-def test_a_company_is_made_once_and_found_at_once(shop: Shop, wire: Wire) -> None:
+def test_a_company_is_made_once_and_found_at_once(shop: Shop, wire: WireTap) -> None:
     made = companies.create_company(shop, STAFF, "hooli", "Hooli")
     assert wire.operations == ["PutItem"]
     assert (made.name, made.created_at, made.version) == ("Hooli", moment(), 1)
     with pytest.raises(AlreadyExists):
         companies.create_company(shop, STAFF, "hooli", "Another")
-    page = companies.company_with_members(shop, STAFF, "hooli", 10, None)
+    page = companies.get_company_with_members(shop, STAFF, "hooli", 10, None)
     assert (page.company, page.members, page.after) == (made, (), None)
 
 
-def test_a_companys_name_is_changed_and_nothing_else(shop: Shop, clock: Clock, wire: Wire) -> None:
-    before = shop.table.get(A6b, company_id="acme")
+def test_a_companys_name_is_changed_and_nothing_else(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+    before = shop.table.get(COMPANY_BY_ID, company_id="acme")
     assert before is not None
     clock.sleep(60)
     renamed = companies.rename_company(shop, STAFF, "acme", "Acme")
@@ -66,18 +66,20 @@ def test_a_companys_name_is_changed_and_nothing_else(shop: Shop, clock: Clock, w
     assert wire.operations == ["GetItem"], "again, and nothing is written"
 
 
-def test_two_new_names_at_once_are_given_one_after_the_other(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("UpdateItem", after(lambda: companies.rename_company(rival, STAFF, "acme", "Acme One")))
+def test_two_new_names_at_once_are_given_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "UpdateItem", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme One"))
+    )
     assert companies.rename_company(shop, STAFF, "acme", "Acme Two").version == 3
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_companies_are_made_and_joined_by_staff_alone(shop: Shop, caller: Caller, wire: Wire) -> None:
+def test_companies_are_made_and_joined_by_staff_alone(shop: Shop, caller: Caller, wire: WireTap) -> None:
     acts: list[Callable[[], object]] = [
         lambda: companies.create_company(shop, caller, "hooli", "Hooli"),
         lambda: companies.rename_company(shop, caller, "acme", "Acme"),
-        lambda: companies.join(shop, caller, "acme", caller.id),
-        lambda: companies.leave(shop, caller, "acme", caller.id),
+        lambda: companies.add_member(shop, caller, "acme", caller.id),
+        lambda: companies.remove_member(shop, caller, "acme", caller.id),
     ]
     for act in acts:
         with pytest.raises(NotAllowed):
@@ -86,21 +88,23 @@ def test_companies_are_made_and_joined_by_staff_alone(shop: Shop, caller: Caller
 
 
 # members --------------------------------------------------------------------------------------------------------------
-def test_a_customer_joins_a_company_that_there_is_in_one_transaction(shop: Shop, clock: Clock, wire: Wire) -> None:
-    before = customers.customer(shop, ANN, "ann")
+def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
+    shop: Shop, clock: ManualClock, wire: WireTap
+) -> None:
+    before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
     wire.clear()
     joined = join(shop)
     assert wire.operations == ["GetItem", "TransactWriteItems"]
     assert joined == replace(before, company_id="acme", version=2, updated_at=moment(1))
-    assert customers.customer(shop, ANN, "ann") == joined
+    assert customers.get_customer(shop, ANN, "ann") == joined
     assert (members(shop), members(shop, "initech")) == (["ann"], [])
     wire.clear()
     assert join(shop) == joined
     assert wire.operations == ["GetItem"], "again, and nothing is written"
 
 
-def test_who_leaves_is_in_no_company_and_free_to_join_another(shop: Shop, wire: Wire) -> None:
+def test_who_leaves_is_in_no_company_and_free_to_join_another(shop: Shop, wire: WireTap) -> None:
     join(shop)
     wire.clear()
     left = leave(shop)
@@ -118,10 +122,10 @@ def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:
     with pytest.raises(InAnotherCompany) as refusal:
         join(shop, "initech")
     assert refusal.value.company_id == "acme"
-    assert customers.customer(shop, ANN, "ann") == joined
+    assert customers.get_customer(shop, ANN, "ann") == joined
 
 
-def test_a_company_that_there_is_not_is_joined_and_left_by_nobody(shop: Shop, wire: Wire) -> None:
+def test_a_company_that_there_is_not_is_joined_and_left_by_nobody(shop: Shop, wire: WireTap) -> None:
     for act in (join, leave):
         with pytest.raises(NotFound) as refusal:
             act(shop, "nothing", "ann")
@@ -139,16 +143,16 @@ def test_a_company_that_there_is_not_is_joined_and_left_by_nobody(shop: Shop, wi
 
 def test_a_new_name_or_address_leaves_a_member_where_they_are(shop: Shop) -> None:
     join(shop)
-    customers.rename(shop, ANN, "ann", "Ann Oak")
+    customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     customers.change_email(shop, ANN, "ann", lambda: "ann@new.example")
-    (member,) = companies.company_with_members(shop, STAFF, "acme", 10, None).members
+    (member,) = companies.get_company_with_members(shop, STAFF, "acme", 10, None).members
     assert (member.name, member.email) == ("Ann Oak", "ann@new.example")
 
 
 def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
     join(shop)
     join(shop, customer_id="bob")
-    erasure.forget(shop, ANN, "ann")
+    erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == ["bob"]
     (image,) = [
         image
@@ -160,51 +164,53 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
         with pytest.raises(NotFound):
             act(shop, "acme", "ann")
     with pytest.raises(NotFound):
-        companies.company_with_members(shop, ANN, "acme", 10, None)
+        companies.get_company_with_members(shop, ANN, "acme", 10, None)
 
 
 # at once --------------------------------------------------------------------------------------------------------------
-def test_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: join(rival, "initech")))
+def test_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival, "initech")))
     with pytest.raises(InAnotherCompany):
         join(shop)
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_who_joins_one_company_twice_at_once_is_in_it(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: join(rival)))
+def test_who_joins_one_company_twice_at_once_is_in_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival)))
     assert join(shop).version == 2
     assert members(shop) == ["ann"]
 
 
-def test_who_joins_while_they_are_forgotten_is_in_no_company(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, ANN, "ann")))
+def test_who_joins_while_they_are_forgotten_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         join(shop)
     assert members(shop) == []
 
 
 @pytest.mark.parametrize("at", ["GetItem", "Query", "TransactWriteItems"])
-def test_who_is_forgotten_while_they_join_is_in_no_company(shop: Shop, rival: Shop, wire: Wire, at: str) -> None:
-    wire.next(at, after(lambda: join(rival)))
-    erasure.forget(shop, ANN, "ann")
+def test_who_is_forgotten_while_they_join_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap, at: str) -> None:
+    wire.reply_next(at, run_before_sending(lambda: join(rival)))
+    erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == []
 
 
-def test_who_is_moved_on_while_they_leave_stays_where_they_were_moved(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_who_is_moved_on_while_they_leave_stays_where_they_were_moved(shop: Shop, rival: Shop, wire: WireTap) -> None:
     join(shop)
 
     def move_on() -> None:
         leave(rival)
         join(rival, "initech")
 
-    wire.next("UpdateItem", after(move_on))
+    wire.reply_next("UpdateItem", run_before_sending(move_on))
     assert leave(shop).company_id == "initech"
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_company_is_renamed_while_somebody_joins_and_nobody_waits(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: companies.rename_company(rival, STAFF, "acme", "Acme")))
+def test_a_company_is_renamed_while_somebody_joins_and_nobody_waits(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
+    )
     join(shop)
     assert wire.operations == ["GetItem", "TransactWriteItems"], "another name is no reason to begin again"
 
@@ -212,13 +218,13 @@ def test_a_company_is_renamed_while_somebody_joins_and_nobody_waits(shop: Shop, 
 def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: Shop) -> None:
     people = [Caller(f"p{number:02}") for number in range(20)]
     for one in people:
-        customers.register(shop, one, f"{one.id}@example.com", one.id)
-    by_threads(8, lambda one: join(shop, "acme", one.id), people)
+        customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
+    run_in_threads(8, lambda one: join(shop, "acme", one.id), people)
     assert members(shop) == [one.id for one in people]
 
 
 def test_who_is_pulled_by_two_companies_at_once_is_in_one_of_them(shop: Shop) -> None:
-    outcomes = at_once(lambda: join(shop), lambda: join(shop, "initech"))
+    outcomes = run_concurrently(lambda: join(shop), lambda: join(shop, "initech"))
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Customer", "InAnotherCompany"]
     assert sorted([*members(shop), *members(shop, "initech")]) == ["ann"]
 
@@ -228,24 +234,24 @@ def fill(shop: Shop, number: int) -> None:
     """So many members more."""
     for n in range(number):
         member = replace(SAMPLES[t.CUSTOMER], customer_id=f"c{n:03}")
-        shop.table.write(put(t.CUSTOMER, member))
+        shop.table.write(put_if_absent(t.CUSTOMER, member))
 
 
-def test_a_company_and_its_members_are_one_query_for_staff(shop: Shop, wire: Wire) -> None:
+def test_a_company_and_its_members_are_one_query_for_staff(shop: Shop, wire: WireTap) -> None:
     join(shop)
     wire.clear()
-    page = companies.company_with_members(shop, STAFF, "acme", 10, None)
+    page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)
     assert wire.operations == ["Query"]
-    assert page.company == shop.table.get(A6b, company_id="acme")
-    assert page.members == (customers.customer(shop, ANN, "ann"),)
+    assert page.company == shop.table.get(COMPANY_BY_ID, company_id="acme")
+    assert page.members == (customers.get_customer(shop, ANN, "ann"),)
 
 
-def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: Wire) -> None:
+def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: WireTap) -> None:
     join(shop)
     wire.clear()
-    page = companies.company_with_members(shop, ANN, "acme", 10, None)
+    page = companies.get_company_with_members(shop, ANN, "acme", 10, None)
     assert wire.operations == ["GetItem", "Query"]
-    assert page == companies.company_with_members(shop, STAFF, "acme", 10, None)
+    assert page == companies.get_company_with_members(shop, STAFF, "acme", 10, None)
 
 
 def test_another_company_answers_like_none(shop: Shop) -> None:
@@ -255,7 +261,7 @@ def test_another_company_answers_like_none(shop: Shop) -> None:
         said = []
         for id in ("acme", "nothing"):
             with pytest.raises(NotFound) as refusal:
-                companies.company_with_members(shop, caller, id, 10, None)
+                companies.get_company_with_members(shop, caller, id, 10, None)
             said.append((str(refusal.value), vars(refusal.value)))
         assert said[0] == said[1]
 
@@ -263,10 +269,10 @@ def test_another_company_answers_like_none(shop: Shop) -> None:
 def test_who_has_left_goes_on_with_no_page(shop: Shop) -> None:
     fill(shop, 5)
     join(shop)
-    first = companies.company_with_members(shop, ANN, "acme", 3, None)
+    first = companies.get_company_with_members(shop, ANN, "acme", 3, None)
     leave(shop)
     with pytest.raises(NotFound):
-        companies.company_with_members(shop, ANN, "acme", 3, first.after)
+        companies.get_company_with_members(shop, ANN, "acme", 3, first.after)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 26, 100])
@@ -275,20 +281,20 @@ def test_page_after_page_the_company_and_every_member_come_once(shop: Shop, limi
     seen: list[Company | Customer] = []
     position: str | None = None
     while True:
-        page = companies.company_with_members(shop, STAFF, "acme", limit, position)
+        page = companies.get_company_with_members(shop, STAFF, "acme", limit, position)
         assert len(page.members) + (page.company is not None) <= limit
         seen += [*([page.company] if page.company else []), *page.members]
         if (position := page.after) is None:
             break
     assert [type(item).__name__ for item in seen] == ["Company", *["Customer"] * 25]
     assert [item.customer_id for item in seen if isinstance(item, Customer)] == [f"c{n:03}" for n in range(25)]
-    assert seen == list(shop.table.every(A6, company_id="acme"))
+    assert seen == list(shop.table.query_all(COMPANY_WITH_MEMBERS, company_id="acme"))
 
 
-def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: Shop, wire: Wire) -> None:
+def test_a_company_that_its_index_does_not_know_yet_is_shown_all_the_same(shop: Shop, wire: WireTap) -> None:
     nothing: dict[str, Any] = {"Items": [], "Count": 0, "ScannedCount": 0}
-    wire.next("Query", answered(nothing), answered(nothing))
-    page = companies.company_with_members(shop, STAFF, "acme", 10, None)
+    wire.reply_next("Query", reply_with(nothing), reply_with(nothing))
+    page = companies.get_company_with_members(shop, STAFF, "acme", 10, None)
     assert (page.company and page.company.name, page.members) == ("Acme & Daughters", ())
     with pytest.raises(NotFound):
-        companies.company_with_members(shop, STAFF, "nothing", 10, None)
+        companies.get_company_with_members(shop, STAFF, "nothing", 10, None)

@@ -5,33 +5,33 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
 from functions.shop import customers
-from functions.shop.orders import orders_of_customer
+from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import SAMPLES, moment
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE
 
 EVE = Caller("eve")
 
 
-def test_a_customer_registers_in_one_transaction(shop: Shop, wire: Wire) -> None:
-    made = customers.register(shop, EVE, "Eve@Example.com", "Eve Elder")
+def test_a_customer_registers_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+    made = customers.register_customer(shop, EVE, "Eve@Example.com", "Eve Elder")
     assert wire.operations == ["TransactWriteItems"]
-    assert made == customers.customer(shop, EVE, "eve")
+    assert made == customers.get_customer(shop, EVE, "eve")
     assert (made.name, made.email, made.created_at, made.version) == ("Eve Elder", "Eve@Example.com", moment(), 1)
 
 
 def test_nobody_registers_twice(shop: Shop) -> None:
     with pytest.raises(AlreadyExists):
-        customers.register(shop, ANN, "another@example.com", "Ann Oak")
-    assert customers.customer(shop, ANN, "ann").name == "Ann Ash"
+        customers.register_customer(shop, ANN, "another@example.com", "Ann Oak")
+    assert customers.get_customer(shop, ANN, "ann").name == "Ann Ash"
     with pytest.raises(NotFound):
-        customers.customer_by_email(shop, STAFF, "another@example.com")
+        customers.get_customer_by_email(shop, STAFF, "another@example.com")
 
 
 SPELLINGS = ["ann@example.com", " ANN@example.com\t", "Ann@Example.COM", "\uff41nn@example.com"]
@@ -40,28 +40,31 @@ SPELLINGS = ["ann@example.com", " ANN@example.com\t", "Ann@Example.COM", "\uff41
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
 def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: Shop, spelling: str) -> None:
     with pytest.raises(EmailTaken):
-        customers.register(shop, EVE, spelling, "Eve Elder")
+        customers.register_customer(shop, EVE, spelling, "Eve Elder")
     with pytest.raises(NotFound):
-        customers.customer(shop, EVE, "eve")
-    assert customers.customer_by_email(shop, STAFF, spelling).customer_id == "ann"
+        customers.get_customer(shop, EVE, "eve")
+    assert customers.get_customer_by_email(shop, STAFF, spelling).customer_id == "ann"
 
 
-def test_f9_two_who_register_one_address_at_once_do_not_both_get_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_f9_two_who_register_one_address_at_once_do_not_both_get_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
     other = Caller("eva")
-    wire.next("TransactWriteItems", after(lambda: customers.register(rival, other, "eve@example.com", "Eva")))
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: customers.register_customer(rival, other, "eve@example.com", "Eva")),
+    )
     with pytest.raises(EmailTaken):
-        customers.register(shop, EVE, "eve@example.com", "Eve")
-    assert customers.customer_by_email(shop, STAFF, "eve@example.com").customer_id == "eva"
+        customers.register_customer(shop, EVE, "eve@example.com", "Eve")
+    assert customers.get_customer_by_email(shop, STAFF, "eve@example.com").customer_id == "eva"
 
 
-def test_f9_an_address_is_looked_up_consistently(shop: Shop, wire: Wire) -> None:
-    customers.customer_by_email(shop, STAFF, "ann@example.com")
+def test_f9_an_address_is_looked_up_consistently(shop: Shop, wire: WireTap) -> None:
+    customers.get_customer_by_email(shop, STAFF, "ann@example.com")
     assert [(r.operation, r.body["ConsistentRead"]) for r in wire.requests] == [("GetItem", True)] * 2
 
 
 def test_an_address_is_hashed_with_the_pepper_of_the_shop(shop: Shop) -> None:
-    digest = customers.email_hash(shop, "ann@example.com")
-    assert digest != customers.email_hash(replace(shop, pepper=lambda: b"another"), "ann@example.com")
+    digest = customers.hash_email(shop, "ann@example.com")
+    assert digest != customers.hash_email(replace(shop, pepper=lambda: b"another"), "ann@example.com")
     assert len(digest) == 32
     assert "ann" not in digest
 
@@ -69,17 +72,17 @@ def test_an_address_is_hashed_with_the_pepper_of_the_shop(shop: Shop) -> None:
 def test_only_staff_look_up_an_address(shop: Shop) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            customers.customer_by_email(shop, caller, "ann@example.com")
+            customers.get_customer_by_email(shop, caller, "ann@example.com")
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
 def test_anothers_profile_and_settings_answer_like_none(shop: Shop, caller: Caller) -> None:
     asks: list[Any] = [
-        lambda id: customers.customer(shop, caller, id),
-        lambda id: customers.rename(shop, caller, id, "New"),
-        lambda id: customers.page_of_customer(shop, caller, id, 10),
-        lambda id: customers.settings_of_customer(shop, caller, id),
-        lambda id: customers.choose(shop, caller, id, "notifications", {"email": False}),
+        lambda id: customers.get_customer(shop, caller, id),
+        lambda id: customers.rename_customer(shop, caller, id, "New"),
+        lambda id: customers.get_customer_overview(shop, caller, id, 10),
+        lambda id: customers.list_settings_of_customer(shop, caller, id),
+        lambda id: customers.update_settings(shop, caller, id, "notifications", {"email": False}),
     ]
     for ask in asks:
         said = []
@@ -88,56 +91,59 @@ def test_anothers_profile_and_settings_answer_like_none(shop: Shop, caller: Call
                 ask(id)
             said.append((str(refusal.value), vars(refusal.value)))
         assert said[0] == said[1]
-    assert customers.customer(shop, STAFF, "ann").name == "Ann Ash"
+    assert customers.get_customer(shop, STAFF, "ann").name == "Ann Ash"
 
 
-def test_a_name_is_changed_and_nothing_else(shop: Shop, clock: Clock, wire: Wire) -> None:
-    before = customers.customer(shop, ANN, "ann")
+def test_a_name_is_changed_and_nothing_else(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+    before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
-    after_it = customers.rename(shop, ANN, "ann", "Ann Oak")
+    after_it = customers.rename_customer(shop, ANN, "ann", "Ann Oak")
     assert after_it == replace(before, name="Ann Oak", version=2, updated_at=moment(1))
     wire.clear()
-    assert customers.rename(shop, ANN, "ann", "Ann Oak") == after_it, "again, and nothing is written"
+    assert customers.rename_customer(shop, ANN, "ann", "Ann Oak") == after_it, "again, and nothing is written"
     assert wire.operations == ["GetItem"]
 
 
-def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("UpdateItem", after(lambda: customers.rename(rival, ANN, "ann", "Ann Oak")))
-    assert customers.rename(shop, ANN, "ann", "Ann Elm").version == 3
-    assert customers.customer(shop, ANN, "ann").name == "Ann Elm"
+def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("UpdateItem", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak")))
+    assert customers.rename_customer(shop, ANN, "ann", "Ann Elm").version == 3
+    assert customers.get_customer(shop, ANN, "ann").name == "Ann Elm"
 
 
 # settings ---------------------------------------------------------------------------------------------------
 def test_what_was_never_chosen_is_by_default(shop: Shop) -> None:
-    assert customers.settings_of_customer(shop, ANN, "ann") == ()
-    assert (customers.wants((), "email"), customers.wants((), "sms")) == (True, False)
+    assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
+    assert (customers.wants_notifications((), "email"), customers.wants_notifications((), "sms")) == (True, False)
 
 
-def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire: Wire) -> None:
-    profile = customers.customer(shop, ANN, "ann")
-    customers.choose(shop, ANN, "ann", "notifications", {"sms": True})
-    chosen = customers.choose(shop, ANN, "ann", "notifications", {"email": False})
+def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire: WireTap) -> None:
+    profile = customers.get_customer(shop, ANN, "ann")
+    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
+    chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert chosen.choices == {"email": False, "sms": True}
-    assert customers.settings_of_customer(shop, ANN, "ann") == (chosen,)
-    assert customers.customer(shop, ANN, "ann") == profile
-    assert (customers.wants((chosen,), "email"), customers.wants((chosen,), "sms")) == (False, True)
+    assert customers.list_settings_of_customer(shop, ANN, "ann") == (chosen,)
+    assert customers.get_customer(shop, ANN, "ann") == profile
+    assert (customers.wants_notifications((chosen,), "email"), customers.wants_notifications((chosen,), "sms")) == (
+        False,
+        True,
+    )
     wire.clear()
-    assert customers.choose(shop, ANN, "ann", "notifications", {"email": False}) == chosen
+    assert customers.update_settings(shop, ANN, "ann", "notifications", {"email": False}) == chosen
     assert wire.operations == ["GetItem"], "nothing changes, nothing is written"
 
 
 def test_only_who_is_registered_chooses(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
-        customers.choose(shop, EVE, "eve", "notifications", {"email": False})
+        customers.update_settings(shop, EVE, "eve", "notifications", {"email": False})
 
 
 @pytest.mark.parametrize("first", [{}, {"sms": False}], ids=["the first ever", "later"])
-def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire, first: dict[str, bool]) -> None:
+def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap, first: dict[str, bool]) -> None:
     if first:
-        customers.choose(shop, ANN, "ann", "notifications", first)
-    other = after(lambda: customers.choose(rival, ANN, "ann", "notifications", {"sms": True}))
-    wire.next("UpdateItem" if first else "PutItem", other)
-    chosen = customers.choose(shop, ANN, "ann", "notifications", {"email": False})
+        customers.update_settings(shop, ANN, "ann", "notifications", first)
+    other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
+    wire.reply_next("UpdateItem" if first else "PutItem", other)
+    chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert chosen.choices == {"email": False, "sms": True}
 
 
@@ -146,32 +152,34 @@ def summarise(shop: Shop, number: int) -> None:
     """Orders of Ann's, as the copies tell of them."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
-        shop.table.write(put(t.ORDER_SUMMARY, summary))
+        shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))
 
 
-def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, wire: Wire) -> None:
-    customers.choose(shop, ANN, "ann", "notifications", {"sms": True})
+def test_a_page_is_profile_settings_and_newest_orders_in_one_query(shop: Shop, wire: WireTap) -> None:
+    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
     summarise(shop, 5)
-    shop.table.write(put(t.NOTIFICATION, SAMPLES[t.NOTIFICATION]), put(t.ACTIVITY, SAMPLES[t.ACTIVITY]))
+    shop.table.write(
+        put_if_absent(t.NOTIFICATION, SAMPLES[t.NOTIFICATION]), put_if_absent(t.ACTIVITY, SAMPLES[t.ACTIVITY])
+    )
     wire.clear()
-    page = customers.page_of_customer(shop, ANN, "ann", 5)
+    page = customers.get_customer_overview(shop, ANN, "ann", 5)
     assert wire.operations == ["Query"]
     assert (page.customer.name, [each.choices["sms"] for each in page.settings]) == ("Ann Ash", [True])
     assert [each.order_id for each in page.orders] == ["o4", "o3", "o2"]
-    older = orders_of_customer(shop, ANN, "ann", 10, page.after)
+    older = list_orders_of_customer(shop, ANN, "ann", 10, page.after)
     assert [each.order_id for each in older.items] == ["o1", "o0"]
 
 
 def test_a_page_of_a_customer_with_nothing_yet_is_the_profile(shop: Shop) -> None:
-    page = customers.page_of_customer(shop, BOB, "bob", 10)
+    page = customers.get_customer_overview(shop, BOB, "bob", 10)
     assert (page.customer.name, page.settings, page.orders, page.after) == ("Bob Birch", (), (), None)
     with pytest.raises(NotFound):
-        customers.page_of_customer(shop, EVE, "eve", 10)
+        customers.get_customer_overview(shop, EVE, "eve", 10)
 
 
 def test_a_page_that_ends_before_the_first_order_goes_on_with_it(shop: Shop) -> None:
-    customers.choose(shop, ANN, "ann", "notifications", {"sms": True})
+    customers.update_settings(shop, ANN, "ann", "notifications", {"sms": True})
     summarise(shop, 2)
-    page = customers.page_of_customer(shop, ANN, "ann", 2)
+    page = customers.get_customer_overview(shop, ANN, "ann", 2)
     assert page.orders == ()
-    assert [each.order_id for each in orders_of_customer(shop, ANN, "ann", 10, page.after).items] == ["o1", "o0"]
+    assert [each.order_id for each in list_orders_of_customer(shop, ANN, "ann", 10, page.after).items] == ["o1", "o0"]

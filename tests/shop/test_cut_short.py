@@ -10,30 +10,30 @@ from hypothesis import strategies as st
 
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound, TooMuch, WrongState
-from functions.model.patterns import A21
+from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import discounts, ending, products, refunds, returns, shipments
-from functions.shop.keyed import Answer
-from functions.shop.placing import MOST_PRODUCTS, Wanted, place_order
+from functions.shop.keyed import IdempotentResult
+from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
 from tests.shop import money
 from tests.shop.acts import (
     ANN,
     BOB,
-    HOME,
+    HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
-    at_once,
-    available,
-    become,
-    bring_to,
-    order_now,
+    advance_to_status,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    order_after_change,
     place,
-    sell,
+    run_concurrently,
 )
-from tests.shop.money import back, given_back, markers, pay_in_parts
+from tests.shop.money import expiry_markers, pay_in_parts, refunded_total, return_pieces
 from tests.shop.test_discounts import bought, left, offer
 from tests.support.scale import many
 
@@ -41,19 +41,19 @@ from tests.support.scale import many
 @pytest.fixture
 def order(shop: Shop) -> Order:
     """Three mugs and two pots; two mugs are sent."""
-    return send(shop, bring_to(shop, place(shop, mug=3, pot=2), "FULFILLING"), 1, mug=2)
+    return send(shop, advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING"), 1, mug=2)
 
 
 def send(shop: Shop, order: Order, parcel: int, /, **quantities: int) -> Order:
     """The warehouse sends so much of a parcel, all of it if nothing is said."""
     id = order.order_id
-    shipments.dispatch(shop, WAREHOUSE, id, f"{id}-{parcel}", "dhl", f"{parcel}-{id}", quantities or None)
-    return order_now(shop, id)
+    shipments.dispatch_shipment(shop, WAREHOUSE, id, f"{id}-{parcel}", "dhl", f"{parcel}-{id}", quantities or None)
+    return get_order(shop, id)
 
 
 def arrive(shop: Shop, order: Order, parcel: int = 1) -> Order:
-    shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
-    return order_now(shop, order.order_id)
+    shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
+    return get_order(shop, order.order_id)
 
 
 def cut(shop: Shop, order: Order) -> Order:
@@ -63,7 +63,7 @@ def cut(shop: Shop, order: Order) -> Order:
 
 
 def parcels(shop: Shop, order: Order) -> list[str]:
-    return [shipment.status for shipment in shop.table.every(A21, order_id=order.order_id)]
+    return [shipment.status for shipment in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id)]
 
 
 def counted(order: Order, what: str) -> dict[str, int]:
@@ -72,68 +72,74 @@ def counted(order: Order, what: str) -> dict[str, int]:
 
 # through the warehouse ------------------------------------------------------------------------------------------------
 def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes(
-    shop: Shop, order: Order, clock: Clock
+    shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     asked = ending.cancel_order(shop, ANN, order.order_id)
-    assert asked == become(order, status="CUT_REQUESTED", version=order.version + 1, updated_at=moment(1))
-    assert ending.cancel_order(shop, ANN, order.order_id) == asked == order_now(shop, order.order_id)
-    assert (available(shop), available(shop, "pot"), given_back(shop, order.order_id)) == ([7], [8], 0)
+    assert asked == order_after_change(order, status="CUT_REQUESTED", version=order.version + 1, updated_at=moment(1))
+    assert ending.cancel_order(shop, ANN, order.order_id) == asked == get_order(shop, order.order_id)
+    assert (available_by_part(shop), available_by_part(shop, "pot"), refunded_total(shop, order.order_id)) == (
+        [7],
+        [8],
+        0,
+    )
     assert parcels(shop, order) == ["DISPATCHED", "REQUESTED"]
 
 
 def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_one_transaction(
-    shop: Shop, order: Order, wire: Wire, clock: Clock
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     asked = ending.cancel_order(shop, ANN, order.order_id)
     clock.sleep(60)
     wire.clear()
     short = ending.agree_cancel(shop, WAREHOUSE, order.order_id)
     assert wire.operations == ["GetItem", "Query", "Query", "Query", "TransactWriteItems"]
-    assert short == become(
+    assert short == order_after_change(
         asked, status="SHIPPED", lines=short.lines, refunded=3750, version=asked.version + 1, updated_at=moment(1)
     )
     assert counted(short, "dropped") == {"mug": 1, "pot": 2}
-    assert counted(short, "shipped") == counted(short, "to_send") == {"mug": 2, "pot": 0}
+    assert counted(short, "shipped") == counted(short, "quantity_to_ship") == {"mug": 2, "pot": 0}
     assert parcels(shop, order) == ["DISPATCHED", "CANCELLED"]
-    assert (available(shop), available(shop, "pot")) == ([8], [10])
-    assert given_back(shop, order.order_id) == 3750
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [10])
+    assert refunded_total(shop, order.order_id) == 3750
     assert [(it.why, it.amount) for it in money.refunds(shop, order.order_id)] == [("CUT_SHORT", 3750)]
-    assert markers(shop, order.order_id) == []
+    assert expiry_markers(shop, order.order_id) == []
     for _ in range(2):
         assert ending.agree_cancel(shop, STAFF, order.order_id) == short
         assert ending.cancel_order(shop, ANN, order.order_id) == short, "what can be cancelled is"
-    assert given_back(shop, order.order_id) == 3750
+    assert refunded_total(shop, order.order_id) == 3750
 
 
-def test_an_order_cut_short_is_delivered_with_what_was_sent_and_ends(shop: Shop, order: Order, clock: Clock) -> None:
+def test_an_order_cut_short_is_delivered_with_what_was_sent_and_ends(
+    shop: Shop, order: Order, clock: ManualClock
+) -> None:
     cut(shop, order)
     clock.sleep(60)
     now = arrive(shop, order)
     assert (now.status, now.delivered_at) == ("DELIVERED", moment(1))
-    (marker,) = markers(shop, order.order_id)
+    (marker,) = expiry_markers(shop, order.order_id)
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
 
 
-def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order: Order, clock: Clock) -> None:
+def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order: Order, clock: ManualClock) -> None:
     cut(shop, order)
     clock.sleep(60)
-    assert list(shipments.unconfirmed(shop, clock.now)) == [order.order_id]
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == [order.order_id]
     assert shipments.assume_delivered(shop, order.order_id)
-    assert order_now(shop, order.order_id).status == "DELIVERED"
+    assert get_order(shop, order.order_id).status == "DELIVERED"
     assert parcels(shop, order) == ["DELIVERED", "CANCELLED"]
 
 
 def test_an_order_of_which_all_that_was_sent_has_arrived_is_delivered_as_it_is_cut_short(
-    shop: Shop, order: Order, clock: Clock
+    shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     arrive(shop, order)
     clock.sleep(60)
     short = cut(shop, order)
     assert (short.status, short.delivered_at) == ("DELIVERED", moment(1))
-    (marker,) = markers(shop, order.order_id)
+    (marker,) = expiry_markers(shop, order.order_id)
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
-    assert back(shop, order, mug=2).result["amount"] == 2500
+    assert return_pieces(shop, order, mug=2).result["amount"] == 2500
 
 
 def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: Shop, order: Order) -> None:
@@ -145,9 +151,9 @@ def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: Sho
 def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: Shop, order: Order) -> None:
     asked = ending.cancel_order(shop, ANN, order.order_id)
     goes_on = ending.refuse_cancel(shop, WAREHOUSE, order.order_id)
-    assert goes_on == become(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
-    assert ending.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == order_now(shop, order.order_id)
-    assert (available(shop), given_back(shop, order.order_id)) == ([7], 0)
+    assert goes_on == order_after_change(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
+    assert ending.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
+    assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
     assert ending.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "it may be asked again"
 
 
@@ -160,7 +166,7 @@ def test_the_rest_that_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
     with pytest.raises(WrongState) as refusal:
         ending.agree_cancel(shop, WAREHOUSE, order.order_id)
     assert refusal.value.state == reached
-    assert (available(shop), given_back(shop, order.order_id)) == ([7], 0)
+    assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
 
 
 def test_nothing_of_what_was_dropped_is_sent_any_more(shop: Shop, order: Order) -> None:
@@ -170,7 +176,7 @@ def test_nothing_of_what_was_dropped_is_sent_any_more(shop: Shop, order: Order) 
     assert (refusal.value.what, refusal.value.state) == ("shipment", "CANCELLED")
     with pytest.raises(NotFound):
         send(shop, order, 3)
-    assert order_now(shop, order.order_id) == short
+    assert get_order(shop, order.order_id) == short
 
 
 def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, order: Order) -> None:
@@ -182,27 +188,27 @@ def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, ord
 
 # goods ----------------------------------------------------------------------------------------------------------------
 def test_goods_that_never_came_are_owed_to_nobody_any_more(shop: Shop) -> None:
-    sell(shop, "jug", 2, backorder=True)
-    order = send(shop, bring_to(shop, place(shop, jug=3), "FULFILLING"), 1, jug=2)
-    assert available(shop, "jug") == [-1]
+    create_stocked_product(shop, "jug", 2, backorder=True)
+    order = send(shop, advance_to_status(shop, place(shop, jug=3), "FULFILLING"), 1, jug=2)
+    assert available_by_part(shop, "jug") == [-1]
     short = cut(shop, order)
-    assert (short.status, counted(short, "dropped"), available(shop, "jug")) == ("SHIPPED", {"jug": 1}, [0])
-    assert given_back(shop, order.order_id) == 1250
+    assert (short.status, counted(short, "dropped"), available_by_part(shop, "jug")) == ("SHIPPED", {"jug": 1}, [0])
+    assert refunded_total(shop, order.order_id) == 1250
 
 
 def test_goods_of_many_parts_are_all_free_again(shop: Shop) -> None:
-    sell(shop, "vase", 8, parts=4)
-    order = send(shop, bring_to(shop, place(shop, vase=5), "FULFILLING"), 1, vase=2)
+    create_stocked_product(shop, "vase", 8, parts=4)
+    order = send(shop, advance_to_status(shop, place(shop, vase=5), "FULFILLING"), 1, vase=2)
     cut(shop, order)
-    assert sum(available(shop, "vase")) == 8 - 2
-    assert sum(part.received for part in products.stock_of_product(shop, "vase")) == 8
+    assert sum(available_by_part(shop, "vase")) == 8 - 2
+    assert sum(part.received for part in products.get_stock_of_product(shop, "vase")) == 8
 
 
-def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Shop, wire: Wire) -> None:
-    ids = [f"p{number}" for number in range(MOST_PRODUCTS)]
+def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
-        sell(shop, id, 2)
-    placed = place_order(shop, ANN, "k", {id: Wanted(2) for id in ids}, HOME, {"lines": ids}).order
+        create_stocked_product(shop, id, 2)
+    placed = place_order(shop, ANN, "k", {id: RequestedLine(2) for id in ids}, HOME_ADDRESS, {"lines": ids}).order
     assert isinstance(placed, Order)
     order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
     shipments.request_shipment(shop, order.order_id)
@@ -211,27 +217,27 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
     assert cut(shop, order).status == "DELIVERED"
     *_, made = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
     assert len(made["TransactItems"]) == 90 + len(["order", "shipment", "marker"]) + 5
-    assert given_back(shop, order.order_id) == order.total - 1250
-    assert {tuple(available(shop, id)) for id in ids} == {(2,), (1,)}
+    assert refunded_total(shop, order.order_id) == order.total - 1250
+    assert {tuple(available_by_part(shop, id)) for id in ids} == {(2,), (1,)}
 
 
 # money ----------------------------------------------------------------------------------------------------------------
 def test_a_discount_and_shipping_stay_with_what_was_sent(shop: Shop) -> None:
     offer(shop, percent=20, limit=1)
     dear = replace(shop, shipping={"EUR": 490})
-    placed = place_order(dear, ANN, "k", {"mug": Wanted(3)}, HOME, {}, "SPRING").order
+    placed = place_order(dear, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
     assert isinstance(placed, Order)
-    order = send(shop, bring_to(shop, placed, "FULFILLING"), 1, mug=1)
+    order = send(shop, advance_to_status(shop, placed, "FULFILLING"), 1, mug=1)
     short = cut(shop, order)
     assert (short.total, short.discount) == (3 * 1000 + 490, placed.discount), "as the invoice has it"
-    assert given_back(shop, order.order_id) == 2 * 1000
+    assert refunded_total(shop, order.order_id) == 2 * 1000
     assert left(shop) == [0], "the code was used"
 
 
 def test_no_more_goes_back_than_is_kept(shop: Shop, order: Order) -> None:
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 5000)
     assert cut(shop, order).refunded == order.total
-    assert given_back(shop, order.order_id) == order.total == 6250
+    assert refunded_total(shop, order.order_id) == order.total == 6250
 
 
 def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) -> None:
@@ -239,7 +245,7 @@ def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) ->
     order = bought(shop, "SPRING")
     shipments.request_shipment(shop, order.order_id)
     short = cut(shop, send(shop, order, 1, mug=1))
-    assert (short.status, given_back(shop, order.order_id)) == ("SHIPPED", 0)
+    assert (short.status, refunded_total(shop, order.order_id)) == ("SHIPPED", 0)
 
 
 @settings(max_examples=many(25, 8))
@@ -249,19 +255,21 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
 ) -> None:
     for id, price in (("cup", 333), ("jar", 1001)):
         try:
-            sell(shop, id, 1000, price=price)
+            create_stocked_product(shop, id, 1000, price=price)
             discounts.create_discount(shop, STAFF, f"off-{id}", 17)
         except AlreadyExists:  # the examples share the shop
             pass
-    before = {id: available(shop, id)[0] for id in ("cup", "jar")}
+    before = {id: available_by_part(shop, id)[0] for id in ("cup", "jar")}
     dear = replace(shop, shipping={"EUR": 490})
-    wanted = {"cup": Wanted(4), "jar": Wanted(3)}
-    placed = place_order(dear, ANN, f"k{shop.new_id()}", wanted, HOME, {}, "OFF-CUP").order
+    wanted = {"cup": RequestedLine(4), "jar": RequestedLine(3)}
+    placed = place_order(dear, ANN, f"k{shop.new_id()}", wanted, HOME_ADDRESS, {}, "OFF-CUP").order
     assert isinstance(placed, Order)
     sent = {id: data.draw(st.integers(0, line.quantity), label=id) for id, line in sorted(placed.lines.items())}
     if not 0 < sum(sent.values()) < 7:
         return
-    order = send(shop, bring_to(shop, placed, "FULFILLING"), 1, **{id: many for id, many in sent.items() if many})
+    order = send(
+        shop, advance_to_status(shop, placed, "FULFILLING"), 1, **{id: many for id, many in sent.items() if many}
+    )
     if data.draw(st.booleans(), label="arrives first"):
         arrive(shop, order)
         short = cut(shop, order)
@@ -269,61 +277,63 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
         cut(shop, order)
         short = arrive(shop, order)
     assert (short.status, counted(short, "delivered")) == ("DELIVERED", sent)
-    assert {id: available(shop, id)[0] for id in before} == {id: before[id] - sent[id] for id in before}
+    assert {id: available_by_part(shop, id)[0] for id in before} == {id: before[id] - sent[id] for id in before}
     for id, quantity in sent.items():
         with pytest.raises(TooMuch) as refusal:
-            back(shop, order, f"{shop.new_id()}", **{id: quantity + 1})
+            return_pieces(shop, order, f"{shop.new_id()}", **{id: quantity + 1})
         assert refusal.value.most == quantity, "what was dropped does not come back"
     while any(sent.values()):
         piece = data.draw(
             st.sampled_from([id for id, quantity in sorted(sent.items()) if quantity]), label="comes back"
         )
         sent[piece] -= 1
-        back(shop, order, shop.new_id(), **{piece: 1})
-    now = order_now(shop, order.order_id)
-    assert (now.status, given_back(shop, order.order_id)) == ("RETURNED", placed.total - placed.shipping)
-    assert {id: available(shop, id)[0] for id in before} == before
+        return_pieces(shop, order, shop.new_id(), **{piece: 1})
+    now = get_order(shop, order.order_id)
+    assert (now.status, refunded_total(shop, order.order_id)) == ("RETURNED", placed.total - placed.shipping)
+    assert {id: available_by_part(shop, id)[0] for id in before} == before
 
 
 # races ----------------------------------------------------------------------------------------------------------------
 def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> None:
     for number in range(6):
-        order = bring_to(shop, place(shop, f"k{number}", mug=2), "CUT_REQUESTED")
-        stopped, sent = at_once(
+        order = advance_to_status(shop, place(shop, f"k{number}", mug=2), "CUT_REQUESTED")
+        stopped, sent = run_concurrently(
             lambda id=order.order_id: ending.agree_cancel(shop, WAREHOUSE, id),  # type: ignore[misc]
             lambda order=order: send(shop, order, 2),  # type: ignore[misc]
         )
         assert isinstance(stopped, WrongState) != isinstance(sent, WrongState)
-        now = order_now(shop, order.order_id)
+        now = get_order(shop, order.order_id)
         if isinstance(sent, WrongState):
             assert (now.status, now.dropped, parcels(shop, order)[1]) == ("SHIPPED", 1, "CANCELLED")
-            assert given_back(shop, order.order_id) == 1250
+            assert refunded_total(shop, order.order_id) == 1250
             back_again: Any = send_all_back(shop, order, mug=1)
-            assert isinstance(back_again, Answer)
+            assert isinstance(back_again, IdempotentResult)
         else:
             assert (now.status, now.dropped, parcels(shop, order)[1]) == ("SHIPPED", 0, "DISPATCHED")
-            assert given_back(shop, order.order_id) == 0
+            assert refunded_total(shop, order.order_id) == 0
             arrive(shop, order, 2)
             send_all_back(shop, order, mug=2)
-    assert available(shop) == [10]
+    assert available_by_part(shop) == [10]
 
 
-def send_all_back(shop: Shop, order: Order, **quantities: int) -> Answer:
+def send_all_back(shop: Shop, order: Order, **quantities: int) -> IdempotentResult:
     arrive(shop, order, 1)
-    lines = {id: returns.Back(quantity, restock=True) for id, quantity in quantities.items()}
+    lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, f"all of {order.order_id}", order.order_id, lines)
 
 
 @pytest.mark.parametrize("faster", ["the parcel", "the cut"])
 def test_a_parcel_that_arrives_just_as_the_rest_is_stopped_delivers_the_order(
-    shop: Shop, rival: Shop, order: Order, wire: Wire, faster: str
+    shop: Shop, rival: Shop, order: Order, wire: WireTap, faster: str
 ) -> None:
     ending.cancel_order(shop, ANN, order.order_id)
     if faster == "the parcel":
-        wire.next("TransactWriteItems", after(lambda: arrive(rival, order)))
+        wire.reply_next("TransactWriteItems", run_before_sending(lambda: arrive(rival, order)))
         assert ending.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
     else:
-        wire.next("TransactWriteItems", after(lambda: ending.agree_cancel(rival, WAREHOUSE, order.order_id)))
+        wire.reply_next(
+            "TransactWriteItems", run_before_sending(lambda: ending.agree_cancel(rival, WAREHOUSE, order.order_id))
+        )
         assert arrive(shop, order).status == "DELIVERED"
-    assert len(markers(shop, order.order_id)) == 1
-    assert given_back(shop, order.order_id) == 3750
+    assert len(expiry_markers(shop, order.order_id)) == 1
+    assert refunded_total(shop, order.order_id) == 3750

@@ -6,41 +6,41 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.keys import instant
-from functions.model.changes import read
-from functions.model.entities import Discount, Discounted, Order, spread
+from functions.dynamodb.keys import to_instant
+from functions.model.changes import parse_change
+from functions.model.entities import Discount, Discounted, Order, hash_to_bucket
 from functions.model.errors import (
     AlreadyExists,
     DiscountNotValid,
-    Invalid,
-    KeyReused,
+    IdempotencyKeyReused,
+    InvalidInput,
     NotAllowed,
     NotFound,
     OutOfStock,
 )
-from functions.model.patterns import C4
+from functions.model.patterns import REDEMPTIONS_BY_CODE
 from functions.shop import discounts
-from functions.shop.placing import Placed, Wanted, order_id_of, place_order
+from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
 from local.engine import Engine
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.stream import records
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.stream import read_stream_records
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
 from tests.shop.acts import (
     ANN,
     BOB,
-    HOME,
+    HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
-    at_once,
-    available,
-    bring_to,
-    by_threads,
-    order_now,
+    advance_to_status,
+    available_by_part,
+    create_stocked_product,
+    get_order,
     place,
-    sell,
-    send_back,
+    return_items,
+    run_concurrently,
+    run_in_threads,
 )
 
 
@@ -48,10 +48,10 @@ def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> D
     return discounts.create_discount(shop, STAFF, code, percent, **more).discount
 
 
-def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> Placed:
+def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
     """Somebody's order with a discount code, of two mugs if nothing is said."""
-    wanted = {id: Wanted(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
-    return place_order(shop, caller, key, wanted, HOME, {"lines": quantities, "code": code}, code)
+    wanted = {id: RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
+    return place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities, "code": code}, code)
 
 
 def bought(shop: Shop, code: str, key: str = "key-1", **quantities: int) -> Order:
@@ -62,7 +62,7 @@ def bought(shop: Shop, code: str, key: str = "key-1", **quantities: int) -> Orde
 
 def left(shop: Shop, code: str = "SPRING") -> list[int]:
     """How often a code can still be redeemed, part by part."""
-    return [part.left for part in shop.table.every(C4, code=code)]
+    return [part.left for part in shop.table.query_all(REDEMPTIONS_BY_CODE, code=code)]
 
 
 def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: int) -> str:
@@ -76,7 +76,9 @@ def why_not(shop: Shop, code: str = "SPRING", key: str = "key-1", **quantities: 
 
 def keys_that_start_at(shop: Shop, part: int, of: int) -> list[str]:
     """Keys of Ann's whose orders look into this part first."""
-    return [f"k{number}" for number in range(99) if spread(order_id_of(shop, "ann", f"k{number}"), of) == part]
+    return [
+        f"k{number}" for number in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{number}"), of) == part
+    ]
 
 
 def counted_in(order: Order) -> int:
@@ -87,24 +89,24 @@ def counted_in(order: Order) -> int:
 
 
 # made and ended -------------------------------------------------------------------------------------------------------
-def test_an_unlimited_code_is_one_write(shop: Shop, wire: Wire) -> None:
+def test_an_unlimited_code_is_one_write(shop: Shop, wire: WireTap) -> None:
     made = discounts.create_discount(shop, STAFF, " spring ", 10)
     assert wire.operations == ["PutItem"]
     expected = Discount(code="SPRING", percent=10, valid_from=moment(), created_at=moment(), updated_at=moment())
-    assert made == discounts.Standing(expected, None)
-    assert discounts.discount_by_code(shop, STAFF, "Spring") == made
+    assert made == discounts.DiscountUsage(expected, None)
+    assert discounts.get_discount_usage(shop, STAFF, "Spring") == made
 
 
 @pytest.mark.parametrize(
     ("limit", "parts", "shares"), [(1, 1, [1]), (50, 1, [50]), (50, 4, [13, 13, 12, 12]), (20, 20, [1] * 20)]
 )
 def test_a_limited_code_is_made_with_its_parts_in_one_transaction(
-    shop: Shop, wire: Wire, limit: int, parts: int, shares: list[int]
+    shop: Shop, wire: WireTap, limit: int, parts: int, shares: list[int]
 ) -> None:
     assert discounts.create_discount(shop, STAFF, "SPRING", 10, limit=limit, parts=parts).left == limit
     assert wire.operations == ["TransactWriteItems"]
     assert left(shop) == shares
-    assert discounts.discount_by_code(shop, STAFF, "SPRING").left == limit
+    assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == limit
 
 
 def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
@@ -112,7 +114,7 @@ def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
     with pytest.raises(AlreadyExists) as refusal:
         offer(shop, "spring", 90, limit=50, parts=5)
     assert refusal.value.what == "discount code"
-    assert discounts.discount_by_code(shop, STAFF, "SPRING").discount.percent == 10
+    assert discounts.get_discount_usage(shop, STAFF, "SPRING").discount.percent == 10
     assert left(shop) == [5]
 
 
@@ -133,11 +135,11 @@ def test_a_code_is_made_once_however_it_is_typed(shop: Shop) -> None:
     ],
 )
 def test_a_code_that_makes_no_sense_is_refused(shop: Shop, field: str, wrong: dict[str, Any]) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidInput) as refusal:
         discounts.create_discount(shop, STAFF, "SPRING", **{"percent": 10} | wrong)
     assert refusal.value.field == field
     with pytest.raises(NotFound):
-        discounts.discount_by_code(shop, STAFF, "SPRING")
+        discounts.get_discount_usage(shop, STAFF, "SPRING")
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
@@ -149,10 +151,10 @@ def test_codes_are_for_staff(shop: Shop, caller: Caller) -> None:
         discounts.end_discount(shop, caller, "SPRING")
     for code in ("SPRING", "NONE"):
         with pytest.raises(NotAllowed):
-            discounts.discount_by_code(shop, caller, code)
+            discounts.get_discount_usage(shop, caller, code)
 
 
-def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: Clock, wire: Wire) -> None:
+def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
     offer(shop, limit=5, valid_until=moment(60))
     order = bought(shop, "SPRING")
     clock.sleep(60)
@@ -162,7 +164,7 @@ def test_a_code_is_ended_once_and_orders_keep_it(shop: Shop, clock: Clock, wire:
     wire.clear()
     assert discounts.end_discount(shop, STAFF, "SPRING") == ended
     assert wire.operations == ["GetItem", "Query"]
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
     assert why_not(shop, key="k") == f"it was valid until {moment(1)}"
 
 
@@ -184,10 +186,10 @@ def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: S
     order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)
     assert order.discount == Discounted(code="SPRING", percent=33, amount=825)
     assert (order.total, order.shipping, order.tax_rate) == (2500 - 825 + 490, 490, 2000)
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
-def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: Wire) -> None:
+def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: WireTap) -> None:
     offer(shop)
     wire.clear()
     bought(shop, "SPRING")
@@ -208,11 +210,11 @@ def test_an_unlimited_code_is_read_and_never_written(shop: Shop, wire: Wire) -> 
     ],
 )
 def test_a_code_is_valid_from_its_first_millisecond_to_before_its_end(
-    shop: Shop, clock: Clock, seconds: float, why: str
+    shop: Shop, clock: ManualClock, seconds: float, why: str
 ) -> None:
     offer(shop, valid_from=moment(1), valid_until=moment(2))
     clock.sleep(seconds)
-    assert shop.instant() == instant(clock.now)
+    assert shop.now_instant() == to_instant(clock.now)
     if why:
         assert why_not(shop) == why
     else:
@@ -223,18 +225,18 @@ def test_a_code_with_a_minimum_is_for_goods_of_that_much_in_its_currency(shop: S
     offer(shop, minimum=2500, currency="EUR")
     assert why_not(replace(shop, shipping={"EUR": 490}), mug=1) == "it is for goods of 25.00 EUR and more"
     assert bought(shop, "SPRING", "k2", mug=2).total == 2250
-    sell(shop, "jug", 5, price=9999, currency="USD")
+    create_stocked_product(shop, "jug", 5, price=9999, currency="USD")
     assert why_not(shop, key="k3", jug=1) == "it is for orders in EUR"
 
 
 def test_a_code_there_is_not_is_not_valid(shop: Shop) -> None:
     assert why_not(shop) == "there is none"
-    assert available(shop) == [8], "only the order without it"
+    assert available_by_part(shop) == [8], "only the order without it"
 
 
 def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
     offer(shop, percent=1, limit=5)
-    sell(shop, "pin", 9, price=99)
+    create_stocked_product(shop, "pin", 9, price=99)
     assert why_not(shop, pin=1) == "it takes nothing off goods of so little"
     assert left(shop) == [5]
     discount = bought(shop, "SPRING", "k", pin=2).discount
@@ -246,7 +248,7 @@ def test_an_order_that_costs_nothing_is_paid_as_it_is_placed(shop: Shop, engine:
     offer(shop, percent=100, limit=1)
     order = bought(shop, "SPRING")
     assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
-    found = [read(record) for record in records(engine, shop.table.name)]
+    found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
     assert [change.name for change in found if change is not None and change.after == order] == ["OrderPaid"]
 
 
@@ -256,30 +258,30 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: Shop) -> None:
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_f4_the_code_is_of_what_was_asked_for(shop: Shop, clock: Clock) -> None:
+def test_f4_the_code_is_of_what_was_asked_for(shop: Shop, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")
     clock.sleep(86400)
     again = place_with(shop, ANN, "SPRING", "key-1")
     assert (again.order, again.replayed) == (order, True)
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         place_with(shop, ANN, None, "key-1")
     assert left(shop) == [0]
 
 
 # never once too often -------------------------------------------------------------------------------------------------
-def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop, wire: Wire) -> None:
+def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop, wire: WireTap) -> None:
     offer(shop, limit=40, parts=4)
     wire.clear()
     order = bought(shop, "SPRING")
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
-    part = spread(order.order_id, 4)
+    part = hash_to_bucket(order.order_id, 4)
     assert order.discount == Discounted(code="SPRING", percent=10, amount=250, part=part)
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 
-def test_what_a_part_has_no_more_another_has(shop: Shop, wire: Wire) -> None:
+def test_what_a_part_has_no_more_another_has(shop: Shop, wire: WireTap) -> None:
     offer(shop, limit=4, parts=4)
     first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
     assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
@@ -291,7 +293,7 @@ def test_what_a_part_has_no_more_another_has(shop: Shop, wire: Wire) -> None:
         bought(shop, "SPRING", too_late, mug=1)
     assert refusal.value.why == "it has been redeemed as often as it may be (4)"
     assert wire.operations == ["BatchGetItem", "TransactWriteItems", "Query"]
-    assert (left(shop), available(shop)) == ([0, 0, 0, 0], [6])
+    assert (left(shop), available_by_part(shop)) == ([0, 0, 0, 0], [6])
 
 
 def test_a_refused_order_redeems_nothing(shop: Shop) -> None:
@@ -309,29 +311,29 @@ def test_who_comes_too_late_for_both_hears_of_the_goods(shop: Shop) -> None:
     assert refusal.value.short == {"mug": 0}
 
 
-def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 2, parts=2)
+def test_goods_and_redemptions_that_both_lie_in_other_parts_are_found(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 2, parts=2)
     offer(shop, limit=2, parts=2)
     one, two = keys_that_start_at(shop, 0, of=2)[:2]
     bought(shop, "SPRING", one, vase=1)
     wire.clear()
     order = bought(shop, "SPRING", two, vase=1)
     assert wire.operations.count("TransactWriteItems") == 3
-    assert (order.lines["vase"].parts, counted_in(order)) == ({"1": 1}, 1)
+    assert (order.lines["vase"].quantity_by_stock_part, counted_in(order)) == ({"1": 1}, 1)
 
 
-def test_two_orders_for_the_last_redemption_and_one_has_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_two_orders_for_the_last_redemption_and_one_has_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
     offer(shop, limit=1)
-    wire.next("TransactWriteItems", after(lambda: place_with(rival, BOB, "SPRING", "theirs")))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_with(rival, BOB, "SPRING", "theirs")))
     with pytest.raises(DiscountNotValid):
         place_with(shop, ANN, "SPRING", "mine")
-    assert (left(shop), available(shop)) == ([0], [8])
+    assert (left(shop), available_by_part(shop)) == ([0], [8])
 
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts: int) -> None:
     offer(shop, limit=5, parts=parts)
-    sell(shop, "jug", 100)
+    create_stocked_product(shop, "jug", 100)
 
     def try_it(number: int) -> bool:
         try:
@@ -339,26 +341,26 @@ def test_five_redemptions_and_twelve_threads_and_five_have_one(shop: Shop, parts
         except DiscountNotValid:
             return False
 
-    assert sum(by_threads(6, try_it, range(12))) == 5
-    assert (left(shop), available(shop, "jug")) == ([0] * parts, [95])
+    assert sum(run_in_threads(6, try_it, range(12))) == 5
+    assert (left(shop), available_by_part(shop, "jug")) == ([0] * parts, [95])
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED"])
 def test_a_redemption_of_an_order_that_ended_early_can_be_had_again(shop: Shop, status: str) -> None:
     offer(shop, limit=2, parts=2)
-    bring_to(shop, bought(shop, "SPRING"), status)
+    advance_to_status(shop, bought(shop, "SPRING"), status)
     discounts.end_discount(shop, STAFF, "SPRING")
     assert left(shop) == [1, 1]
 
 
 def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_sooner(shop: Shop) -> None:
     offer(shop, limit=1)
-    order = bring_to(shop, bought(shop, "SPRING", mug=2, pot=1), "DELIVERED")
-    send_back(shop, order.order_id, "one", mug=2)
+    order = advance_to_status(shop, bought(shop, "SPRING", mug=2, pot=1), "DELIVERED")
+    return_items(shop, order.order_id, "one", mug=2)
     assert left(shop) == [0], "a part of it was bought with the code"
     for _ in range(2):
-        send_back(shop, order.order_id, "two", pot=1)
-    assert (order_now(shop, order.order_id).status, left(shop)) == ("RETURNED", [1])
+        return_items(shop, order.order_id, "two", pot=1)
+    assert (get_order(shop, order.order_id).status, left(shop)) == ("RETURNED", [1])
     assert bought(shop, "SPRING", "k2", mug=1).total == 1125
     with pytest.raises(DiscountNotValid):
         bought(shop, "SPRING", "k3", mug=1)
@@ -367,16 +369,16 @@ def test_a_redemption_of_an_order_that_came_back_whole_can_be_had_again_and_no_s
 def test_two_last_returns_at_once_give_a_redemption_back_once(shop: Shop) -> None:
     offer(shop, limit=1)
     for number in range(4):
-        order = bring_to(shop, bought(shop, "SPRING", f"k{number}", mug=2), "DELIVERED")
+        order = advance_to_status(shop, bought(shop, "SPRING", f"k{number}", mug=2), "DELIVERED")
         id = order.order_id
-        at_once(*[lambda key=key, id=id: send_back(shop, id, f"{key}{id}", mug=1) for key in "abc"])
-        assert (order_now(shop, id).status, left(shop)) == ("RETURNED", [1])
+        run_concurrently(*[lambda key=key, id=id: return_items(shop, id, f"{key}{id}", mug=1) for key in "abc"])
+        assert (get_order(shop, id).status, left(shop)) == ("RETURNED", [1])
 
 
 def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
     offer(shop, limit=2, parts=2)
     order = bought(shop, "SPRING")
-    shop.table.write(*discounts.released(order))
+    shop.table.write(*discounts.release(order))
     assert left(shop) == [1, 1]
     assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
 
@@ -384,4 +386,4 @@ def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
 def test_what_was_not_counted_is_not_given_back(shop: Shop) -> None:
     offer(shop)
     for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):
-        assert list(discounts.released(order)) == []
+        assert list(discounts.release(order)) == []

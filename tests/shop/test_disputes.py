@@ -5,83 +5,85 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import put
+from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Order, Payment
 from functions.model.errors import TooEarly, TooMuch, WrongState
-from functions.model.patterns import A12c
+from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.table import REFUND
 from functions.shop import ending, refunds
-from functions.shop.accounts import store_credit_id
-from functions.shop.disputes import MOST_RETRIED, Disputed, record_dispute
-from functions.shop.refunds import requested
-from functions.shop.settling import RefundTold, record_refund, settle
+from functions.shop.accounts import store_credit_account_id
+from functions.shop.disputes import MAX_RETRIED_REFUNDS, ProviderDisputeEvent, record_dispute
+from functions.shop.refunds import build_refund
+from functions.shop.settling import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import Wire, after
-from tests.provider import REFUSED, FakeProvider, meeting
+from tests.dynamodb.wire import WireTap, run_before_sending
+from tests.provider import REFUSED, FakeProvider, provider_behaving
 from tests.shop import money
-from tests.shop.acts import ANN, STAFF, archive, bring_to, order_now, place, send_back, tell
+from tests.shop.acts import ANN, STAFF, advance_to_status, archive_order, get_order, place, report_payment, return_items
 from tests.shop.credit import balance
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
-    return list(shop.table.query(A12c, order_id=order_id).items)
+    return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
 
 
 def dispute(shop: Shop, order: Order, outcome: Any, number: int = 1, payment_id: str | None = None) -> dict[str, Any]:
     """The provider tells of a dispute, of the first payment if nothing is said, by an event of its own; the answer it
     gets."""
     payment_id = payment_id or next((it.payment_id for it in payments_of(shop, order.order_id)), "pi_1")
-    told = Disputed(f"evt-{shop.new_id()}", f"dp_{number}", payment_id, order.order_id, outcome, "fraudulent")
+    told = ProviderDisputeEvent(
+        f"evt-{shop.new_id()}", f"dp_{number}", payment_id, order.order_id, outcome, "fraudulent"
+    )
     return record_dispute(shop, told).result
 
 
 def test_a_disputed_payment_gives_nothing_back_until_it_is_won(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     assert dispute(shop, order, "opened")["status"] == "DISPUTED"
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
     with pytest.raises(TooMuch) as refusal:
         refunds.refund_order(shop, STAFF, "sorry", order.order_id, 100)
     assert (refusal.value.field, refusal.value.most) == ("amount", 0)
     assert dispute(shop, order, "won")["status"] == "CAPTURED"
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 100)
-    assert order_now(shop, order.order_id).refunded == 100
+    assert get_order(shop, order.order_id).refunded == 100
 
 
 def test_what_a_lost_dispute_takes_is_what_was_left(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 700)
     dispute(shop, order, "opened")
     dispute(shop, order, "lost")
     (found,) = payments_of(shop, order.order_id)
     assert (found.status, found.refunded, found.reason) == ("REFUNDED", 0, "dispute lost: fraudulent")
     assert found.disputes == {"dp_1": "LOST"}
-    assert order_now(shop, order.order_id).refunded == 2500
+    assert get_order(shop, order.order_id).refunded == 2500
     assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
 
 
 def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(shop: Shop) -> None:
     order = place(shop)
-    tell(shop, order, amount=900)
+    report_payment(shop, order, amount=900)
     dispute(shop, order, "opened")
     dispute(shop, order, "lost")
-    waiting = order_now(shop, order.order_id)
+    waiting = get_order(shop, order.order_id)
     assert (waiting.status, waiting.paid, waiting.refunded) == ("PENDING", 0, 0)
-    tell(shop, order, event_id="evt_2", payment_id="pi_2")
-    assert order_now(shop, order.order_id).status == "PAID"
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2")
+    assert get_order(shop, order.order_id).status == "PAID"
 
 
 @pytest.mark.parametrize("end", ["CANCELLED", "LAPSED"])
 def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_is_won(shop: Shop, end: str) -> None:
     order = place(shop)
-    tell(shop, order, amount=900)
-    tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=100)
+    report_payment(shop, order, amount=900)
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=100)
     dispute(shop, order, "opened")
-    ended = bring_to(shop, order_now(shop, order.order_id), end)
+    ended = advance_to_status(shop, get_order(shop, order.order_id), end)
     assert (ended.paid, ended.refunded) == (1000, 100)
     dispute(shop, order, "won")
     dispute(shop, order, "won")
-    assert order_now(shop, order.order_id).refunded == 1000
+    assert get_order(shop, order.order_id).refunded == 1000
     assert [(it.refund_id, it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [
         ("pi_1-1", 900, end),
         ("pi_2-1", 100, end),
@@ -92,18 +94,18 @@ def test_news_of_a_dispute_that_come_too_early_come_again(shop: Shop) -> None:
     order = place(shop)
     for known in ("nothing", "authorised", "failed"):
         if known != "nothing":
-            tell(shop, order, event_id=known, outcome=known)
+            report_payment(shop, order, event_id=known, outcome=known)
         for outcome in ("opened", "won", "lost"):
             with pytest.raises(TooEarly):
                 dispute(shop, order, outcome)
-    tell(shop, order)
+    report_payment(shop, order)
     assert dispute(shop, order, "lost")["status"] == "REFUNDED", "that it was opened may be told later"
     assert dispute(shop, order, "opened")["status"] == "REFUNDED"
     assert dispute(shop, order, "opened", number=2)["status"] == "REFUNDED", "nothing is left to ask for"
 
 
 def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     for outcome in ("opened", "opened", "won", "won", "opened"):
         dispute(shop, order, outcome)
     (found,) = payments_of(shop, order.order_id)
@@ -114,34 +116,34 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) 
 
 def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: Shop) -> None:
     order = place(shop)
-    nowhere = record_dispute(shop, Disputed("evt_1", "dp_1", "pi_1", "none-such", "opened"))
+    nowhere = record_dispute(shop, ProviderDisputeEvent("evt_1", "dp_1", "pi_1", "none-such", "opened"))
     assert nowhere.result == {"payment_id": "pi_1", "status": None, "reason": "there is no such payment"}
-    tell(shop, order, currency="USD")
+    report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
-    archived = bring_to(shop, place(shop, "key-2"), "CANCELLED")
-    archive(shop, archived.order_id, to_stub=True)
+    archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")
+    archive_order(shop, archived.order_id, to_stub=True)
     assert dispute(shop, archived, "opened", number=3)["status"] is None
 
 
 def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: Shop) -> None:
     order = place(shop)
-    tell(shop, order)
-    ended = bring_to(shop, order_now(shop, order.order_id), "CANCELLED")
-    archive(shop, order.order_id, to_stub=False)
-    with pytest.raises(Busy):
+    report_payment(shop, order)
+    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=False)
+    with pytest.raises(TableBusy):
         dispute(shop, ended, "opened")
 
 
 @pytest.mark.parametrize("outcome", ["won", "lost"])
 def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
-    shop: Shop, rival: Shop, wire: Wire, outcome: str
+    shop: Shop, rival: Shop, wire: WireTap, outcome: str
 ) -> None:
     order = place(shop)
-    tell(shop, order)
+    report_payment(shop, order)
     dispute(shop, order, "opened")
-    wire.next("TransactWriteItems", after(lambda: ending.cancel_order(rival, ANN, order.order_id)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id)))
     dispute(shop, order, outcome)
-    ended = order_now(shop, order.order_id)
+    ended = get_order(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
     assert [it.amount for it in money.refunds(shop, order.order_id)] == ([2500] if outcome == "won" else [])
 
@@ -152,30 +154,30 @@ def money_of(order: Order) -> tuple[int, int, int]:
 
 
 def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_is_won(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "DELIVERED")
+    order = advance_to_status(shop, place(shop), "DELIVERED")
     dispute(shop, order, "opened")
-    first = send_back(shop, order.order_id, "first", mug=1).result
+    first = return_items(shop, order.order_id, "first", mug=1).result
     assert (first["amount"], first["owed"], first["refund_ids"]) == (0, 1250, [])
-    assert money_of(order_now(shop, order.order_id)) == (2500, 0, 1250)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 0, 1250)
     dispute(shop, order, "won")
-    assert money_of(order_now(shop, order.order_id)) == (2500, 1250, 0)
-    send_back(shop, order.order_id, "second", mug=1)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 1250, 0)
+    return_items(shop, order.order_id, "second", mug=1)
     assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(1250, "RETURNED")] * 2
-    assert money.given_back(shop, order.order_id) == 2500
+    assert money.refunded_total(shop, order.order_id) == 2500
 
 
 def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
     placed = place(shop)
     for number, amount in enumerate((1000, 1500)):
-        tell(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = money.deliver(shop, placed)
+        report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    order = money.deliver_order(shop, placed)
     for number in (0, 1):
         dispute(shop, order, "opened", number, f"pi_{number}")
-    send_back(shop, order.order_id, mug=1)
+    return_items(shop, order.order_id, mug=1)
     dispute(shop, order, "lost", 0, "pi_0")
-    assert money_of(order_now(shop, order.order_id)) == (2500, 1000, 250)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 1000, 250)
     dispute(shop, order, "won", 1, "pi_1")
-    assert money_of(order_now(shop, order.order_id)) == (2500, 1250, 0)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 1250, 0)
     assert [it.amount for it in money.refunds(shop, order.order_id)] == [250]
 
 
@@ -183,73 +185,75 @@ def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> No
     shop = replace(shop, shipping={"EUR": 490})
     placed = place(shop)
     for number, amount in enumerate((990, 2000)):
-        tell(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = money.deliver(shop, placed)
+        report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+    order = money.deliver_order(shop, placed)
     dispute(shop, order, "opened", 1, "pi_1")
-    first = money.back(shop, order, "first", mug=1, refund_shipping=True).result
+    first = money.return_pieces(shop, order, "first", mug=1, refund_shipping=True).result
     assert (first["amount"], first["owed"], first["shipping"]) == (990, 750, 490)
     dispute(shop, order, "won", 1, "pi_1")
     dispute(shop, order, "opened", 2, "pi_1")
-    second = money.back(shop, order, "second", mug=1, refund_shipping=True).result
+    second = money.return_pieces(shop, order, "second", mug=1, refund_shipping=True).result
     assert (second["amount"], second["owed"], second["shipping"]) == (0, 1250, 0), "shipping is given back once"
     with pytest.raises(TooMuch) as refusal:
         refunds.refund_order(shop, STAFF, "sorry", order.order_id, 1)
     assert refusal.value.most == 0
     dispute(shop, order, "won", 2, "pi_1")
-    assert money.given_back(shop, order.order_id) == order.total
+    assert money.refunded_total(shop, order.order_id) == order.total
 
 
 @pytest.mark.parametrize("news", ["refused by the provider", "told later", "not asked any more"])
 def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: Shop, news: str) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     ending.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
     if news == "refused by the provider":
-        settle(shop, meeting(REFUSED), order.order_id, refund.refund_id)
+        process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
     elif news == "told later":
-        settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+        process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     dispute(shop, order, "opened")
     if news == "told later":
-        told = RefundTold("evt_r", order.order_id, refund.refund_id, 1, "re_1", "failed", "disputed")
+        told = ProviderRefundEvent("evt_r", order.order_id, refund.refund_id, 1, "re_1", "failed", "disputed")
         record_refund(shop, told)
         assert payments_of(shop, order.order_id)[0].status == "DISPUTED"
     else:
-        settle(shop, meeting(REFUSED), order.order_id, refund.refund_id)
+        process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
     assert [it.status for it in money.refunds(shop, order.order_id)] == ["FAILED"]
     dispute(shop, order, "won")
     assert [(it.status, it.attempt) for it in money.refunds(shop, order.order_id)] == [("REQUESTED", 2)]
-    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
-    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
 def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "DELIVERED")
+    order = advance_to_status(shop, place(shop), "DELIVERED")
     (payment,) = payments_of(shop, order.order_id)
     for number in range(1, 100):
-        failed = requested(shop, payment, 1, "GOODWILL", number=number, customer_id="ann")
-        shop.table.write(put(REFUND, replace(failed, status="FAILED")))
+        failed = build_refund(shop, payment, 1, "GOODWILL", number=number, customer_id="ann")
+        shop.table.write(put_if_absent(REFUND, replace(failed, status="FAILED")))
     dispute(shop, order, "opened")
-    send_back(shop, order.order_id, mug=1)
+    return_items(shop, order.order_id, mug=1)
     dispute(shop, order, "won")
     found = [it.status for it in money.refunds(shop, order.order_id)]
-    assert (found.count("REQUESTED"), found.count("FAILED")) == (MOST_RETRIED + 1, 99 - MOST_RETRIED)
+    assert (found.count("REQUESTED"), found.count("FAILED")) == (MAX_RETRIED_REFUNDS + 1, 99 - MAX_RETRIED_REFUNDS)
 
 
 # what a payment remembers ---------------------------------------------------------------------------------------------
 def given(shop: Shop) -> tuple[Order, str]:
     """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     ending.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
-    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     return order, refund.refund_id
 
 
 def came_back(shop: Shop, order: Order, refund_id: str) -> None:
     """The provider tells that what it had given has come back to it."""
-    told = RefundTold("evt_r", order.order_id, refund_id, 1, "re_1", "failed", "charge_for_pending_refund_disputed")
+    told = ProviderRefundEvent(
+        "evt_r", order.order_id, refund_id, 1, "re_1", "failed", "charge_for_pending_refund_disputed"
+    )
     record_refund(shop, told)
 
 
@@ -270,63 +274,63 @@ def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(sho
 
 
 def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 500, "credit")
     (refund,) = money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
-    settled = settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    settled = process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     assert settled is not None
     assert (settled.status, settled.reason) == ("FAILED", "the customer's bank disputes the payment")
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order.order_id, refund.refund_id, "credit")
     assert (refusal.value.what, refusal.value.state) == ("payment", "DISPUTED")
     dispute(shop, order, "won")
-    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
-    assert balance(shop, store_credit_id(shop, "ann", "EUR")) == 500
+    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+    assert balance(shop, store_credit_account_id(shop, "ann", "EUR")) == 500
 
 
-def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
     ending.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
-    wire.next("TransactWriteItems", after(lambda: dispute(rival, order, "won")))
-    settle(shop, FakeProvider(), order.order_id, refund.refund_id)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: dispute(rival, order, "won")))
+    process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     assert [it.status for it in money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
 
 
 def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "opened", number)
     ending.cancel_order(shop, ANN, order.order_id)
     assert dispute(shop, order, "won", 1)["status"] == "DISPUTED"
-    assert money_of(order_now(shop, order.order_id)) == (2500, 0, 2500)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 0, 2500)
     assert dispute(shop, order, "won", 2)["status"] == "CAPTURED"
-    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
 def test_what_a_second_bank_takes_is_not_taken_from_the_order_twice(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "lost", number)
-    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
 def test_a_dispute_that_was_won_and_is_lost_after_all_is_lost(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "PAID")
+    order = advance_to_status(shop, place(shop), "PAID")
     for outcome in ("opened", "won", "lost", "won", "opened"):
         dispute(shop, order, outcome)
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.disputes, payment.version) == ("REFUNDED", {"dp_1": "LOST"}, 4)
-    assert money_of(order_now(shop, order.order_id)) == (2500, 2500, 0)
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
 
 
 def test_money_that_matched_no_order_is_not_given_back_once_the_bank_has_taken_it(shop: Shop) -> None:
     order = place(shop)
-    tell(shop, order, currency="USD")
+    report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened")["status"] == "UNMATCHED"
     assert dispute(shop, order, "lost")["status"] == "REFUNDED"
     with pytest.raises(WrongState):
         refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
-    assert money_of(order_now(shop, order.order_id)) == (0, 0, 0)
+    assert money_of(get_order(shop, order.order_id)) == (0, 0, 0)

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.model.entities import Customer
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
-from functions.model.patterns import A1, A2
+from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, lost
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, at_once, by_threads
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 
 EVE = Caller("eve")
 OLD, NEW = "ann@example.com", "ann@new.example"
@@ -28,7 +28,7 @@ def change(shop: Shop, caller: Caller, email: str) -> Customer:
 
 def holder(shop: Shop, email: str) -> str | None:
     """Whose an address is."""
-    claim = shop.table.get(A2, email_hash=customers.email_hash(shop, email))
+    claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=customers.hash_email(shop, email))
     return None if claim is None else claim.customer_id
 
 
@@ -41,7 +41,7 @@ def claims(shop: Shop) -> dict[str, str]:
 
 def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
     """What the claims must be, as the profiles of these customers say."""
-    found = [shop.table.get(A1, customer_id=id) for id in ids]
+    found = [shop.table.get(CUSTOMER_BY_ID, customer_id=id) for id in ids]
     return {profile.email_hash: profile.customer_id for profile in found if profile}
 
 
@@ -50,33 +50,33 @@ def fail() -> str:
 
 
 # one after the other --------------------------------------------------------------------------------------------------
-def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: Clock, wire: Wire) -> None:
-    before = customers.customer(shop, ANN, "ann")
+def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: ManualClock, wire: WireTap) -> None:
+    before = customers.get_customer(shop, ANN, "ann")
     clock.sleep(60)
     wire.clear()
     changed = change(shop, ANN, NEW)
     assert wire.operations == ["GetItem", "TransactWriteItems"]
-    hashed = customers.email_hash(shop, NEW)
+    hashed = customers.hash_email(shop, NEW)
     assert changed == replace(before, email=NEW, email_hash=hashed, version=2, updated_at=moment(1))
-    assert customers.customer(shop, ANN, "ann") == changed
+    assert customers.get_customer(shop, ANN, "ann") == changed
     assert (holder(shop, NEW), holder(shop, OLD)) == ("ann", None)
-    assert customers.customer_by_email(shop, STAFF, NEW) == changed
+    assert customers.get_customer_by_email(shop, STAFF, NEW) == changed
     with pytest.raises(NotFound):
-        customers.customer_by_email(shop, STAFF, OLD)
+        customers.get_customer_by_email(shop, STAFF, OLD)
 
 
 def test_the_address_before_is_free_for_anybody_and_for_who_had_it(shop: Shop) -> None:
     change(shop, ANN, NEW)
     change(shop, ANN, OLD)
     change(shop, ANN, NEW)
-    customers.register(shop, EVE, OLD, "Eve")
+    customers.register_customer(shop, EVE, OLD, "Eve")
     with pytest.raises(EmailTaken):
         change(shop, ANN, OLD)
     assert (holder(shop, OLD), holder(shop, NEW)) == ("eve", "ann")
 
 
-def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: Wire) -> None:
-    assert change(shop, ANN, OLD) == customers.customer(shop, ANN, "ann")
+def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: WireTap) -> None:
+    assert change(shop, ANN, OLD) == customers.get_customer(shop, ANN, "ann")
     changed = change(shop, ANN, NEW)
     wire.clear()
     assert change(shop, ANN, NEW) == changed
@@ -85,7 +85,7 @@ def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: Wire) 
 
 @pytest.mark.parametrize("spelling", [" ANN@example.com\t", "Ann@Example.COM", "\uff41nn@example.com"], ids=ascii)
 def test_their_own_address_spelled_otherwise_is_written_and_claimed_by_nobody_anew(
-    shop: Shop, wire: Wire, spelling: str
+    shop: Shop, wire: WireTap, spelling: str
 ) -> None:
     before = claims(shop)
     wire.clear()
@@ -96,10 +96,10 @@ def test_their_own_address_spelled_otherwise_is_written_and_claimed_by_nobody_an
 
 @pytest.mark.parametrize("spelling", ["bob@example.com", " BOB@example.com", "Bob@Example.COM"])
 def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: Shop, spelling: str) -> None:
-    before = customers.customer(shop, ANN, "ann"), claims(shop)
+    before = customers.get_customer(shop, ANN, "ann"), claims(shop)
     with pytest.raises(EmailTaken):
         change(shop, ANN, spelling)
-    assert (customers.customer(shop, ANN, "ann"), claims(shop)) == before
+    assert (customers.get_customer(shop, ANN, "ann"), claims(shop)) == before
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
@@ -114,7 +114,7 @@ def test_staff_change_no_address_either_since_it_is_another_who_has_verified_it(
         customers.change_email(shop, STAFF, "ann", fail)
     with pytest.raises(NotFound):
         customers.change_email(shop, STAFF, "nobody", fail)
-    customers.register(shop, STAFF, "staff@example.com", "Stella")
+    customers.register_customer(shop, STAFF, "staff@example.com", "Stella")
     assert change(shop, STAFF, "stella@example.com").email == "stella@example.com"
 
 
@@ -124,41 +124,45 @@ def test_who_is_no_customer_has_no_address_to_change(shop: Shop) -> None:
 
 
 # two at once ----------------------------------------------------------------------------------------------------------
-def test_f9_two_who_change_to_one_address_do_not_both_get_it(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: change(rival, BOB, NEW)))
+def test_f9_two_who_change_to_one_address_do_not_both_get_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, BOB, NEW)))
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
     assert (holder(shop, NEW), holder(shop, OLD), holder(shop, "bob@example.com")) == ("bob", "ann", None)
-    assert customers.customer(shop, ANN, "ann").email == OLD
+    assert customers.get_customer(shop, ANN, "ann").email == OLD
 
 
 def test_f9_who_registers_and_who_changes_to_one_address_do_not_both_get_it(
-    shop: Shop, rival: Shop, wire: Wire
+    shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    wire.next("TransactWriteItems", after(lambda: customers.register(rival, EVE, NEW, "Eve")))
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: customers.register_customer(rival, EVE, NEW, "Eve"))
+    )
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
     assert (holder(shop, NEW), holder(shop, OLD)) == ("eve", "ann")
-    wire.next("TransactWriteItems", after(lambda: change(rival, ANN, "ann@third.example")))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, ANN, "ann@third.example")))
     with pytest.raises(EmailTaken):
-        customers.register(shop, Caller("eva"), "ann@third.example", "Eva")
+        customers.register_customer(shop, Caller("eva"), "ann@third.example", "Eva")
     assert holder(shop, "ann@third.example") == "ann"
 
 
 def test_two_who_want_each_others_address_keep_their_own(shop: Shop) -> None:
-    outcomes = at_once(lambda: change(shop, ANN, "bob@example.com"), lambda: change(shop, BOB, OLD))
+    outcomes = run_concurrently(lambda: change(shop, ANN, "bob@example.com"), lambda: change(shop, BOB, OLD))
     assert [type(outcome) for outcome in outcomes] == [EmailTaken, EmailTaken]
     assert (holder(shop, OLD), holder(shop, "bob@example.com")) == ("ann", "bob")
 
 
-def test_who_asks_twice_at_once_is_not_told_that_the_address_is_taken(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_who_asks_twice_at_once_is_not_told_that_the_address_is_taken(shop: Shop, rival: Shop, wire: WireTap) -> None:
     theirs: list[Customer] = []
-    wire.next("TransactWriteItems", after(lambda: theirs.append(change(rival, ANN, NEW))))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: theirs.append(change(rival, ANN, NEW))))
     assert change(shop, ANN, NEW) == theirs[0]
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
-def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     """The provider says another address by the time the first of two requests gets to write what it was told."""
     says = [NEW]
 
@@ -169,72 +173,76 @@ def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(shop: S
         says.append("ann@third.example")
         customers.change_email(rival, ANN, "ann", provider)
 
-    wire.next("TransactWriteItems", after(overtake))
+    wire.reply_next("TransactWriteItems", run_before_sending(overtake))
     assert customers.change_email(shop, ANN, "ann", provider).email == "ann@third.example"
     assert claims(shop) == by_profiles(shop, "ann", "bob")
     assert (holder(shop, NEW), holder(shop, "ann@third.example")) == (None, "ann")
 
 
-def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: customers.rename(rival, ANN, "ann", "Ann Oak")))
+def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, "ann", "Ann Oak"))
+    )
     changed = change(shop, ANN, NEW)
     assert (changed.name, changed.email, changed.version) == ("Ann Oak", NEW, 3)
-    wire.next("UpdateItem", after(lambda: change(rival, ANN, OLD)))
-    renamed = customers.rename(shop, ANN, "ann", "Ann Elm")
+    wire.reply_next("UpdateItem", run_before_sending(lambda: change(rival, ANN, OLD)))
+    renamed = customers.rename_customer(shop, ANN, "ann", "Ann Elm")
     assert (renamed.name, renamed.email, renamed.version) == ("Ann Elm", OLD, 5)
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
-def test_who_is_forgotten_while_their_address_changes_stays_forgotten(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: erasure.forget(rival, ANN, "ann")))
+def test_who_is_forgotten_while_their_address_changes_stays_forgotten(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         change(shop, ANN, NEW)
     assert claims(shop) == by_profiles(shop, "bob")
     with pytest.raises(WrongState):
-        customers.register(shop, ANN, NEW, "Ann")
+        customers.register_customer(shop, ANN, NEW, "Ann")
 
 
 @pytest.mark.parametrize("at", ["GetItem", "Query", "TransactWriteItems"])
 def test_whose_address_changes_while_they_are_forgotten_leaves_neither_claim(
-    shop: Shop, rival: Shop, wire: Wire, at: str
+    shop: Shop, rival: Shop, wire: WireTap, at: str
 ) -> None:
-    wire.next(at, after(lambda: change(rival, ANN, NEW)))
-    erasure.forget(shop, ANN, "ann")
+    wire.reply_next(at, run_before_sending(lambda: change(rival, ANN, NEW)))
+    erasure.erase_customer(shop, ANN, "ann")
     assert claims(shop) == by_profiles(shop, "bob")
-    customers.register(shop, EVE, NEW, "Eve")
-    customers.register(shop, Caller("eva"), OLD, "Eva")
+    customers.register_customer(shop, EVE, NEW, "Eve")
+    customers.register_customer(shop, Caller("eva"), OLD, "Eva")
 
 
-def test_an_erasure_takes_nothing_of_who_has_the_address_by_then(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_an_erasure_takes_nothing_of_who_has_the_address_by_then(shop: Shop, rival: Shop, wire: WireTap) -> None:
     """Ann's profile was read with the address that she then leaves to Eve."""
 
     def leave_it_to_eve() -> None:
         change(rival, ANN, NEW)
-        customers.register(rival, EVE, OLD, "Eve")
+        customers.register_customer(rival, EVE, OLD, "Eve")
 
-    wire.next("TransactWriteItems", after(leave_it_to_eve))
-    erasure.forget(shop, ANN, "ann")
+    wire.reply_next("TransactWriteItems", run_before_sending(leave_it_to_eve))
+    erasure.erase_customer(shop, ANN, "ann")
     assert claims(shop) == by_profiles(shop, "bob", "eve")
     assert holder(shop, OLD) == "eve"
 
 
-def test_who_looks_an_address_up_while_it_changes_hands_finds_who_has_it(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_who_looks_an_address_up_while_it_changes_hands_finds_who_has_it(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     def hand_over() -> None:
         change(rival, ANN, NEW)
         change(rival, BOB, OLD)
 
-    wire.next("GetItem", lambda request: None, after(hand_over))
-    assert customers.customer_by_email(shop, STAFF, OLD).customer_id == "bob"
-    wire.next("GetItem", lambda request: None, after(lambda: change(rival, BOB, "bob@new.example")))
+    wire.reply_next("GetItem", lambda request: None, run_before_sending(hand_over))
+    assert customers.get_customer_by_email(shop, STAFF, OLD).customer_id == "bob"
+    wire.reply_next("GetItem", lambda request: None, run_before_sending(lambda: change(rival, BOB, "bob@new.example")))
     with pytest.raises(NotFound):
-        customers.customer_by_email(shop, STAFF, OLD)
+        customers.get_customer_by_email(shop, STAFF, OLD)
 
 
-def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: Wire) -> None:
+def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: WireTap) -> None:
     patient = replace(shop, table=replace(shop.table, client=patient_wire.client))
-    patient_wire.next("TransactWriteItems", lost)
+    patient_wire.reply_next("TransactWriteItems", lose_response)
     assert change(patient, ANN, NEW).version == 2
-    assert customers.customer(shop, ANN, "ann").version == 2
+    assert customers.get_customer(shop, ANN, "ann").version == 2
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
@@ -242,7 +250,7 @@ def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: Wi
 def test_eight_who_want_one_address_and_one_gets_it(shop: Shop) -> None:
     people = [Caller(f"p{number}") for number in range(8)]
     for one in people:
-        customers.register(shop, one, f"{one.id}@example.com", one.id)
+        customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
 
     def try_it(one: Caller) -> bool:
         try:
@@ -250,7 +258,7 @@ def test_eight_who_want_one_address_and_one_gets_it(shop: Shop) -> None:
         except EmailTaken:
             return False
 
-    assert sum(by_threads(8, try_it, people)) == 1
+    assert sum(run_in_threads(8, try_it, people)) == 1
     assert claims(shop) == by_profiles(shop, "ann", "bob", *(one.id for one in people))
 
 
@@ -258,11 +266,11 @@ def test_whatever_many_do_at_once_every_claim_is_of_who_has_the_address(shop: Sh
     """Six people register, change among five addresses, and are forgotten."""
     people = [Caller(f"p{number}") for number in range(6)]
     acts: list[Callable[[Caller, str], object]] = [
-        lambda one, email: customers.register(shop, one, email, one.id),
+        lambda one, email: customers.register_customer(shop, one, email, one.id),
         lambda one, email: change(shop, one, email),
         lambda one, email: change(shop, one, email),
         lambda one, email: change(shop, one, email),
-        lambda one, email: erasure.forget(shop, one, one.id),
+        lambda one, email: erasure.erase_customer(shop, one, one.id),
     ]
 
     def act(number: int) -> bool:
@@ -273,7 +281,7 @@ def test_whatever_many_do_at_once_every_claim_is_of_who_has_the_address(shop: Sh
             return False
         return True
 
-    done = by_threads(6, act, range(120))
+    done = run_in_threads(6, act, range(120))
     assert sum(done) > 20
     held = claims(shop)
     assert held == by_profiles(shop, "ann", "bob", *(one.id for one in people))
@@ -282,13 +290,13 @@ def test_whatever_many_do_at_once_every_claim_is_of_who_has_the_address(shop: Sh
 
 def test_a_claim_that_is_not_theirs_is_never_deleted(shop: Shop) -> None:
     """Such a table no command makes; in one, nothing is written."""
-    key: Any = {"PK": {"S": f"EMAIL#{customers.email_hash(shop, OLD)}"}, "SK": {"S": "EMAIL"}}
+    key: Any = {"PK": {"S": f"EMAIL#{customers.hash_email(shop, OLD)}"}, "SK": {"S": "EMAIL"}}
     shop.table.client.update_item(
         TableName=shop.table.name,
         Key=key,
         UpdateExpression="SET customer_id = :bob",
         ExpressionAttributeValues={":bob": {"S": "bob"}},
     )
-    with pytest.raises(Busy):
+    with pytest.raises(TableBusy):
         change(shop, ANN, NEW)
     assert (holder(shop, OLD), holder(shop, NEW)) == ("bob", None)

@@ -2,64 +2,64 @@
 
 import pytest
 
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Follow
 from functions.model.errors import NotAllowed, NotFound, NotRegistered
 from functions.model.table import FOLLOW
 from functions.shop import follows
-from functions.shop.erasure import forget
+from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, lost
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
 from tests.model.samples import AT, moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, at_once
+from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
 
 
 def followers(shop: Shop, product_id: str = "mug") -> list[str]:
-    return [one.customer_id for one in follows.followers_of_product(shop, STAFF, product_id, 100, None).items]
+    return [one.customer_id for one in follows.list_followers_of_product(shop, STAFF, product_id, 100, None).items]
 
 
 def followed(shop: Shop, caller: Caller = ANN) -> list[str]:
-    return [one.product_id for one in follows.follows_of_customer(shop, caller, caller.id, 100, None).items]
+    return [one.product_id for one in follows.list_follows_of_customer(shop, caller, caller.id, 100, None).items]
 
 
-def test_one_write_shows_in_both_directions(shop: Shop, wire: Wire) -> None:
-    made = follows.follow(shop, ANN, "mug")
+def test_one_write_shows_in_both_directions(shop: Shop, wire: WireTap) -> None:
+    made = follows.follow_product(shop, ANN, "mug")
     assert wire.operations == ["BatchGetItem", "PutItem"]
     assert (made.created_at, made.version) == (moment(), 1)
-    follows.follow(shop, ANN, "pot")
-    follows.follow(shop, BOB, "mug")
+    follows.follow_product(shop, ANN, "pot")
+    follows.follow_product(shop, BOB, "mug")
     assert (followers(shop), followers(shop, "pot")) == (["ann", "bob"], ["ann"])
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
 
 
-def test_followed_twice_it_is_as_it_was(shop: Shop, wire: Wire, clock: Clock) -> None:
-    first = follows.follow(shop, ANN, "mug")
+def test_followed_twice_it_is_as_it_was(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+    first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(60)
     wire.clear()
-    assert follows.follow(shop, ANN, "mug") == first
+    assert follows.follow_product(shop, ANN, "mug") == first
     assert wire.operations == ["BatchGetItem"]
 
 
-def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: Shop, wire: Wire) -> None:
-    follows.follow(shop, ANN, "mug")
-    follows.follow(shop, BOB, "mug")
+def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop: Shop, wire: WireTap) -> None:
+    follows.follow_product(shop, ANN, "mug")
+    follows.follow_product(shop, BOB, "mug")
     wire.clear()
     for _ in range(2):
-        follows.unfollow(shop, ANN, "mug")
+        follows.unfollow_product(shop, ANN, "mug")
         assert (followers(shop), followed(shop)) == (["bob"], [])
     assert wire.operations.count("DeleteItem") == 1
 
 
-def test_who_follows_anew_is_another_follower(shop: Shop, clock: Clock) -> None:
-    first = follows.follow(shop, ANN, "mug")
+def test_who_follows_anew_is_another_follower(shop: Shop, clock: ManualClock) -> None:
+    first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(0.001)
-    follows.unfollow(shop, ANN, "mug")
-    second = follows.follow(shop, ANN, "mug")
+    follows.unfollow_product(shop, ANN, "mug")
+    second = follows.follow_product(shop, ANN, "mug")
     assert (first.created_at, second.created_at) == (moment(), moment(0.001 / 60))
 
 
-@pytest.mark.parametrize("act", [follows.follow, follows.unfollow])
+@pytest.mark.parametrize("act", [follows.follow_product, follows.unfollow_product])
 def test_what_there_is_not_nobody_follows(shop: Shop, act: object) -> None:
     assert callable(act)
     with pytest.raises(NotFound) as refused:
@@ -69,67 +69,67 @@ def test_what_there_is_not_nobody_follows(shop: Shop, act: object) -> None:
 
 
 def test_who_is_no_customer_or_was_forgotten_follows_nothing(shop: Shop) -> None:
-    forget(shop, BOB, BOB.id)
+    erase_customer(shop, BOB, BOB.id)
     for caller in (Caller("eve"), BOB, STAFF):
         with pytest.raises(NotRegistered):
-            follows.follow(shop, caller, "mug")
+            follows.follow_product(shop, caller, "mug")
     assert followers(shop) == []
 
 
 def test_followed_many_times_at_once_it_is_one(shop: Shop) -> None:
-    results = at_once(*[lambda: follows.follow(shop, ANN, "mug")] * 5)
+    results = run_concurrently(*[lambda: follows.follow_product(shop, ANN, "mug")] * 5)
     assert [result.version for result in results] == [1] * 5
     assert len({result.created_at for result in results}) == 1
     assert followers(shop) == ["ann"]
 
 
-def test_who_is_slower_finds_it_done(shop: Shop, rival: Shop, wire: Wire, clock: Clock) -> None:
-    first = follows.follow(shop, ANN, "mug")
-    wire.next("DeleteItem", after(lambda: follows.unfollow(rival, ANN, "mug")))
-    follows.unfollow(shop, ANN, "mug")
+def test_who_is_slower_finds_it_done(shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock) -> None:
+    first = follows.follow_product(shop, ANN, "mug")
+    wire.reply_next("DeleteItem", run_before_sending(lambda: follows.unfollow_product(rival, ANN, "mug")))
+    follows.unfollow_product(shop, ANN, "mug")
     assert followers(shop) == []
     clock.sleep(1)
-    wire.next("PutItem", after(lambda: follows.follow(rival, ANN, "mug")))
-    assert follows.follow(shop, ANN, "mug").created_at > first.created_at
+    wire.reply_next("PutItem", run_before_sending(lambda: follows.follow_product(rival, ANN, "mug")))
+    assert follows.follow_product(shop, ANN, "mug").created_at > first.created_at
     assert followers(shop) == ["ann"]
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "DeleteItem"])
-def test_a_lost_answer_changes_nothing(shop: Shop, patient_wire: Wire, operation: str) -> None:
+def test_a_lost_answer_changes_nothing(shop: Shop, patient_wire: WireTap, operation: str) -> None:
     shop.table.client = patient_wire.client
-    patient_wire.next(operation, lost)
-    follows.follow(shop, ANN, "mug")
+    patient_wire.reply_next(operation, lose_response)
+    follows.follow_product(shop, ANN, "mug")
     assert followers(shop) == ["ann"]
-    follows.unfollow(shop, ANN, "mug")
-    follows.follow(shop, ANN, "pot")
+    follows.unfollow_product(shop, ANN, "mug")
+    follows.follow_product(shop, ANN, "pot")
     assert (followers(shop), followers(shop, "pot")) == ([], ["ann"])
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
 def test_who_follows_what_is_theirs_and_staffs_to_know(shop: Shop, caller: Caller) -> None:
-    follows.follow(shop, ANN, "mug")
+    follows.follow_product(shop, ANN, "mug")
     with pytest.raises(NotFound):
-        follows.follows_of_customer(shop, caller, "ann", 10, None)
+        follows.list_follows_of_customer(shop, caller, "ann", 10, None)
     with pytest.raises(NotAllowed):
-        follows.followers_of_product(shop, caller, "mug", 10, None)
-    assert len(follows.follows_of_customer(shop, STAFF, "ann", 10, None).items) == 1
+        follows.list_followers_of_product(shop, caller, "mug", 10, None)
+    assert len(follows.list_follows_of_customer(shop, STAFF, "ann", 10, None).items) == 1
 
 
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
 def test_both_lists_come_once_page_after_page(shop: Shop, limit: int) -> None:
     ids = [f"x{number:02}" for number in range(30)]
     for id in ids:
-        shop.table.write(put(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))
-        shop.table.write(put(FOLLOW, Follow(customer_id=id, product_id="jug", created_at=AT)))
+        shop.table.write(put_if_absent(FOLLOW, Follow(customer_id="cid", product_id=id, created_at=AT)))
+        shop.table.write(put_if_absent(FOLLOW, Follow(customer_id=id, product_id="jug", created_at=AT)))
     of_customer, of_product = list[str](), list[str]()
     after_: str | None = None
     while True:
-        page = follows.follows_of_customer(shop, STAFF, "cid", limit, after_)
+        page = follows.list_follows_of_customer(shop, STAFF, "cid", limit, after_)
         of_customer += [one.product_id for one in page.items]
         if (after_ := page.after) is None:
             break
     while True:
-        page = follows.followers_of_product(shop, STAFF, "jug", limit, after_)
+        page = follows.list_followers_of_product(shop, STAFF, "jug", limit, after_)
         of_product += [one.customer_id for one in page.items]
         if (after_ := page.after) is None:
             break

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import Changed, Write, change
-from functions.model.errors import KeyReused, NotFound
+from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.writes import Write, WriteConflict, update
+from functions.model.errors import IdempotencyKeyReused, NotFound
 from functions.model.lives import COMMAND_DAYS
-from functions.model.patterns import A7
+from functions.model.patterns import PRODUCT_BY_ID
 from functions.model.table import PRODUCT
-from functions.shop.keyed import Answer, fingerprint, once_per_key
-from functions.shop.shop import Shop, decided_again
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire
+from functions.shop.keyed import IdempotentResult, fingerprint, run_idempotently
+from functions.shop.shop import Shop, retry_on_conflict
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap
 
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
 
@@ -26,16 +26,18 @@ def nothing() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     return [], RESULT
 
 
-def once(shop: Shop, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann") -> Answer:
-    return once_per_key(shop, caller, key, "try", body or {}, decide)
+def once(
+    shop: Shop, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann"
+) -> IdempotentResult:
+    return run_idempotently(shop, caller, key, "try", body or {}, decide)
 
 
 def test_a_command_is_answered_the_same_when_it_comes_again(shop: Shop) -> None:
-    assert once(shop) == Answer(RESULT, replayed=False)
-    assert once(shop, decide=lambda: pytest.fail("it was done")) == Answer(RESULT, replayed=True)
+    assert once(shop) == IdempotentResult(RESULT, replayed=False)
+    assert once(shop, decide=lambda: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
 
 
-def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: Wire, clock: Clock) -> None:
+def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     once(shop)
     item = wire.requests[-1].body["Item"]
     assert "secret-key" not in str(item)
@@ -46,8 +48,8 @@ def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire:
 def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
     once(shop)
     assert not once(shop, caller="bob").replayed
-    assert not once_per_key(shop, "ann", "secret-key", "another", {}, nothing).replayed
-    with pytest.raises(KeyReused):
+    assert not run_idempotently(shop, "ann", "secret-key", "another", {}, nothing).replayed
+    with pytest.raises(IdempotencyKeyReused):
         once(shop, body={"x": 1})
 
 
@@ -62,13 +64,13 @@ def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
 
 def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     """Decide to rename the mug; the first time, somebody else is faster."""
-    before = shop.table.get(A7, product_id="mug")
+    before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
     assert before is not None
     seen.append(before.version)
     after = type(before)(**{name: getattr(before, name) for name in PRODUCT.fields} | {"version": before.version + 1})
     if len(seen) == 1:
-        shop.table.write(change(PRODUCT, before, after))
-    return [change(PRODUCT, before, after)], {"version": after.version}
+        shop.table.write(update(PRODUCT, before, after))
+    return [update(PRODUCT, before, after)], {"version": after.version}
 
 
 def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
@@ -77,16 +79,16 @@ def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
     assert seen == [1, 2]
 
 
-def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: Clock) -> None:
+def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) -> None:
     def never() -> None:
-        raise Changed(PRODUCT, {})
+        raise WriteConflict(PRODUCT, {})
 
-    with pytest.raises(Busy):
-        decided_again(shop, never)
-    assert 0 < sum(clock.slept) <= shop.table.budget_seconds
+    with pytest.raises(TableBusy):
+        retry_on_conflict(shop, never)
+    assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: Clock) -> None:
+def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: ManualClock) -> None:
     once(shop)
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     assert once(shop).replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"

@@ -9,40 +9,53 @@ from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, archive, at_once, become, bring_to, order_now, pay, place
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    archive_order,
+    get_order,
+    order_after_change,
+    pay,
+    place,
+    run_concurrently,
+)
 
-ELSEWHERE = replace(HOME, street="2 Oak Lane", city="Graz", postcode="8010")
+ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
 
 
 # reading --------------------------------------------------------------------------------------------------------------
 def test_an_order_is_its_customers_and_staffs_to_see(shop: Shop) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
-        assert orders.order_by_id(shop, caller, order.order_id) == order
-        assert orders.lines_of_order(shop, caller, order.order_id) == order.lines
-        assert orders.placed_by(shop, caller, order.order_id).customer_id == "ann"
-        whole = orders.whole_order(shop, caller, order.order_id, 10, None).items
+        assert orders.get_order(shop, caller, order.order_id) == order
+        assert orders.get_lines_of_order(shop, caller, order.order_id) == order.lines
+        assert orders.get_order_owner(shop, caller, order.order_id).customer_id == "ann"
+        whole = orders.get_order_item_collection(shop, caller, order.order_id, 10, None).items
         assert [item for item in whole if isinstance(item, Order)] == [order]
     for caller in (BOB, WAREHOUSE):
-        for read in (orders.order_by_id, orders.lines_of_order, orders.placed_by):
+        for read in (orders.get_order, orders.get_lines_of_order, orders.get_order_owner):
             with pytest.raises(NotFound):
                 read(shop, caller, order.order_id)
         with pytest.raises(NotFound):
-            orders.whole_order(shop, caller, order.order_id, 10, None)
+            orders.get_order_item_collection(shop, caller, order.order_id, 10, None)
         with pytest.raises(NotFound):
-            orders.orders_of_customer(shop, caller, "ann", 10, None)
+            orders.list_orders_of_customer(shop, caller, "ann", 10, None)
 
 
-def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(shop: Shop, clock: Clock) -> None:
+def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(shop: Shop, clock: ManualClock) -> None:
     placed = []
     for number in range(4):
         placed.append(place(shop, f"k{number}", mug=1).order_id)
         clock.now += timedelta(minutes=1)
     for oldest_first, expected in ((True, placed[1:3]), (False, placed[2:0:-1])):
-        page = orders.orders_by_status(
+        page = orders.list_orders_by_status(
             shop,
             STAFF,
             "PENDING",
@@ -55,36 +68,36 @@ def test_orders_of_a_state_are_in_a_range_that_is_half_open_and_for_staff(shop: 
         assert [each.order_id for each in page.items] == expected
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            orders.orders_by_status(
+            orders.list_orders_by_status(
                 shop, caller, "PENDING", oldest_first=True, since="", until="", limit=10, after=None
             )
 
 
 def test_the_lines_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    archive(shop, order.order_id, to_stub=True)
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState) as refusal:
-        orders.lines_of_order(shop, ANN, order.order_id)
+        orders.get_lines_of_order(shop, ANN, order.order_id)
     assert refusal.value.state == "ARCHIVED"
-    assert orders.placed_by(shop, ANN, order.order_id).customer_id == "ann"
+    assert orders.get_order_owner(shop, ANN, order.order_id).customer_id == "ann"
 
 
 # sent elsewhere -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
 def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
-    shop: Shop, wire: Wire, clock: Clock, status: str
+    shop: Shop, wire: WireTap, clock: ManualClock, status: str
 ) -> None:
-    order = bring_to(shop, place(shop), status)
+    order = advance_to_status(shop, place(shop), status)
     clock.sleep(60)
     wire.clear()
-    moved = orders.readdress(shop, ANN, order.order_id, ELSEWHERE)
+    moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
     assert wire.operations == ["GetItem", "UpdateItem"]
-    assert moved == become(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
-    assert order_now(shop, order.order_id) == moved
+    assert moved == order_after_change(order, address=ELSEWHERE, version=order.version + 1, updated_at=moment(1))
+    assert get_order(shop, order.order_id) == moved
     for caller in (ANN, STAFF):
-        assert orders.readdress(shop, caller, order.order_id, ELSEWHERE) == moved, "said again it changes nothing"
-    assert order_now(shop, order.order_id) == moved
-    assert orders.readdress(shop, STAFF, order.order_id, HOME).address == HOME
+        assert orders.change_address(shop, caller, order.order_id, ELSEWHERE) == moved, "said again it changes nothing"
+    assert get_order(shop, order.order_id) == moved
+    assert orders.change_address(shop, STAFF, order.order_id, HOME_ADDRESS).address == HOME_ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -95,11 +108,11 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
     ],
 )  # fmt: skip
 def test_f8_what_is_packed_or_has_ended_goes_nowhere_else(shop: Shop, status: str) -> None:
-    before = bring_to(shop, place(shop), status)
+    before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
-        orders.readdress(shop, ANN, before.order_id, ELSEWHERE)
+        orders.change_address(shop, ANN, before.order_id, ELSEWHERE)
     assert (refusal.value.state, refusal.value.command) == (status, "readdress")
-    assert order_now(shop, before.order_id) == before
+    assert get_order(shop, before.order_id) == before
 
 
 def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_nothing(shop: Shop) -> None:
@@ -107,30 +120,30 @@ def test_only_its_customer_and_staff_send_an_order_elsewhere_and_others_learn_no
     for caller in (BOB, WAREHOUSE):
         for id in (order.order_id, "none"):
             with pytest.raises(NotFound) as refusal:
-                orders.readdress(shop, caller, id, ELSEWHERE)
+                orders.change_address(shop, caller, id, ELSEWHERE)
             assert refusal.value.what == "order"
-    assert order_now(shop, order.order_id) == order
-    archive(shop, bring_to(shop, order, "CANCELLED").order_id, to_stub=True)
+    assert get_order(shop, order.order_id) == order
+    archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
     with pytest.raises(WrongState) as wrong:
-        orders.readdress(shop, ANN, order.order_id, ELSEWHERE)
+        orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
     assert wrong.value.state == "ARCHIVED"
 
 
-def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop)
-    wire.next("UpdateItem", after(lambda: pay(rival, order)))
-    moved = orders.readdress(shop, ANN, order.order_id, ELSEWHERE)
-    assert (moved.status, moved.address, order_now(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
+    wire.reply_next("UpdateItem", run_before_sending(lambda: pay(rival, order)))
+    moved = orders.change_address(shop, ANN, order.order_id, ELSEWHERE)
+    assert (moved.status, moved.address, get_order(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
 
 
 def test_elsewhere_and_to_the_warehouse_at_once_and_the_parcel_goes_where_was_said(shop: Shop) -> None:
     for number in range(6):
-        order = bring_to(shop, place(shop, f"k{number}", mug=1), "PAID")
+        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         id = order.order_id
-        said, _ = at_once(
-            lambda id=id: orders.readdress(shop, ANN, id, ELSEWHERE),  # type: ignore[misc]
+        said, _ = run_concurrently(
+            lambda id=id: orders.change_address(shop, ANN, id, ELSEWHERE),  # type: ignore[misc]
             lambda id=id: shipments.request_shipment(shop, id),  # type: ignore[misc]
         )
-        parcel = shipments.parcel(shop, WAREHOUSE, id)
+        parcel = shipments.get_order_for_packing(shop, WAREHOUSE, id)
         assert parcel.status == "FULFILLING"
-        assert parcel.address == (HOME if isinstance(said, WrongState) else ELSEWHERE)
+        assert parcel.address == (HOME_ADDRESS if isinstance(said, WrongState) else ELSEWHERE)

@@ -10,61 +10,63 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.model.entities import Order, Shipment
-from functions.model.errors import AlreadyExists, Invalid, NotFound, Refused, TooMuch, WrongState
-from functions.model.patterns import A21
+from functions.model.errors import AlreadyExists, CommandRejected, InvalidInput, NotFound, TooMuch, WrongState
+from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import shipments
-from functions.shop.shipments import MOST_PARCELS
+from functions.shop.shipments import MAX_SHIPMENTS
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
 from tests.shop.acts import (
     ANN,
     STAFF,
     WAREHOUSE,
-    at_once,
-    available,
-    become,
-    bring_to,
-    by_threads,
-    order_now,
+    advance_to_status,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    order_after_change,
     place,
-    sell,
+    run_concurrently,
+    run_in_threads,
 )
-from tests.shop.money import markers
+from tests.shop.money import expiry_markers
 from tests.support.scale import many
 
 
 @pytest.fixture
 def order(shop: Shop) -> Order:
     """Three mugs and two pots, with the warehouse."""
-    return bring_to(shop, place(shop, mug=3, pot=2), "FULFILLING")
+    return advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
 
 
 def send(shop: Shop, order: Order, parcel: int, number: str = "", /, **quantities: int) -> Shipment:
     """The warehouse sends so much of a parcel, all of it if nothing is said."""
     id = f"{order.order_id}-{parcel}"
-    return shipments.dispatch(shop, WAREHOUSE, order.order_id, id, "dhl", number or str(parcel), quantities or None)
+    return shipments.dispatch_shipment(
+        shop, WAREHOUSE, order.order_id, id, "dhl", number or str(parcel), quantities or None
+    )
 
 
 def deliver(shop: Shop, order: Order, parcel: int) -> Shipment:
-    return shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
+    return shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
 
 
 def parcels(shop: Shop, order: Order) -> dict[str, tuple[str, dict[str, int]]]:
     """The shipments of an order, by the end of their id."""
-    found = shipments.shipments_of_order(shop, STAFF, order.order_id)
+    found = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     return {it.shipment_id.rpartition("-")[2]: (it.status, dict(it.quantities)) for it in found}
 
 
 def pieces(shop: Shop, order: Order, what: str) -> dict[str, int]:
-    return {id: getattr(line, what) for id, line in order_now(shop, order.order_id).lines.items()}
+    return {id: getattr(line, what) for id, line in get_order(shop, order.order_id).lines.items()}
 
 
 def agrees(shop: Shop, order: Order) -> None:
     """Shipments and lines tell the same, all of what was ordered is in shipments, and the state follows."""
-    now = order_now(shop, order.order_id)
-    found = list(shop.table.every(A21, order_id=order.order_id))
+    now = get_order(shop, order.order_id)
+    found = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id))
     for id, line in now.lines.items():
         of = dict.fromkeys(("REQUESTED", "DISPATCHED", "DELIVERED"), 0)
         for shipment in found:
@@ -79,19 +81,19 @@ def agrees(shop: Shop, order: Order) -> None:
         assert now.status == "SHIPPED"
     else:
         assert now.status == ("PARTIALLY_SHIPPED" if now.shipped else "FULFILLING")
-    assert len(markers(shop, order.order_id)) == (now.status == "DELIVERED")
+    assert len(expiry_markers(shop, order.order_id)) == (now.status == "DELIVERED")
 
 
 # sent in parts --------------------------------------------------------------------------------------------------------
 def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
-    shop: Shop, order: Order, wire: Wire, clock: Clock
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     wire.clear()
     sent = send(shop, order, 1, mug=2)
     assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (sent.status, sent.quantities, sent.tracking_number, sent.version) == ("DISPATCHED", {"mug": 2}, "1", 2)
-    first, rest = shipments.shipments_of_order(shop, STAFF, order.order_id)
+    first, rest = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
     assert first == sent
     assert rest == Shipment(
         order_id=order.order_id,
@@ -102,14 +104,16 @@ def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
         created_at=moment(1),
         updated_at=moment(1),
     )
-    now = order_now(shop, order.order_id)
-    assert now == become(order, status="PARTIALLY_SHIPPED", lines=now.lines, parcels=2, version=4, updated_at=moment(1))
+    now = get_order(shop, order.order_id)
+    assert now == order_after_change(
+        order, status="PARTIALLY_SHIPPED", lines=now.lines, parcels=2, version=4, updated_at=moment(1)
+    )
     assert pieces(shop, order, "shipped") == {"mug": 2, "pot": 0}
     assert pieces(shop, order, "delivered") == {"mug": 0, "pot": 0}
 
 
 def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered(
-    shop: Shop, order: Order, clock: Clock
+    shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     seen = []
     steps: list[Any] = [
@@ -124,16 +128,16 @@ def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered
         clock.sleep(60)
         step()
         agrees(shop, order)
-        seen.append(order_now(shop, order.order_id).status)
+        seen.append(get_order(shop, order.order_id).status)
     assert seen == ["PARTIALLY_SHIPPED"] * 4 + ["SHIPPED", "DELIVERED"]
-    now = order_now(shop, order.order_id)
+    now = get_order(shop, order.order_id)
     assert (now.parcels, now.delivered_at, now.version) == (3, moment(6), 9)
     assert parcels(shop, order) == {
         "1": ("DELIVERED", {"mug": 2}),
         "2": ("DELIVERED", {"pot": 1}),
         "3": ("DELIVERED", {"mug": 1, "pot": 1}),
     }
-    (marker,) = markers(shop, order.order_id)
+    (marker,) = expiry_markers(shop, order.order_id)
     assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
 
 
@@ -141,8 +145,8 @@ def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: S
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
     deliver(shop, order, 2)
-    now = order_now(shop, order.order_id)
-    assert (now.status, now.delivered_at, markers(shop, order.order_id)) == ("SHIPPED", None, [])
+    now = get_order(shop, order.order_id)
+    assert (now.status, now.delivered_at, expiry_markers(shop, order.order_id)) == ("SHIPPED", None, [])
     deliver(shop, order, 1)
     agrees(shop, order)
 
@@ -151,7 +155,7 @@ def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: S
 def test_all_of_it_said_in_words_is_all_of_it(shop: Shop, order: Order, quantities: dict[str, int]) -> None:
     send(shop, order, 1, **quantities)
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
-    assert order_now(shop, order.order_id).status == "SHIPPED"
+    assert get_order(shop, order.order_id).status == "SHIPPED"
     agrees(shop, order)
 
 
@@ -159,16 +163,16 @@ def test_each_parcel_is_found_by_its_number(shop: Shop, order: Order) -> None:
     send(shop, order, 1, "n1", mug=1)
     send(shop, order, 2, "n2")
     for number, parcel in (("n1", 1), ("n2", 2)):
-        (found,) = shipments.shipments_by_tracking(shop, ANN, "dhl", number)
+        (found,) = shipments.list_shipments_by_tracking(shop, ANN, "dhl", number)
         assert found.shipment_id == f"{order.order_id}-{parcel}"
 
 
 def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: Shop) -> None:
-    sell(shop, "jug", 2, backorder=True)
-    order = bring_to(shop, place(shop, jug=5, mug=1), "FULFILLING")
+    create_stocked_product(shop, "jug", 2, backorder=True)
+    order = advance_to_status(shop, place(shop, jug=5, mug=1), "FULFILLING")
 
     def missing() -> list[Any]:
-        return [shipment.backordered for shipment in shop.table.every(A21, order_id=order.order_id)]
+        return [shipment.backordered for shipment in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id)]
 
     assert missing() == [{"jug": 3}]
     send(shop, order, 1, jug=2)
@@ -183,7 +187,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
 # said again -----------------------------------------------------------------------------------------------------------
 def test_what_the_warehouse_says_again_changes_nothing_and_is_answered_as_before(
-    shop: Shop, order: Order, wire: Wire
+    shop: Shop, order: Order, wire: WireTap
 ) -> None:
     first = send(shop, order, 1, mug=2)
     for _ in range(2):
@@ -220,7 +224,7 @@ def test_more_than_is_in_a_parcel_is_not_sent(
     with pytest.raises(TooMuch) as refusal:
         send(shop, order, 1, **quantities)
     assert (refusal.value.field, refusal.value.most) == (field, most)
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 def test_what_was_sent_before_is_not_in_the_next_parcel_any_more(shop: Shop, order: Order) -> None:
@@ -235,34 +239,34 @@ def test_what_was_sent_before_is_not_in_the_next_parcel_any_more(shop: Shop, ord
 def test_a_parcel_holds_something_of_everything_that_it_names(
     shop: Shop, order: Order, quantities: dict[str, int]
 ) -> None:
-    with pytest.raises(Invalid) as refusal:
-        shipments.dispatch(shop, STAFF, order.order_id, f"{order.order_id}-1", "dhl", "1", quantities)
+    with pytest.raises(InvalidInput) as refusal:
+        shipments.dispatch_shipment(shop, STAFF, order.order_id, f"{order.order_id}-1", "dhl", "1", quantities)
     assert refusal.value.field == "quantities"
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
-def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: Shop, wire: Wire) -> None:
-    sell(shop, "pin", 100)
-    order = bring_to(shop, place(shop, pin=92), "FULFILLING")
-    for parcel in range(1, MOST_PARCELS):
+def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "pin", 100)
+    order = advance_to_status(shop, place(shop, pin=92), "FULFILLING")
+    for parcel in range(1, MAX_SHIPMENTS):
         send(shop, order, parcel, pin=1)
     with pytest.raises(TooMuch) as refusal:
-        send(shop, order, MOST_PARCELS, pin=1)
-    assert (refusal.value.field, refusal.value.most) == ("parcels", MOST_PARCELS)
-    send(shop, order, MOST_PARCELS, pin=3)
+        send(shop, order, MAX_SHIPMENTS, pin=1)
+    assert (refusal.value.field, refusal.value.most) == ("parcels", MAX_SHIPMENTS)
+    send(shop, order, MAX_SHIPMENTS, pin=3)
     agrees(shop, order)
     wire.clear()
     assert shipments.assume_delivered(shop, order.order_id)
     (arrived,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
-    assert len(arrived["TransactItems"]) == MOST_PARCELS + len(["order", "marker"])
+    assert len(arrived["TransactItems"]) == MAX_SHIPMENTS + len(["order", "marker"])
     agrees(shop, order)
 
 
 # races ----------------------------------------------------------------------------------------------------------------
 def test_two_who_send_parts_of_one_parcel_at_once_and_one_of_them_did(
-    shop: Shop, rival: Shop, order: Order, wire: Wire
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
 ) -> None:
-    wire.next("TransactWriteItems", after(lambda: send(rival, order, 1, "rival", mug=3)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: send(rival, order, 1, "rival", mug=3)))
     with pytest.raises(WrongState):
         send(shop, order, 1, mug=3, pot=2)
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3}), "2": ("REQUESTED", {"pot": 2})}
@@ -270,19 +274,19 @@ def test_two_who_send_parts_of_one_parcel_at_once_and_one_of_them_did(
 
 
 def test_the_same_said_twice_at_once_is_one_parcel(shop: Shop, order: Order) -> None:
-    sent = at_once(*[lambda: send(shop, order, 1, mug=1)] * 4)
+    sent = run_concurrently(*[lambda: send(shop, order, 1, mug=1)] * 4)
     assert {shipment.version for shipment in sent} == {2}
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 1}), "2": ("REQUESTED", {"mug": 2, "pot": 2})}
 
 
-def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop, mug=3, pot=2), "FULFILLING")
+def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
-    wire.next("TransactWriteItems", after(lambda: deliver(rival, order, 1)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
     deliver(shop, order, 2)
     agrees(shop, order)
-    assert order_now(shop, order.order_id).status == "DELIVERED"
+    assert get_order(shop, order.order_id).status == "DELIVERED"
 
 
 def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
@@ -293,15 +297,15 @@ def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: 
                 partial(send, shop, order, parcel),
                 partial(deliver, shop, order, parcel),
             ):
-                with suppress(NotFound, Refused):
+                with suppress(NotFound, CommandRejected):
                     act()
 
-    by_threads(4, hand, range(4))
+    run_in_threads(4, hand, range(4))
     agrees(shop, order)
     hand(5)
     agrees(shop, order)
-    assert order_now(shop, order.order_id).status == "DELIVERED"
-    assert (available(shop), available(shop, "pot")) == ([7], [8])
+    assert get_order(shop, order.order_id).status == "DELIVERED"
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([7], [8])
 
 
 @settings(max_examples=many(25, 8))
@@ -309,11 +313,11 @@ def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: 
 def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Shop, data: st.DataObject) -> None:
     for id in ("cup", "jar"):
         with suppress(AlreadyExists):  # the examples share the shop
-            sell(shop, id, 1000)
-    order = bring_to(shop, place(shop, f"k{shop.new_id()}", cup=4, jar=3), "FULFILLING")
+            create_stocked_product(shop, id, 1000)
+    order = advance_to_status(shop, place(shop, f"k{shop.new_id()}", cup=4, jar=3), "FULFILLING")
     on_their_way: list[int] = []
     parcel = 1
-    while order_now(shop, order.order_id).status != "DELIVERED":
+    while get_order(shop, order.order_id).status != "DELIVERED":
         waiting = parcels(shop, order).get(str(parcel), ("", {}))[1]
         if waiting and (not on_their_way or data.draw(st.booleans(), label="send")):
             part = {id: data.draw(st.integers(0, many), label=id) for id, many in sorted(waiting.items())}
@@ -327,7 +331,7 @@ def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Sh
 
 # assumed --------------------------------------------------------------------------------------------------------------
 def test_all_parcels_of_an_order_nobody_speaks_of_any_more_count_as_delivered_at_once(
-    shop: Shop, order: Order, wire: Wire, clock: Clock
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     send(shop, order, 1, mug=1)
     send(shop, order, 2, mug=2)
@@ -335,33 +339,33 @@ def test_all_parcels_of_an_order_nobody_speaks_of_any_more_count_as_delivered_at
     deliver(shop, order, 2)
     clock.sleep(60)
     wire.clear()
-    assert list(shipments.unconfirmed(shop, clock.now)) == [order.order_id]
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == [order.order_id]
     assert shipments.assume_delivered(shop, order.order_id)
     assert wire.operations[-1] == "TransactWriteItems"
     assert wire.operations.count("TransactWriteItems") == 1
     agrees(shop, order)
     assert not shipments.assume_delivered(shop, order.order_id)
-    assert order_now(shop, order.order_id).delivered_at == moment(1)
+    assert get_order(shop, order.order_id).delivered_at == moment(1)
 
 
 def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
-    shop: Shop, order: Order, clock: Clock
+    shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     send(shop, order, 1, mug=3)
     before = parcels(shop, order)
     clock.sleep(60)
-    assert list(shipments.unconfirmed(shop, clock.now)) == []
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == []
     assert not shipments.assume_delivered(shop, order.order_id)
     assert parcels(shop, order) == before
     agrees(shop, order)
 
 
 def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
-    shop: Shop, rival: Shop, order: Order, wire: Wire
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
 ) -> None:
     send(shop, order, 1, mug=3)
     send(shop, order, 2)
-    wire.next("TransactWriteItems", after(lambda: deliver(rival, order, 1)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
     assert not shipments.assume_delivered(shop, order.order_id)
     agrees(shop, order)
     assert shipments.assume_delivered(shop, order.order_id)

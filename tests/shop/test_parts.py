@@ -4,48 +4,48 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.patience import Busy
-from functions.dynamodb.writes import change
+from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.writes import update
 from functions.model import table as t
-from functions.model.entities import Line, Order, spread
+from functions.model.entities import Line, Order, hash_to_bucket
 from functions.model.errors import OutOfStock
 from functions.shop import ending, products, stock
-from functions.shop.placing import order_id_of
+from functions.shop.placing import derive_order_id
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import Wire
-from tests.shop.acts import ANN, available, order_from, order_now, place, sell
+from tests.dynamodb.wire import WireTap
+from tests.shop.acts import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
 
 
 def taken(order: Order, product_id: str = "vase") -> dict[str, int]:
-    return dict(order.lines[product_id].parts)
+    return dict(order.lines[product_id].quantity_by_stock_part)
 
 
-def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 40, parts=4)
+def test_an_order_starts_at_the_same_part_every_time_and_takes_all_from_it_if_it_can(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=10)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     (part,) = taken(order)
-    assert part == str(spread(order.order_id, 4))
-    assert available(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
+    assert part == str(hash_to_bucket(order.order_id, 4))
+    assert available_by_part(shop, "vase") == [0 if str(number) == part else 10 for number in range(4)]
 
 
 def test_orders_spread_over_the_parts(shop: Shop) -> None:
-    sell(shop, "vase", 400, parts=4)
+    create_stocked_product(shop, "vase", 400, parts=4)
     started = {next(iter(taken(place(shop, f"k{n}", vase=1)))) for n in range(20)}
     assert started == {"0", "1", "2", "3"}
 
 
-def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 40, parts=4)
+def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "vase", 40, parts=4)
     wire.clear()
     order = place(shop, vase=25)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems", "BatchGetItem", "TransactWriteItems"]
     assert sorted(taken(order).values()) == [5, 10, 10]
-    assert sorted(available(shop, "vase")) == [0, 0, 5, 10]
-    assert order_now(shop, order.order_id) == order
+    assert sorted(available_by_part(shop, "vase")) == [0, 0, 5, 10]
+    assert get_order(shop, order.order_id) == order
     ending.cancel_order(shop, ANN, order.order_id)
-    assert available(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
+    assert available_by_part(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
 
 
 @pytest.mark.parametrize(
@@ -61,32 +61,32 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wi
 def test_an_order_takes_from_as_few_parts_as_it_can(
     shop: Shop, held: list[int], wanted: int, expected: dict[str, int]
 ) -> None:
-    sell(shop, "vase", 0, parts=4)
-    for part, available_now in zip(products.stock_of_product(shop, "vase"), held, strict=True):
-        shop.table.write(change(t.STOCK, part, replace(part, available=available_now, version=2)))
-    key = next(f"k{n}" for n in range(99) if spread(order_id_of(shop, "ann", f"k{n}"), 4) == 0)
+    create_stocked_product(shop, "vase", 0, parts=4)
+    for part, available_now in zip(products.get_stock_of_product(shop, "vase"), held, strict=True):
+        shop.table.write(update(t.STOCK, part, replace(part, available=available_now, version=2)))
+    key = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, "ann", f"k{n}"), 4) == 0)
     assert taken(place(shop, key, vase=wanted)) == expected
 
 
 def test_goods_in_more_parts_than_one_transaction_takes_are_not_ordered_at_once(shop: Shop) -> None:
     ids = [f"p{number}" for number in range(46)]
     for id in ids:
-        sell(shop, id, 2, parts=2)
-    with pytest.raises(Busy):
+        create_stocked_product(shop, id, 2, parts=2)
+    with pytest.raises(TableBusy):
         place(shop, "key-1", **dict.fromkeys(ids, 2))
     place(shop, "key-1", **dict.fromkeys(ids[:45], 2))
-    assert {tuple(available(shop, id)) for id in ids} == {(0, 0), (1, 1)}
+    assert {tuple(available_by_part(shop, id)) for id in ids} == {(0, 0), (1, 1)}
 
 
 def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> None:
-    sell(shop, "vase", 10, parts=4)
+    create_stocked_product(shop, "vase", 10, parts=4)
     quantities = [place(shop, f"k{number}", vase=3).lines["vase"].quantity for number in range(3)]
     assert sum(quantities) == 9
     with pytest.raises(OutOfStock) as refusal:
-        order_from(shop, ANN, "k", vase=2)
+        place_order_as(shop, ANN, "k", vase=2)
     assert refusal.value.short == {"vase": 1}
     place(shop, "last", vase=1)
-    assert available(shop, "vase") == [0, 0, 0, 0]
+    assert available_by_part(shop, "vase") == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> N
 def test_what_comes_back_goes_to_the_part_that_most_was_taken_from(
     shop: Shop, taken_from: dict[str, int], back_to: int
 ) -> None:
-    sell(shop, "vase", 0, parts=4)
+    create_stocked_product(shop, "vase", 0, parts=4)
     order = place(shop, mug=2)
     line = Line(name="Vase", price=1, quantity=9, taken=taken_from)
     order = replace(order, lines={**order.lines, "vase": line})
-    shop.table.write(*stock.restocked(order, {"vase": 7, "mug": 0}))
-    assert available(shop, "vase") == [7 if part == back_to else 0 for part in range(4)]
-    assert available(shop) == [8]
+    shop.table.write(*stock.restock(order, {"vase": 7, "mug": 0}))
+    assert available_by_part(shop, "vase") == [7 if part == back_to else 0 for part in range(4)]
+    assert available_by_part(shop) == [8]
 
 
 def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:
-    image = t.ORDER.write(place(shop, mug=2))
+    image = t.ORDER.encode(place(shop, mug=2))
     assert "taken" not in image["lines"]["M"]["mug"]["M"]

@@ -5,36 +5,49 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.model.entities import Payment, Refund
-from functions.model.errors import KeyReused
-from functions.model.patterns import A12c, A12d
+from functions.model.errors import IdempotencyKeyReused
+from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.shop import ending
-from functions.shop.disputes import Disputed, record_dispute
+from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.payments import NO_ORDER, record_payment
-from functions.shop.refunds import MOST_PAYMENTS
+from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, cancelled
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending, transaction_cancelled_reply
 from tests.model.samples import moment
-from tests.shop.acts import ANN, archive, at_once, available, become, bring_to, order_now, place, tell, told
+from tests.shop.acts import (
+    ANN,
+    advance_to_status,
+    archive_order,
+    available_by_part,
+    get_order,
+    order_after_change,
+    payment_update,
+    place,
+    report_payment,
+    run_concurrently,
+)
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
-    return list(shop.table.query(A12c, order_id=order_id).items)
+    return list(shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items)
 
 
 def refunds_of(shop: Shop, order_id: str) -> list[Refund]:
-    return list(shop.table.query(A12d, order_id=order_id).items)
+    return list(shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items)
 
 
-def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: Shop, wire: Wire, clock: Clock) -> None:
+def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
     order = place(shop)
     clock.sleep(60)
     wire.clear()
-    assert tell(shop, order) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
+    assert report_payment(shop, order) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
     assert wire.operations == ["GetItem", "GetItem", "GetItem", "TransactWriteItems"]
-    assert order_now(shop, order.order_id) == become(
+    assert get_order(shop, order.order_id) == order_after_change(
         order, status="PAID", paid=order.total, paid_at=moment(1), version=2, updated_at=moment(1)
     )
     assert payments_of(shop, order.order_id) == [
@@ -64,34 +77,36 @@ def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(shop: Shop, 
 )
 def test_money_that_fits_no_order_is_kept_with_the_reason(shop: Shop, changed: dict[str, Any], reason: str) -> None:
     order = place(shop)
-    assert tell(shop, order, **changed) == {"payment_id": "pi_1", "status": "UNMATCHED", "reason": reason}
+    assert report_payment(shop, order, **changed) == {"payment_id": "pi_1", "status": "UNMATCHED", "reason": reason}
     (payment,) = payments_of(shop, changed.get("order_id", order.order_id))
     assert (payment.status, payment.reason) == ("UNMATCHED", reason)
     assert (payment.amount, payment.currency) == (changed.get("amount", 2500), changed.get("currency", "EUR"))
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
     assert refunds_of(shop, payment.order_id) == [], "a person looks at it"
-    assert tell(shop, order, event_id="evt_2", payment_id="pi_2")["status"] == "CAPTURED", "the right sum still pays"
+    assert report_payment(shop, order, event_id="evt_2", payment_id="pi_2")["status"] == "CAPTURED", (
+        "the right sum still pays"
+    )
 
 
 # in parts, and more than is due ---------------------------------------------------------------------------------------
-def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: Clock) -> None:
+def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: ManualClock) -> None:
     order = place(shop)
     clock.sleep(60)
-    assert tell(shop, order, amount=900)["status"] == "CAPTURED"
-    assert order_now(shop, order.order_id) == become(order, paid=900, version=2, updated_at=moment(1))
-    assert tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=1600)["status"] == "CAPTURED"
-    paid = order_now(shop, order.order_id)
+    assert report_payment(shop, order, amount=900)["status"] == "CAPTURED"
+    assert get_order(shop, order.order_id) == order_after_change(order, paid=900, version=2, updated_at=moment(1))
+    assert report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1600)["status"] == "CAPTURED"
+    paid = get_order(shop, order.order_id)
     assert (paid.status, paid.paid, paid.version) == ("PAID", 2500, 3)
     assert refunds_of(shop, order.order_id) == []
 
 
-def test_what_is_above_what_is_due_is_given_back_in_the_same_transaction(shop: Shop, wire: Wire) -> None:
+def test_what_is_above_what_is_due_is_given_back_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
-    tell(shop, order, amount=900)
+    report_payment(shop, order, amount=900)
     wire.clear()
-    tell(shop, order, event_id="evt_2", payment_id="pi_2", amount=2000)
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=2000)
     assert wire.operations.count("TransactWriteItems") == 1
-    paid = order_now(shop, order.order_id)
+    paid = get_order(shop, order.order_id)
     assert (paid.status, paid.paid, paid.refunded) == ("PAID", 2500, 0)
     assert refunds_of(shop, order.order_id) == [
         Refund(
@@ -112,27 +127,34 @@ def test_what_is_above_what_is_due_is_given_back_in_the_same_transaction(shop: S
 def test_an_order_counts_five_payments_and_gives_a_sixth_back(shop: Shop) -> None:
     order = place(shop)
     for number in range(1, 8):
-        tell(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
-    assert order_now(shop, order.order_id).paid == MOST_PAYMENTS * 100
+        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=100)
+    assert get_order(shop, order.order_id).paid == MAX_PAYMENTS * 100
     assert [(it.payment_id, it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [
         ("pi_6", 100, "EXCESS"),
         ("pi_7", 100, "EXCESS"),
     ]
 
 
-def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     order = place(shop)
-    wire.next("TransactWriteItems", after(lambda: tell(rival, order, event_id="evt_2", payment_id="pi_2")))
-    assert tell(shop, order)["status"] == "CAPTURED"
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: report_payment(rival, order, event_id="evt_2", payment_id="pi_2")),
+    )
+    assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [(it.payment_id, it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [("pi_1", 2500, "LATE")]
-    assert order_now(shop, order.order_id).paid == 2500
+    assert get_order(shop, order.order_id).paid == 2500
 
 
 def test_many_payments_at_once_pay_exactly_what_is_due(shop: Shop) -> None:
     order = place(shop)
-    parts = [partial(tell, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)]
-    at_once(*parts)
-    paid = order_now(shop, order.order_id)
+    parts = [
+        partial(report_payment, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)
+    ]
+    run_concurrently(*parts)
+    paid = get_order(shop, order.order_id)
     assert (paid.status, paid.paid, paid.version) == ("PAID", 2500, 4)
     assert sorted((it.amount, it.why) for it in refunds_of(shop, order.order_id)) == [
         (200, "EXCESS"),
@@ -149,36 +171,36 @@ def test_many_payments_at_once_pay_exactly_what_is_due(shop: Shop) -> None:
     ],
 )  # fmt: skip
 def test_f8_money_for_an_order_that_does_not_wait_for_it_is_given_back(shop: Shop, status: str) -> None:
-    before = bring_to(shop, place(shop), status)
+    before = advance_to_status(shop, place(shop), status)
     refunds_before = refunds_of(shop, before.order_id)
-    assert tell(shop, before) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
-    assert order_now(shop, before.order_id) == before
+    assert report_payment(shop, before) == {"payment_id": "pi_1", "status": "CAPTURED", "reason": None}
+    assert get_order(shop, before.order_id) == before
     (late,) = [refund for refund in refunds_of(shop, before.order_id) if refund not in refunds_before]
     assert (late.refund_id, late.amount, late.why, late.status) == ("pi_1-1", 2500, "LATE", "REQUESTED")
 
 
 def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be_kept(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    tell(shop, order, outcome="failed")
-    archive(shop, order.order_id, to_stub=False)
-    with pytest.raises(Busy):  # the provider is answered 503 and tells again
-        tell(shop, order, event_id="evt_2")
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    report_payment(shop, order, outcome="failed")
+    archive_order(shop, order.order_id, to_stub=False)
+    with pytest.raises(TableBusy):  # the provider is answered 503 and tells again
+        report_payment(shop, order, event_id="evt_2")
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
 
 def test_money_for_an_archived_order_is_kept_beside_its_stub(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    archive(shop, order.order_id, to_stub=True)
-    assert tell(shop, order)["reason"] == "the order is archived"
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
+    assert report_payment(shop, order)["reason"] == "the order is archived"
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["UNMATCHED"]
 
 
-def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: Clock) -> None:
+def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: ManualClock) -> None:
     order = place(shop)
-    assert tell(shop, order, outcome="failed") == {"payment_id": "pi_1", "status": "FAILED", "reason": None}
-    assert order_now(shop, order.order_id) == order
+    assert report_payment(shop, order, outcome="failed") == {"payment_id": "pi_1", "status": "FAILED", "reason": None}
+    assert get_order(shop, order.order_id) == order
     clock.sleep(60)
-    assert tell(shop, order, event_id="evt_2")["status"] == "CAPTURED"
+    assert report_payment(shop, order, event_id="evt_2")["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.version, payment.created_at, payment.updated_at) == (
         "CAPTURED",
@@ -186,14 +208,14 @@ def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: Clock) -> No
         moment(),
         moment(1),
     )
-    assert order_now(shop, order.order_id).status == "PAID"
+    assert get_order(shop, order.order_id).status == "PAID"
 
 
 def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: Shop) -> None:
     order = place(shop)
-    tell(shop, order, outcome="failed")
+    report_payment(shop, order, outcome="failed")
     ending.cancel_order(shop, ANN, order.order_id)
-    assert tell(shop, order, event_id="evt_2")["status"] == "CAPTURED"
+    assert report_payment(shop, order, event_id="evt_2")["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.version) == ("CAPTURED", 2)
     assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, "LATE")]
@@ -201,35 +223,35 @@ def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: Shop)
 
 def test_a_failure_says_why(shop: Shop) -> None:
     order = place(shop)
-    assert tell(shop, order, outcome="failed", reason="card_declined")["reason"] == "card_declined"
+    assert report_payment(shop, order, outcome="failed", reason="card_declined")["reason"] == "card_declined"
     assert payments_of(shop, order.order_id)[0].reason == "card_declined"
-    tell(shop, order, event_id="evt_2")
+    report_payment(shop, order, event_id="evt_2")
     assert payments_of(shop, order.order_id)[0].reason is None
 
 
 def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
     order = place(shop)
-    assert tell(shop, order, outcome="authorised")["status"] == "AUTHORISED"
-    assert order_now(shop, order.order_id) == order
-    assert tell(shop, order, event_id="evt_2", amount=2000)["status"] == "CAPTURED"
+    assert report_payment(shop, order, outcome="authorised")["status"] == "AUTHORISED"
+    assert get_order(shop, order.order_id) == order
+    assert report_payment(shop, order, event_id="evt_2", amount=2000)["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.amount, payment.version) == (2000, 2), "what was taken, not what could have been"
-    assert order_now(shop, order.order_id).paid == 2000
+    assert get_order(shop, order.order_id).paid == 2000
 
 
 @pytest.mark.parametrize("outcome", ["succeeded", "failed", "authorised"])
 @pytest.mark.parametrize("known", ["CAPTURED", "UNMATCHED", "DISPUTED", "REFUNDED"])
 def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, known: str, outcome: str) -> None:
     order = place(shop)
-    tell(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
+    report_payment(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
     for what in disputes.get(known, ()):
-        record_dispute(shop, Disputed(f"evt_{what}", "dp_1", "pi_1", order.order_id, what))
-    (before,), order_before = payments_of(shop, order.order_id), order_now(shop, order.order_id)
+        record_dispute(shop, ProviderDisputeEvent(f"evt_{what}", "dp_1", "pi_1", order.order_id, what))
+    (before,), order_before = payments_of(shop, order.order_id), get_order(shop, order.order_id)
     assert before.status == known
-    assert tell(shop, order, event_id="evt_2", outcome=outcome)["status"] == known
+    assert report_payment(shop, order, event_id="evt_2", outcome=outcome)["status"] == known
     assert payments_of(shop, order.order_id) == [before]
-    assert order_now(shop, order.order_id) == order_before
+    assert get_order(shop, order.order_id) == order_before
     assert refunds_of(shop, order.order_id) == []
 
 
@@ -243,92 +265,96 @@ def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, know
 )
 def test_before_money_comes_the_latest_word_holds(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
     order = place(shop)
-    tell(shop, order, outcome=told_first)
-    assert tell(shop, order, event_id="evt_2", outcome=told_then)["status"] == is_then
-    assert order_now(shop, order.order_id) == order
+    report_payment(shop, order, outcome=told_first)
+    assert report_payment(shop, order, event_id="evt_2", outcome=told_then)["status"] == is_then
+    assert get_order(shop, order.order_id) == order
 
 
 def test_a_payment_that_fails_again_is_the_same_failure(shop: Shop) -> None:
     order = place(shop)
-    first = tell(shop, order, outcome="failed")
-    assert tell(shop, order, event_id="evt_2", outcome="failed") == first
+    first = report_payment(shop, order, outcome="failed")
+    assert report_payment(shop, order, event_id="evt_2", outcome="failed") == first
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
-def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(shop: Shop, wire: Wire) -> None:
+def test_an_event_that_comes_again_is_answered_as_before_and_nothing_is_written(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
-    event = told(order)
+    event = payment_update(order)
     first = record_payment(shop, event, {"id": "evt_1"})
-    bring_to_delivered = order_now(shop, order.order_id)
+    bring_to_delivered = get_order(shop, order.order_id)
     wire.clear()
     again = record_payment(shop, event, {"id": "evt_1"})
     assert (first.replayed, again.replayed, again.result) == (False, True, first.result)
     assert wire.operations == ["GetItem"]
-    assert order_now(shop, order.order_id) == bring_to_delivered
+    assert get_order(shop, order.order_id) == bring_to_delivered
 
 
 def test_an_event_id_with_another_body_is_refused(shop: Shop) -> None:
     order = place(shop)
-    record_payment(shop, told(order), {"id": "evt_1", "amount": 2500})
-    with pytest.raises(KeyReused):
-        record_payment(shop, told(order, amount=1), {"id": "evt_1", "amount": 1})
+    record_payment(shop, payment_update(order), {"id": "evt_1", "amount": 2500})
+    with pytest.raises(IdempotencyKeyReused):
+        record_payment(shop, payment_update(order, amount=1), {"id": "evt_1", "amount": 1})
 
 
-def test_one_event_delivered_twice_at_once_pays_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_one_event_delivered_twice_at_once_pays_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop)
-    event = told(order)
-    wire.next("TransactWriteItems", after(lambda: record_payment(rival, event, {"id": "evt_1"})))
+    event = payment_update(order)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: record_payment(rival, event, {"id": "evt_1"})))
     answer = record_payment(shop, event, {"id": "evt_1"})
     assert (answer.replayed, answer.result["status"]) == (True, "CAPTURED")
-    assert order_now(shop, order.order_id).version == 2
+    assert get_order(shop, order.order_id).version == 2
     assert len(payments_of(shop, order.order_id)) == 1
 
 
-def test_two_events_of_one_payment_at_once_are_one_payment(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_two_events_of_one_payment_at_once_are_one_payment(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop)
-    wire.next("TransactWriteItems", after(lambda: tell(rival, order, event_id="evt_2")))
-    assert tell(shop, order)["status"] == "CAPTURED"
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order, event_id="evt_2")))
+    assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
-def test_a_payment_among_conflicts_is_kept_once(shop: Shop, wire: Wire) -> None:
+def test_a_payment_among_conflicts_is_kept_once(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
-    wire.next("TransactWriteItems", *[cancelled("None", "None", "TransactionConflict")] * 4)
-    assert tell(shop, order)["status"] == "CAPTURED"
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "None", "TransactionConflict")] * 4)
+    assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 
 
 @pytest.mark.parametrize("first", ["cancel", "pay"])
 def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_back(
-    shop: Shop, rival: Shop, wire: Wire, first: str
+    shop: Shop, rival: Shop, wire: WireTap, first: str
 ) -> None:
     order = place(shop)
     if first == "cancel":
-        wire.next("TransactWriteItems", after(lambda: ending.cancel_order(rival, ANN, order.order_id)))
-        assert tell(shop, order)["status"] == "CAPTURED"
+        wire.reply_next(
+            "TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id))
+        )
+        assert report_payment(shop, order)["status"] == "CAPTURED"
     else:
-        wire.next("TransactWriteItems", after(lambda: tell(rival, order)))
+        wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order)))
         ending.cancel_order(shop, ANN, order.order_id)
-    assert order_now(shop, order.order_id).status == "CANCELLED"
-    assert available(shop) == [10]
+    assert get_order(shop, order.order_id).status == "CANCELLED"
+    assert available_by_part(shop) == [10]
     why = "LATE" if first == "cancel" else "CANCELLED"
     assert [(it.amount, it.why) for it in refunds_of(shop, order.order_id)] == [(2500, why)]
 
 
-def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    wire.next("TransactWriteItems", after(lambda: archive(rival, order.order_id, to_stub=True)))
-    assert tell(shop, order)["reason"] == "the order is archived", "it went into the archive just then"
+def test_a_payment_is_added_only_to_an_order_as_it_was_read(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id, to_stub=True))
+    )
+    assert report_payment(shop, order)["reason"] == "the order is archived", "it went into the archive just then"
     checks = [write["ConditionCheck"]["Key"] for write in written(wire) if "ConditionCheck" in write]
     assert checks == [{"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}], "a stub may be restored"
 
 
-def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: Shop, wire: Wire) -> None:
+def test_a_failure_is_added_only_to_an_order_as_it_was_read(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
-    tell(shop, order, outcome="failed")
+    report_payment(shop, order, outcome="failed")
     assert [next(iter(write)) for write in written(wire)] == ["Put", "Put", "ConditionCheck"]
 
 
-def written(wire: Wire) -> list[dict[str, Any]]:
+def written(wire: WireTap) -> list[dict[str, Any]]:
     """The writes of the last transaction."""
     return list(wire.requests[-1].body["TransactItems"])

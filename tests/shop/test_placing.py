@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.patience import Busy
-from functions.model.changes import read
+from functions.dynamodb.patience import TableBusy
+from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (
-    Invalid,
-    KeyReused,
+    IdempotencyKeyReused,
+    InvalidInput,
     MixedCurrencies,
     NotRegistered,
     OutOfStock,
@@ -18,18 +18,30 @@ from functions.model.errors import (
     UnknownProducts,
 )
 from functions.shop import discounts, ending, orders, placing, products
-from functions.shop.placing import Wanted, order_id_of, place_order
+from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
 from local.engine import Engine
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.stream import records
-from tests.dynamodb.wire import Wire, cancelled
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.stream import read_stream_records
+from tests.dynamodb.wire import WireTap, transaction_cancelled_reply
 from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, HOME, STAFF, archive, available, bring_to, order_from, order_now, place, sell
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME_ADDRESS,
+    STAFF,
+    advance_to_status,
+    archive_order,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    place,
+    place_order_as,
+)
 
 
-def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, wire: Wire) -> None:
-    placed = order_from(shop, ANN, "key-1", mug=2, pot=3)
+def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, wire: WireTap) -> None:
+    placed = place_order_as(shop, ANN, "key-1", mug=2, pot=3)
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert wire.requests[0].body["RequestItems"][shop.table.name]["ConsistentRead"] is True
     expected = Order(
@@ -44,28 +56,28 @@ def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, w
             "mug": Line(name="Blue mug", price=1250, quantity=2),
             "pot": Line(name="Blue pot", price=1250, quantity=3),
         },
-        address=HOME,
+        address=HOME_ADDRESS,
         fingerprint=placed.order.fingerprint,
         customer_name="Ann Ash",
         customer_version=1,
     )
     assert (placed.order, placed.replayed) == (expected, False)
-    assert orders.order_by_id(shop, ANN, placed.order.order_id) == expected
-    assert (available(shop, "mug"), available(shop, "pot")) == ([8], [7])
+    assert orders.get_order(shop, ANN, placed.order.order_id) == expected
+    assert (available_by_part(shop, "mug"), available_by_part(shop, "pot")) == ([8], [7])
 
 
 def test_f1_an_order_is_written_whole_or_not_at_all(shop: Shop) -> None:
-    sell(shop, "jug", 1)
+    create_stocked_product(shop, "jug", 1)
     with pytest.raises(OutOfStock):
-        order_from(shop, ANN, "key-1", mug=2, jug=2)
-    assert (available(shop, "mug"), available(shop, "jug")) == ([10], [1])
+        place_order_as(shop, ANN, "key-1", mug=2, jug=2)
+    assert (available_by_part(shop, "mug"), available_by_part(shop, "jug")) == ([10], [1])
     with pytest.raises(Exception, match="no such order"):
-        order_now(shop, order_id_of(shop, "ann", "key-1"))
+        get_order(shop, derive_order_id(shop, "ann", "key-1"))
 
 
 def test_f13_the_header_carries_its_lines_into_the_stream(shop: Shop, engine: Engine) -> None:
     order = place(shop, mug=2, pot=1)
-    found = [read(record) for record in records(engine, shop.table.name)]
+    found = [parse_change(record) for record in read_stream_records(engine, shop.table.name)]
     (placed,) = [change for change in found if change is not None and change.name == "OrderPlaced"]
     assert placed.after == order
     assert placed.after.lines.keys() == {"mug", "pot"}
@@ -74,7 +86,7 @@ def test_f13_the_header_carries_its_lines_into_the_stream(shop: Shop, engine: En
 def test_f6_a_new_order_is_in_its_queue_at_once(shop: Shop) -> None:
     order = place(shop)
     for oldest_first in (True, False):
-        page = orders.orders_by_status(
+        page = orders.list_orders_by_status(
             shop, STAFF, "PENDING", oldest_first=oldest_first, since="", until="", limit=10, after=None
         )
         assert [each.order_id for each in page.items] == [order.order_id]
@@ -91,19 +103,19 @@ def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: Shop) -> None
 def test_f2_what_the_client_showed_must_be_the_price_of_now(shop: Shop) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
-        place_order(shop, ANN, "k", {"mug": Wanted(1, 1250), "pot": Wanted(1, 1250)}, HOME, {})
+        place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1250), "pot": RequestedLine(1, 1250)}, HOME_ADDRESS, {})
     assert refusal.value.changed == {"mug": 1300}
-    placed = place_order(shop, ANN, "k", {"mug": Wanted(1, 1300), "pot": Wanted(1)}, HOME, {})
+    placed = place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1300), "pot": RequestedLine(1)}, HOME_ADDRESS, {})
     assert placed.order.total == 2550
-    assert available(shop) == [9]
+    assert available_by_part(shop) == [9]
 
 
 def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: Shop) -> None:
     paying = replace(shop, shipping={"EUR": 490, "JPY": 900}, tax_rate=2000)
     order = place(paying, "k1", mug=2)
     assert (order.total, order.shipping, order.tax_rate) == (2990, 490, 2000)
-    assert order_now(replace(shop, tax_rate=1900), order.order_id) == order
-    sell(shop, "jug", 5, currency="USD")
+    assert get_order(replace(shop, tax_rate=1900), order.order_id) == order
+    create_stocked_product(shop, "jug", 5, currency="USD")
     free = place(paying, "k2", jug=1)
     assert (free.total, free.shipping) == (1250, 0)
 
@@ -111,161 +123,161 @@ def test_shipping_is_added_by_the_currency_and_the_tax_rate_kept(shop: Shop) -> 
 def test_an_order_keeps_the_price_it_was_placed_at(shop: Shop) -> None:
     order = place(shop)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 def test_one_order_is_in_one_currency(shop: Shop) -> None:
-    sell(shop, "jug", 5, currency="USD")
+    create_stocked_product(shop, "jug", 5, currency="USD")
     with pytest.raises(MixedCurrencies) as refusal:
-        order_from(shop, ANN, "k", mug=1, jug=1)
+        place_order_as(shop, ANN, "k", mug=1, jug=1)
     assert refusal.value.currencies == ("EUR", "USD")
-    assert order_from(shop, ANN, "k", jug=1).order.currency == "USD"
+    assert place_order_as(shop, ANN, "k", jug=1).order.currency == "USD"
 
 
 def test_an_order_that_costs_more_than_any_may_is_refused(shop: Shop) -> None:
-    sell(shop, "palace", 9, price=4 * 10**11)
-    with pytest.raises(Invalid) as refusal:
-        order_from(shop, ANN, "k", palace=3)
+    create_stocked_product(shop, "palace", 9, price=4 * 10**11)
+    with pytest.raises(InvalidInput) as refusal:
+        place_order_as(shop, ANN, "k", palace=3)
     assert refusal.value.field == "lines"
-    assert order_from(shop, ANN, "k", palace=2).order.total == 8 * 10**11
-    with pytest.raises(Invalid):
-        order_from(replace(shop, shipping={"EUR": 2 * 10**11 + 1}), ANN, "k2", palace=2)
+    assert place_order_as(shop, ANN, "k", palace=2).order.total == 8 * 10**11
+    with pytest.raises(InvalidInput):
+        place_order_as(replace(shop, shipping={"EUR": 2 * 10**11 + 1}), ANN, "k2", palace=2)
 
 
 @pytest.mark.parametrize("quantity", [0, -1])
 def test_less_than_one_cannot_be_wanted(quantity: int) -> None:
-    with pytest.raises(Invalid) as refusal:
-        Wanted(quantity)
+    with pytest.raises(InvalidInput) as refusal:
+        RequestedLine(quantity)
     assert refusal.value.field == "quantity"
 
 
 # who and what -------------------------------------------------------------------------------------------------
 def test_only_customers_order(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
-        order_from(shop, Caller("eve"), "k", mug=1)
-    assert available(shop) == [10]
+        place_order_as(shop, Caller("eve"), "k", mug=1)
+    assert available_by_part(shop) == [10]
 
 
 def test_unknown_products_are_all_named(shop: Shop) -> None:
     with pytest.raises(UnknownProducts) as refusal:
-        order_from(shop, ANN, "k", jug=1, mug=1, vase=2)
+        place_order_as(shop, ANN, "k", jug=1, mug=1, vase=2)
     assert refusal.value.product_ids == ("jug", "vase")
-    assert available(shop) == [10]
+    assert available_by_part(shop) == [10]
 
 
 def test_all_products_that_are_short_are_named_with_what_is_left(shop: Shop) -> None:
-    sell(shop, "jug", 0)
-    sell(shop, "vase", 7, parts=3)
+    create_stocked_product(shop, "jug", 0)
+    create_stocked_product(shop, "vase", 7, parts=3)
     with pytest.raises(OutOfStock) as refusal:
-        order_from(shop, ANN, "k", mug=11, pot=10, jug=1, vase=8)
+        place_order_as(shop, ANN, "k", mug=11, pot=10, jug=1, vase=8)
     assert refusal.value.short == {"mug": 10, "jug": 0, "vase": 7}
-    assert (available(shop), available(shop, "pot")) == ([10], [10])
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
 def test_the_last_ones_can_be_ordered(shop: Shop) -> None:
     place(shop, mug=10)
-    assert available(shop) == [0]
+    assert available_by_part(shop) == [0]
 
 
-def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: Wire) -> None:
-    for number in range(placing.MOST_PRODUCTS):
-        sell(shop, f"p{number}", 3)
+def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: WireTap) -> None:
+    for number in range(placing.MAX_PRODUCTS):
+        create_stocked_product(shop, f"p{number}", 3)
     discounts.create_discount(shop, STAFF, "SPRING", 10, limit=1)
-    wanted = {f"p{number}": Wanted(3) for number in range(placing.MOST_PRODUCTS)}
+    wanted = {f"p{number}": RequestedLine(3) for number in range(placing.MAX_PRODUCTS)}
     wire.clear()
-    placed = place_order(shop, ANN, "key-1", wanted, HOME, {}, "SPRING")
+    placed = place_order(shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "SPRING")
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert len(wire.requests[1].body["TransactItems"]) == 92
     ending.cancel_order(shop, ANN, placed.order.order_id)
-    assert discounts.discount_by_code(shop, STAFF, "SPRING").left == 1
-    assert {tuple(available(shop, f"p{number}")) for number in range(placing.MOST_PRODUCTS)} == {(3,)}
+    assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == 1
+    assert {tuple(available_by_part(shop, f"p{number}")) for number in range(placing.MAX_PRODUCTS)} == {(3,)}
 
 
 # idempotency --------------------------------------------------------------------------------------------------
-def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: Wire, clock: Clock) -> None:
+def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     order = place(shop, mug=10)
     products.update_product(shop, STAFF, "mug", "Red mug", 1)
     clock.sleep(400 * 86400)
     wire.clear()
-    again = order_from(shop, ANN, "key-1", mug=10)
+    again = place_order_as(shop, ANN, "key-1", mug=10)
     assert (again.order, again.replayed) == (order, True)
     assert wire.operations == ["BatchGetItem"], "sold out or not, it was placed"
-    paid = bring_to(shop, order, "PAID")
-    assert order_from(shop, ANN, "key-1", mug=10).order == paid, "it is shown as it is now"
+    paid = advance_to_status(shop, order, "PAID")
+    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown as it is now"
 
 
 def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
     place(shop, mug=2)
-    with pytest.raises(KeyReused):
-        order_from(shop, ANN, "key-1", mug=3)
-    assert available(shop) == [8]
+    with pytest.raises(IdempotencyKeyReused):
+        place_order_as(shop, ANN, "key-1", mug=3)
+    assert available_by_part(shop) == [8]
 
 
 def test_f4_what_was_sent_counts_not_the_order_of_its_names(shop: Shop) -> None:
-    lines = {"mug": Wanted(1)}
-    first = place_order(shop, ANN, "k", lines, HOME, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
-    again = place_order(shop, ANN, "k", lines, HOME, {"note": "é", "lines": {"pot": 2, "mug": 1}})
+    lines = {"mug": RequestedLine(1)}
+    first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
+    again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})
     assert (again.order.order_id, again.replayed) == (first.order.order_id, True)
     for body in ({"lines": {"mug": 1, "pot": 2}}, {"lines": {"mug": "1", "pot": 2}, "note": "é"}, {}):
-        with pytest.raises(KeyReused):
-            place_order(shop, ANN, "k", lines, HOME, body)
+        with pytest.raises(IdempotencyKeyReused):
+            place_order(shop, ANN, "k", lines, HOME_ADDRESS, body)
 
 
 def test_f4_the_same_key_of_another_customer_is_another_order(shop: Shop) -> None:
-    one, two = place(shop), order_from(shop, BOB, "key-1", mug=2)
+    one, two = place(shop), place_order_as(shop, BOB, "key-1", mug=2)
     assert not two.replayed
     assert one.order_id != two.order.order_id
-    assert available(shop) == [6]
+    assert available_by_part(shop) == [6]
 
 
 def test_f4_a_refused_placement_does_not_burn_its_key(shop: Shop) -> None:
     with pytest.raises(OutOfStock):
-        order_from(shop, ANN, "k", mug=11)
+        place_order_as(shop, ANN, "k", mug=11)
     products.receive_stock(shop, STAFF, "more", "mug", 1)
-    assert not order_from(shop, ANN, "k", mug=11).replayed
+    assert not place_order_as(shop, ANN, "k", mug=11).replayed
 
 
 @pytest.mark.parametrize("status", ["PAID", "CANCELLED", "LAPSED", "DELIVERED", "ARCHIVING"])
 def test_f4_the_key_of_an_order_that_has_moved_on_answers_with_it(shop: Shop, status: str) -> None:
-    moved_on = bring_to(shop, place(shop), status)
-    assert order_from(shop, ANN, "key-1", mug=2).order == moved_on
-    assert available(shop) == [10 if status in ("CANCELLED", "LAPSED") else 8]
+    moved_on = advance_to_status(shop, place(shop), status)
+    assert place_order_as(shop, ANN, "key-1", mug=2).order == moved_on
+    assert available_by_part(shop) == [10 if status in ("CANCELLED", "LAPSED") else 8]
 
 
 def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    archive(shop, order.order_id, to_stub=True)
-    again = order_from(shop, ANN, "key-1", mug=2)
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
+    again = place_order_as(shop, ANN, "key-1", mug=2)
     assert isinstance(again.order, ArchivedOrder)
     assert again.replayed
-    with pytest.raises(KeyReused):
-        order_from(shop, ANN, "key-1", mug=3)
-    assert available(shop) == [10]
+    with pytest.raises(IdempotencyKeyReused):
+        place_order_as(shop, ANN, "key-1", mug=3)
+    assert available_by_part(shop) == [10]
 
 
 def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Shop) -> None:
-    id = order_id_of(shop, "ann", "key-1")
+    id = derive_order_id(shop, "ann", "key-1")
     assert id == place(shop).order_id
     assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in what an URL and a key take"
-    assert id != order_id_of(replace(shop, pepper=lambda: b"another"), "ann", "key-1")
+    assert id != derive_order_id(replace(shop, pepper=lambda: b"another"), "ann", "key-1")
     pairs = [("an", "nkey-1"), ("annkey-1", ""), ("", "annkey-1"), ("ann", "key-2")]
-    assert len({id, *(order_id_of(shop, *pair) for pair in pairs)}) == 5
+    assert len({id, *(derive_order_id(shop, *pair) for pair in pairs)}) == 5
 
 
 # conflicts ----------------------------------------------------------------------------------------------------
-def test_an_order_among_conflicts_is_placed_once(shop: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict")] * 5)
+def test_an_order_among_conflicts_is_placed_once(shop: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 5)
     order = place(shop, mug=2)
-    assert order_now(shop, order.order_id) == order
-    assert available(shop) == [8]
+    assert get_order(shop, order.order_id) == order
+    assert available_by_part(shop) == [8]
 
 
-def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(shop: Shop, wire: Wire, clock: Clock) -> None:
-    wire.next("TransactWriteItems", *[cancelled("TransactionConflict", "None")] * 200)
-    with pytest.raises(Busy) as busy:
-        order_from(shop, ANN, "key-1", mug=2)
+def test_a_storm_of_conflicts_ends_as_busy_and_burns_no_key(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 200)
+    with pytest.raises(TableBusy) as busy:
+        place_order_as(shop, ANN, "key-1", mug=2)
     assert busy.value.retry_after_seconds >= 1
-    assert sum(clock.slept) <= shop.table.budget_seconds
-    assert wire.take_waiting()
-    assert available(shop) == [10]
+    assert sum(clock.pauses) <= shop.table.retry_budget_seconds
+    assert wire.pop_unused_replies()
+    assert available_by_part(shop) == [10]
     place(shop, mug=2)

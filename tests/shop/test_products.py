@@ -5,28 +5,28 @@ from typing import Any
 
 import pytest
 
-from functions.model.errors import AlreadyExists, KeyReused, NotAllowed, NotFound
+from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllowed, NotFound
 from functions.model.table import PRODUCT
 from functions.shop import products
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, cancelled
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending, transaction_cancelled_reply
 from tests.model.samples import moment
-from tests.shop.acts import ANN, STAFF, WAREHOUSE, available, order_from, sell
+from tests.shop.acts import ANN, STAFF, WAREHOUSE, available_by_part, create_stocked_product, place_order_as
 
 
-def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: Wire) -> None:
+def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: WireTap) -> None:
     made = products.create_product(shop, STAFF, "jug", "Blue jug", 4000, "JPY", 3)
     assert wire.operations == ["TransactWriteItems"]
-    assert products.product(shop, "jug") == made
-    stock = products.stock_of_product(shop, "jug")
+    assert products.get_product(shop, "jug") == made
+    stock = products.get_stock_of_product(shop, "jug")
     assert [(part.part, part.available, part.received) for part in stock] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
 
 
 def test_a_product_is_made_once(shop: Shop) -> None:
     with pytest.raises(AlreadyExists):
         products.create_product(shop, STAFF, "mug", "Another mug", 1, "EUR", 1)
-    assert products.product(shop, "mug").name == "Blue mug"
+    assert products.get_product(shop, "mug").name == "Blue mug"
 
 
 @pytest.mark.parametrize("caller", [ANN, WAREHOUSE], ids=lambda caller: caller.id)
@@ -37,14 +37,14 @@ def test_products_are_for_staff(shop: Shop, caller: Caller) -> None:
         products.update_product(shop, caller, "mug", "Mug", 1)
     with pytest.raises(NotAllowed):
         products.receive_stock(shop, caller, "k", "mug", 1)
-    assert available(shop) == [10]
+    assert available_by_part(shop) == [10]
 
 
 def test_what_there_is_not_is_not_found(shop: Shop) -> None:
     with pytest.raises(NotFound):
-        products.product(shop, "jug")
+        products.get_product(shop, "jug")
     with pytest.raises(NotFound):
-        products.stock_of_product(shop, "jug")
+        products.get_stock_of_product(shop, "jug")
     with pytest.raises(NotFound):
         products.update_product(shop, STAFF, "jug", "Jug", None)
     with pytest.raises(NotFound):
@@ -62,21 +62,21 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
         {"name": "M", "price": 1},
     ],
 )
-def test_what_is_not_given_stays(shop: Shop, clock: Clock, changes: dict[str, Any]) -> None:
-    before = products.product(shop, "mug")
+def test_what_is_not_given_stays(shop: Shop, clock: ManualClock, changes: dict[str, Any]) -> None:
+    before = products.get_product(shop, "mug")
     clock.sleep(60)
     changed = products.update_product(shop, STAFF, "mug", **changes)
     assert changed == replace(before, **changes, version=2, updated_at=moment(1))
-    assert products.product(shop, "mug") == changed
+    assert products.get_product(shop, "mug") == changed
 
 
-def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: Wire) -> None:
+def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: WireTap) -> None:
     assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False, "/").version == 1
     assert wire.operations == ["GetItem"]
 
 
-def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("UpdateItem", after(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
+def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next("UpdateItem", run_before_sending(lambda: products.update_product(rival, STAFF, "mug", None, 999)))
     changed = products.update_product(shop, STAFF, "mug", "Red mug", None)
     assert (changed.name, changed.price, changed.version) == ("Red mug", 999, 3)
 
@@ -84,15 +84,15 @@ def test_two_changes_at_once_are_both_kept(shop: Shop, rival: Shop, wire: Wire) 
 # categories ---------------------------------------------------------------------------------------------------
 def in_category(shop: Shop, category: str) -> dict[str, int]:
     """How many are available of each of its products, in the order of the list."""
-    found = products.products_in_category(shop, category, 100, None)
+    found = products.list_products_in_category(shop, category, 100, None)
     assert found.after is None
     return {offered.product.product_id: offered.available for offered in found.items}
 
 
 def test_a_category_lists_its_products_by_id_with_what_there_is_of_each(shop: Shop) -> None:
-    sell(shop, "jug", 3, category="/kitchen/")
-    sell(shop, "ewer", 0, category="/kitchen/")
-    sell(shop, "cup", 5, category="/kitchen/cups/")
+    create_stocked_product(shop, "jug", 3, category="/kitchen/")
+    create_stocked_product(shop, "ewer", 0, category="/kitchen/")
+    create_stocked_product(shop, "cup", 5, category="/kitchen/cups/")
     assert in_category(shop, "/") == {"mug": 10, "pot": 10}
     assert list(in_category(shop, "/kitchen/").items()) == [("ewer", 0), ("jug", 3)]
     assert in_category(shop, "/kitchen/cups/") == {"cup": 5}
@@ -108,50 +108,50 @@ def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop:
 
 def test_a_product_that_is_renamed_or_sold_at_another_price_stays_in_its_list_as_it_is_now(shop: Shop) -> None:
     changed = products.update_product(shop, STAFF, "mug", "Red mug #1", 999)
-    found = products.products_in_category(shop, "/", 1, None)
+    found = products.list_products_in_category(shop, "/", 1, None)
     assert [offered.product for offered in found.items] == [changed]
 
 
 def test_of_a_product_with_several_parts_of_stock_a_list_shows_all_there_is(shop: Shop) -> None:
-    sell(shop, "jug", 10, parts=4, category="/jugs/")
-    sell(shop, "vase", 41, parts=20, category="/jugs/")
+    create_stocked_product(shop, "jug", 10, parts=4, category="/jugs/")
+    create_stocked_product(shop, "vase", 41, parts=20, category="/jugs/")
     assert in_category(shop, "/jugs/") == {"jug": 10, "vase": 41}
 
 
 def test_of_what_is_owed_to_buyers_a_list_shows_none(shop: Shop) -> None:
-    sell(shop, "jug", 2, backorder=True, category="/jugs/")
-    order_from(shop, ANN, "k", jug=5)
-    assert available(shop, "jug") == [-3]
+    create_stocked_product(shop, "jug", 2, backorder=True, category="/jugs/")
+    place_order_as(shop, ANN, "k", jug=5)
+    assert available_by_part(shop, "jug") == [-3]
     assert in_category(shop, "/jugs/") == {"jug": 0}
 
 
 def test_a_product_written_before_there_were_categories_is_read_as_of_the_root(shop: Shop) -> None:
-    before = products.product(shop, "mug")
+    before = products.get_product(shop, "mug")
     shop.table.client.update_item(
         TableName=shop.table.name,
         Key=PRODUCT.key(product_id="mug"),
         UpdateExpression="REMOVE category, GSI1PK, GSI1SK",
     )
-    assert products.product(shop, "mug") == before
+    assert products.get_product(shop, "mug") == before
     assert before.category == "/"
     assert products.update_product(shop, STAFF, "mug", price=999).category == "/"
 
 
 def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_parts_of_stock(
-    shop: Shop, wire: Wire
+    shop: Shop, wire: WireTap
 ) -> None:
     for number in range(6):
-        sell(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
+        create_stocked_product(shop, f"jug-{number}", 20, parts=20, category="/jugs/")
     wire.clear()
-    five = products.products_in_category(shop, "/jugs/", 5, None)
+    five = products.list_products_in_category(shop, "/jugs/", 5, None)
     assert wire.operations == ["Query", "BatchGetItem"]
     assert [offered.available for offered in five.items] == [20] * 5
     wire.clear()
-    six = products.products_in_category(shop, "/jugs/", 6, None)
+    six = products.list_products_in_category(shop, "/jugs/", 6, None)
     assert wire.operations == ["Query", "BatchGetItem", "BatchGetItem"]
     assert [offered.available for offered in six.items] == [20] * 6
     wire.clear()
-    assert products.products_in_category(shop, "/none/", 5, None).items == ()
+    assert products.list_products_in_category(shop, "/none/", 5, None).items == ()
     assert wire.operations == ["Query"]
 
 
@@ -160,10 +160,10 @@ def test_a_page_of_a_category_is_one_query_and_one_batch_get_for_each_hundred_pa
     ("quantity", "shares"), [(1, [1, 0, 0, 0]), (4, [1, 1, 1, 1]), (10, [3, 3, 2, 2]), (401, [101, 100, 100, 100])]
 )
 def test_goods_are_spread_evenly_over_the_parts(shop: Shop, quantity: int, shares: list[int]) -> None:
-    sell(shop, "jug", 0, parts=4)
+    create_stocked_product(shop, "jug", 0, parts=4)
     answer = products.receive_stock(shop, STAFF, "k", "jug", quantity)
     assert (answer.result, answer.replayed) == ({"product_id": "jug", "quantity": quantity}, False)
-    stock = products.stock_of_product(shop, "jug")
+    stock = products.get_stock_of_product(shop, "jug")
     assert [part.available for part in stock] == [part.received for part in stock] == shares
     assert [part.version for part in stock] == [2 if share else 1 for share in shares]
 
@@ -172,48 +172,54 @@ def test_a_receipt_that_is_sent_again_is_counted_once(shop: Shop) -> None:
     first = products.receive_stock(shop, STAFF, "k", "mug", 5)
     again = products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert (first.result, first.replayed) == (again.result, not again.replayed)
-    assert available(shop) == [15]
+    assert available_by_part(shop) == [15]
 
 
 def test_a_key_is_its_callers_own_and_good_for_one_receipt(shop: Shop) -> None:
     products.receive_stock(shop, STAFF, "k", "mug", 5)
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         products.receive_stock(shop, STAFF, "k", "mug", 6)
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         products.receive_stock(shop, STAFF, "k", "pot", 5)
     products.receive_stock(shop, replace(STAFF, id="staff-2"), "k", "mug", 6)
-    assert available(shop) == [21]
+    assert available_by_part(shop) == [21]
 
 
 def test_a_receipt_that_was_refused_does_not_burn_its_key(shop: Shop) -> None:
     with pytest.raises(NotFound):
         products.receive_stock(shop, STAFF, "k", "jug", 5)
-    sell(shop, "jug", 0)
+    create_stocked_product(shop, "jug", 0)
     products.receive_stock(shop, STAFF, "k", "jug", 5)
-    assert available(shop, "jug") == [5]
+    assert available_by_part(shop, "jug") == [5]
 
 
-def test_two_receipts_at_once_both_count(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "other", "mug", 7)))
+def test_two_receipts_at_once_both_count(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "other", "mug", 7))
+    )
     products.receive_stock(shop, STAFF, "k", "mug", 5)
-    assert available(shop) == [22]
+    assert available_by_part(shop) == [22]
 
 
-def test_one_receipt_sent_twice_at_once_is_counted_once(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "k", "mug", 5)))
+def test_one_receipt_sent_twice_at_once_is_counted_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 5))
+    )
     answer = products.receive_stock(shop, STAFF, "k", "mug", 5)
     assert answer.replayed
-    assert available(shop) == [15]
+    assert available_by_part(shop) == [15]
 
 
-def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(shop: Shop, rival: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: products.receive_stock(rival, STAFF, "k", "mug", 7)))
-    with pytest.raises(KeyReused):
+def test_two_receipts_under_one_key_at_once_are_one_and_a_refusal(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: products.receive_stock(rival, STAFF, "k", "mug", 7))
+    )
+    with pytest.raises(IdempotencyKeyReused):
         products.receive_stock(shop, STAFF, "k", "mug", 5)
-    assert available(shop) == [17]
+    assert available_by_part(shop) == [17]
 
 
-def test_a_receipt_among_conflicts_is_counted_once(shop: Shop, wire: Wire) -> None:
-    wire.next("TransactWriteItems", *[cancelled("None", "TransactionConflict")] * 4)
+def test_a_receipt_among_conflicts_is_counted_once(shop: Shop, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "TransactionConflict")] * 4)
     products.receive_stock(shop, STAFF, "k", "mug", 5)
-    assert available(shop) == [15]
+    assert available_by_part(shop) == [15]

@@ -9,17 +9,17 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import Busy
-from functions.model.entities import NEVER_COUNTED, Order
-from functions.model.errors import Refused, TooEarly
-from functions.model.patterns import A12c
-from functions.provider import Unavailable
+from functions.dynamodb.patience import TableBusy
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Order
+from functions.model.errors import CommandRejected, TooEarly
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.provider import PaymentProviderUnavailable
 from functions.shop import ending, refunds, settling
-from functions.shop.disputes import Disputed, record_dispute
+from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.shop import Shop
 from tests.provider import REFUSED, FakeProvider
 from tests.shop import money
-from tests.shop.acts import ANN, STAFF, order_now, place, sell, tell
+from tests.shop.acts import ANN, STAFF, create_stocked_product, get_order, place, report_payment
 from tests.support.scale import many
 
 AMOUNTS = (300, 1000, 2500, 4000)
@@ -68,9 +68,9 @@ class Told:
 
     def __init__(self, shop: Shop, story: Story) -> None:
         self.shop, self.story, self.id = shop, story, shop.new_id()
-        sell(shop, self.id, 1, price=2500)
+        create_stocked_product(shop, self.id, 1, price=2500)
         self.order = place(shop, self.id, **{self.id: 1})
-        self.provider = FakeProvider(has={}, moods=deque(story.moods))
+        self.provider = FakeProvider(paid_amounts={}, behaviors=deque(story.moods))
         self.keys = 0
 
     def tell(self, *, again: bool) -> None:
@@ -83,7 +83,7 @@ class Told:
             number, event = waiting.popleft()
             try:
                 self.hear(event)
-            except (Busy, TooEarly):
+            except (TableBusy, TooEarly):
                 waiting.append((number, event))
                 refused += 1
                 assert refused < len(waiting), f"nothing that is told is taken any more: {waiting}"
@@ -110,41 +110,41 @@ class Told:
         if what in ("opened", "won", "lost"):
             outcome: Any = what
             dispute_id = f"dp-{self.id}-{number}"
-            told = Disputed(f"{dispute_id}-{what}", dispute_id, payment_id, self.order.order_id, outcome)
+            told = ProviderDisputeEvent(f"{dispute_id}-{what}", dispute_id, payment_id, self.order.order_id, outcome)
             record_dispute(self.shop, told)
         else:
             event_id = f"evt-{self.id}-{number}-{what}"
-            tell(self.shop, self.order, event_id=event_id, payment_id=payment_id, outcome=what, amount=amount)
+            report_payment(self.shop, self.order, event_id=event_id, payment_id=payment_id, outcome=what, amount=amount)
 
     def do(self, act: str) -> None:
         self.keys += 1
         id, key = self.order.order_id, f"{self.id} {self.keys}"
         acts: dict[str, Callable[[], object]] = {
             "cancel": lambda: ending.cancel_order(self.shop, ANN, id),
-            "lapse": lambda: ending.lapse(self.shop, id),
+            "lapse": lambda: ending.lapse_order(self.shop, id),
             "goodwill": lambda: refunds.refund_order(self.shop, STAFF, key, id, 400),
             "settle": self.settle,
             "retry": self.retry,
             "succeeded": lambda: self.finish("succeeded"),
             "failed": lambda: self.finish("failed"),
         }
-        with suppress(Refused, Unavailable):
+        with suppress(CommandRejected, PaymentProviderUnavailable):
             acts[act]()
 
     def settle(self) -> None:
         for refund in money.refunds(self.shop, self.order.order_id):
-            settling.settle(self.shop, self.provider, refund.order_id, refund.refund_id)
+            settling.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
 
     def finish(self, how: Any) -> None:
         """The provider tells what became of all that it has been asked for so far."""
-        for number, (payment_id, amount, made) in enumerate(self.provider.given):
+        for number, (payment_id, amount, made) in enumerate(self.provider.refunds):
             assert made.metadata is not None
             if made.status == "failed":  # which is for good
                 continue
-            self.provider.given[number] = (payment_id, amount, replace(made, status=how))
+            self.provider.refunds[number] = (payment_id, amount, replace(made, status=how))
             settling.record_refund(
                 self.shop,
-                settling.RefundTold(
+                settling.ProviderRefundEvent(
                     event_id=f"evt-{self.id}-{made.provider_id}-{how}",
                     order_id=made.metadata["order_id"],
                     refund_id=made.metadata["refund_id"],
@@ -161,12 +161,12 @@ class Told:
 
     def adds_up(self) -> None:
         """Every cent that came is the order's, or given back, or the bank's."""
-        order = order_now(self.shop, self.order.order_id)
-        payments = list(self.shop.table.every(A12c, order_id=order.order_id))
+        order = get_order(self.shop, self.order.order_id)
+        payments = list(self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
         given = money.refunds(self.shop, order.order_id)
         came = [it for it in payments if it.status in ("CAPTURED", "DISPUTED", "REFUNDED")]
-        lost = [it for it in came if it.taken]
-        beside = sum(refund.amount for refund in given if refund.why in NEVER_COUNTED)
+        lost = [it for it in came if it.is_charged_back]
+        beside = sum(refund.amount for refund in given if refund.why in REFUND_REASONS_OUTSIDE_ORDER)
         total = sum(it.amount for it in came)
         if lost:  # of an order that waited, what the bank took counts no more
             assert order.paid + beside <= total
@@ -178,17 +178,17 @@ class Told:
         assert min(left.values(), default=0) >= 0, "more would go back than came"
         assert order.paid - order.refunded == sum(left[it.payment_id] for it in came if it not in lost)
         assert order.owed == (order.paid - order.refunded if order.status in ("CANCELLED", "LAPSED") else 0)
-        assert not order.owed or any(it.disputed for it in came), "nobody holds it back"
+        assert not order.owed or any(it.is_disputed for it in came), "nobody holds it back"
         for it in came:
             done = sum(r.amount for r in given if r.payment_id == it.payment_id and r.status == "SUCCEEDED")
             assert done == it.refunded <= it.amount
             assert (it.status == "REFUNDED") == (it.refunded == it.amount or it in lost)
-            assert self.provider.of(it.payment_id) <= it.amount
+            assert self.provider.refunded_amount(it.payment_id) <= it.amount
 
     def comes_to(self) -> Any:
         """What it came to, without the names that are this order's own."""
-        order = order_now(self.shop, self.order.order_id)
-        payments = self.shop.table.every(A12c, order_id=order.order_id)
+        order = get_order(self.shop, self.order.order_id)
+        payments = self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
         given = money.refunds(self.shop, order.order_id)
         return (
             (order.status, order.paid, order.refunded, order.version),
@@ -250,7 +250,7 @@ def test_an_order_is_paid_whatever_is_told_first(shop: Shop) -> None:
     for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
         story = Told(shop, Story((2500,), told, (), (), ()))
         story.tell(again=False)
-        assert is_paid(order_now(shop, story.order.order_id))
+        assert is_paid(get_order(shop, story.order.order_id))
 
 
 def is_paid(order: Order) -> bool:

@@ -10,34 +10,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.dynamodb.store import Table
-from functions.dynamodb.writes import change
-from functions.model.entities import Order, spread
-from functions.model.errors import OutOfStock, Refused
-from functions.model.patterns import C4
-from functions.model.table import BY_TYPE, STOCK
+from functions.dynamodb.writes import update
+from functions.model.entities import Order, hash_to_bucket
+from functions.model.errors import CommandRejected, OutOfStock
+from functions.model.patterns import REDEMPTIONS_BY_CODE
+from functions.model.table import ROWS_BY_TYPE, STOCK
 from functions.shop import discounts, ending, products
-from functions.shop.placing import REPLANS, Placed, Wanted, order_id_of, place_order
+from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.shop.acts import (
     ANN,
     BOB,
-    HOME,
+    HOME_ADDRESS,
     STAFF,
-    available,
-    become,
-    bring_to,
-    by_threads,
+    advance_to_status,
+    available_by_part,
+    create_stocked_product,
+    get_order,
     open_shop,
-    order_from,
-    order_now,
+    order_after_change,
     place,
-    sell,
-    send_back,
-    tell,
+    place_order_as,
+    report_payment,
+    return_items,
+    run_in_threads,
 )
 from tests.support.scale import many
 
@@ -45,82 +45,86 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def test_two_carts_for_the_last_one_and_one_gets_it(shop: Shop, rival: Shop, wire: Wire) -> None:
-    sell(shop, "jug", 1)
-    wire.next("TransactWriteItems", after(lambda: order_from(rival, BOB, "k", jug=1)))
+def test_two_carts_for_the_last_one_and_one_gets_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "jug", 1)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=1)))
     with pytest.raises(OutOfStock) as refusal:
-        order_from(shop, ANN, "k", mug=1, jug=1)
+        place_order_as(shop, ANN, "k", mug=1, jug=1)
     assert refusal.value.short == {"jug": 0}
-    assert (available(shop, "jug"), available(shop)) == ([0], [10])
+    assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
 def test_five_left_and_twelve_threads_and_five_get_one(shop: Shop) -> None:
-    sell(shop, "jug", 5)
+    create_stocked_product(shop, "jug", 5)
 
-    def try_it(number: int) -> Placed | Exception:
+    def try_it(number: int) -> PlacedOrder | Exception:
         try:
-            return order_from(shop, ANN, f"k{number}", jug=1)
+            return place_order_as(shop, ANN, f"k{number}", jug=1)
         except OutOfStock as refusal:
             return refusal
 
-    outcomes = by_threads(6, try_it, range(12))
+    outcomes = run_in_threads(6, try_it, range(12))
     refusals = [outcome for outcome in outcomes if isinstance(outcome, OutOfStock)]
     assert len(refusals) == 7
     assert {refusal.short["jug"] for refusal in refusals} == {0}
-    assert available(shop, "jug") == [0]
-    assert len(list(ending.unpaid(shop, shop.now().replace(year=2027)))) == 5
+    assert available_by_part(shop, "jug") == [0]
+    assert len(list(ending.list_unpaid_orders(shop, shop.now().replace(year=2027)))) == 5
 
 
-def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: Wire) -> None:
-    theirs: list[Placed] = []
-    wire.next("TransactWriteItems", after(lambda: theirs.append(order_from(rival, ANN, "k", mug=2))))
-    mine = order_from(shop, ANN, "k", mug=2)
+def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    theirs: list[PlacedOrder] = []
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: theirs.append(place_order_as(rival, ANN, "k", mug=2)))
+    )
+    mine = place_order_as(shop, ANN, "k", mug=2)
     assert (mine.replayed, mine.order) == (True, theirs[0].order)
-    assert available(shop) == [8]
+    assert available_by_part(shop) == [8]
 
 
 def test_one_placement_by_eight_threads_is_one_order(shop: Shop) -> None:
-    placed = by_threads(8, lambda _: order_from(shop, ANN, "k", mug=2), range(8))
+    placed = run_in_threads(8, lambda _: place_order_as(shop, ANN, "k", mug=2), range(8))
     assert len({each.order.order_id for each in placed}) == 1
     assert [each.replayed for each in placed].count(False) == 1
-    assert available(shop) == [8]
+    assert available_by_part(shop) == [8]
 
 
 def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
-    shop: Shop, rival: Shop, wire: Wire
+    shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    sell(shop, "vase", 40, parts=4)
-    wire.next("TransactWriteItems", *[after(lambda: order_from(rival, BOB, "k", vase=8))])
+    create_stocked_product(shop, "vase", 40, parts=4)
+    wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: place_order_as(rival, BOB, "k", vase=8))])
     order = place(shop, vase=25)
-    assert sum(order.lines["vase"].parts.values()) == 25
-    assert sum(available(shop, "vase")) == 40 - 25 - 8
+    assert sum(order.lines["vase"].quantity_by_stock_part.values()) == 25
+    assert sum(available_by_part(shop, "vase")) == 40 - 25 - 8
 
 
-def test_goods_that_change_parts_faster_than_they_are_planned_end_as_busy(shop: Shop, rival: Shop, wire: Wire) -> None:
-    sell(shop, "vase", 10, parts=2)
-    first = spread(order_id_of(shop, ANN.id, "k"), 2)
+def test_goods_that_change_parts_faster_than_they_are_planned_end_as_busy(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
+    create_stocked_product(shop, "vase", 10, parts=2)
+    first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
     def move_all_to(part: int) -> None:
-        for stock in products.stock_of_product(rival, "vase"):
+        for stock in products.get_stock_of_product(rival, "vase"):
             moved = replace(stock, available=10 if stock.part == part else 0, version=stock.version + 1)
-            rival.table.write(change(STOCK, stock, moved))
+            rival.table.write(update(STOCK, stock, moved))
 
-    turns = [1 - first, first] * (REPLANS // 2)
-    wire.next("TransactWriteItems", *[after(partial(move_all_to, part)) for part in turns])
-    with pytest.raises(Busy):
-        order_from(shop, ANN, "k", vase=10)
-    assert sum(available(shop, "vase")) == 10
+    turns = [1 - first, first] * (MAX_PLAN_ATTEMPTS // 2)
+    wire.reply_next("TransactWriteItems", *[run_before_sending(partial(move_all_to, part)) for part in turns])
+    with pytest.raises(TableBusy):
+        place_order_as(shop, ANN, "k", vase=10)
+    assert sum(available_by_part(shop, "vase")) == 10
     place(shop, "k", vase=10)
 
 
 def orders_of(shop: Shop, product_id: str) -> list[int]:
     """How many of a product each order holds that has not given them back."""
-    found = [order_now(shop, id) for id in ending.unpaid(shop, shop.now().replace(year=2027))]
+    found = [get_order(shop, id) for id in ending.list_unpaid_orders(shop, shop.now().replace(year=2027))]
     return [order.lines[product_id].quantity for order in found if product_id in order.lines]
 
 
 def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop) -> None:
-    sell(shop, "vase", 40, parts=4)
+    create_stocked_product(shop, "vase", 40, parts=4)
 
     def try_it(number: int) -> int:
         try:
@@ -128,10 +132,10 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop)
         except OutOfStock:
             return 0
 
-    sold = sum(by_threads(6, try_it, range(12)))
+    sold = sum(run_in_threads(6, try_it, range(12)))
     assert sold <= 40
-    assert sum(available(shop, "vase")) == 40 - sold
-    assert min(available(shop, "vase")) >= 0
+    assert sum(available_by_part(shop, "vase")) == 40 - sold
+    assert min(available_by_part(shop, "vase")) >= 0
     assert sold == sum(orders_of(shop, "vase"))
 
 
@@ -139,8 +143,8 @@ def test_threads_that_take_from_all_parts_at_once_sell_each_one_once(shop: Shop)
 @pytest.fixture(scope="module")
 def fresh(lasting_table: Callable[[], str], dynamodb: "DynamoDBClient") -> Shop:
     """One shop for all examples; each sells products of its own."""
-    clock = Clock()
-    table = Table(dynamodb, lasting_table(), BY_TYPE, clock=clock, sleep=clock.sleep)
+    clock = ManualClock()
+    table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     made = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
     open_shop(made)
     return made
@@ -183,7 +187,7 @@ class Story:
             self.go_on(step, key, picked, self.orders[picked])
 
     def redeem(self, key: str, quantity: int) -> Order:
-        placed = place_order(self.shop, ANN, key, {self.name: Wanted(quantity)}, HOME, {}, self.name)
+        placed = place_order(self.shop, ANN, key, {self.name: RequestedLine(quantity)}, HOME_ADDRESS, {}, self.name)
         assert isinstance(placed.order, Order)
         return placed.order
 
@@ -192,8 +196,8 @@ class Story:
         acts: dict[str, Callable[[], object]] = {
             "again": lambda: self.place_again(picked, order),
             "cancel": lambda: ending.cancel_order(self.shop, ANN, order.order_id),
-            "lapse": lambda: ending.lapse(self.shop, order.order_id),
-            "pay": lambda: tell(self.shop, order, event_id=f"evt_{key}", payment_id=f"pi_{key}"),
+            "lapse": lambda: ending.lapse_order(self.shop, order.order_id),
+            "pay": lambda: report_payment(self.shop, order, event_id=f"evt_{key}", payment_id=f"pi_{key}"),
             "return": lambda: self.come_back(key, order),
         }
         acts[step]()
@@ -201,24 +205,24 @@ class Story:
     def place_again(self, key: str, order: Order) -> None:
         quantities = {self.name: order.lines[self.name].quantity}
         body: dict[str, Any] = {} if order.discount else {"lines": quantities}
-        wanted = {id: Wanted(quantity) for id, quantity in quantities.items()}
-        assert place_order(self.shop, ANN, key, wanted, HOME, body).replayed
+        wanted = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
+        assert place_order(self.shop, ANN, key, wanted, HOME_ADDRESS, body).replayed
 
     def come_back(self, key: str, order: Order) -> None:
         """One piece of an order that was delivered, or is at last."""
-        if order_now(self.shop, order.order_id).status == "PENDING":
-            bring_to(self.shop, order, "DELIVERED")
-        send_back(self.shop, order.order_id, key, **{self.name: 1})
+        if get_order(self.shop, order.order_id).status == "PENDING":
+            advance_to_status(self.shop, order, "DELIVERED")
+        return_items(self.shop, order.order_id, key, **{self.name: 1})
         self.returned += 1
 
     def must_add_up(self, *, backorder: bool) -> None:
-        now = [order_now(self.shop, order.order_id) for order in self.orders.values()]
+        now = [get_order(self.shop, order.order_id) for order in self.orders.values()]
         held = sum(order.lines[self.name].quantity for order in now if order.status not in ENDED)
-        left = available(self.shop, self.name)
+        left = available_by_part(self.shop, self.name)
         assert sum(left) + held - self.returned == self.received
         assert backorder or min(left) >= 0
         redeemed = [order for order in now if order.discount and order.status not in (*ENDED, "RETURNED")]
-        redemptions = [part.left for part in self.shop.table.every(C4, code=self.name.upper())]
+        redemptions = [part.left for part in self.shop.table.query_all(REDEMPTIONS_BY_CODE, code=self.name.upper())]
         assert sum(redemptions) + len(redeemed) == LIMIT
         assert min(redemptions) >= 0
 
@@ -230,29 +234,29 @@ def test_goods_and_redemptions_are_neither_made_nor_lost(
 ) -> None:
     number = next(EXAMPLES)
     story = Story(fresh, f"p{number}", stock)
-    sell(fresh, story.name, stock, parts=1 if backorder else parts, backorder=backorder)
+    create_stocked_product(fresh, story.name, stock, parts=1 if backorder else parts, backorder=backorder)
     discounts.create_discount(fresh, STAFF, story.name, 10, limit=LIMIT, parts=min(parts, LIMIT))
     for at, (step, choice) in enumerate(steps):
         try:
             story.tell(step, f"{number}-{at}", choice)
-        except Refused:
+        except CommandRejected:
             continue
         story.must_add_up(backorder=backorder)
 
 
-def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop, mug=3)
-    wire.next("TransactWriteItems", after(lambda: ending.lapse(rival, order.order_id)))
-    with pytest.raises(Refused):
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.lapse_order(rival, order.order_id)))
+    with pytest.raises(CommandRejected):
         ending.cancel_order(shop, ANN, order.order_id)
-    assert available(shop) == [10]
+    assert available_by_part(shop) == [10]
 
 
-def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop, mug=3)
-    wire.next("TransactWriteItems", after(lambda: ending.cancel_order(rival, ANN, order.order_id)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id)))
     assert ending.cancel_order(shop, ANN, order.order_id).version == 2
-    assert available(shop) == [10]
+    assert available_by_part(shop) == [10]
 
 
 def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
@@ -263,8 +267,8 @@ def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
         UpdateExpression="SET colour = :colour",
         ExpressionAttributeValues={":colour": {"S": "blue"}},
     )
-    paid = bring_to(shop, order, "PAID")
-    assert paid == become(order, status="PAID", paid=order.total, paid_at=paid.updated_at, version=2)
+    paid = advance_to_status(shop, order, "PAID")
+    assert paid == order_after_change(order, status="PAID", paid=order.total, paid_at=paid.updated_at, version=2)
     found: Any = shop.table.client.get_item(
         TableName=shop.table.name, Key={"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "ORDER"}}
     )["Item"]

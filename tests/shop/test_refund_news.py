@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import WrongState
-from functions.model.patterns import C2, C3
-from functions.provider import Unavailable
+from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
+from functions.provider import PaymentProviderUnavailable
 from functions.shop import accounts, ending, refunds
-from functions.shop.disputes import Disputed, record_dispute
-from functions.shop.settling import RefundTold, record_refund, settle
+from functions.shop.disputes import ProviderDisputeEvent, record_dispute
+from functions.shop.settling import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import Wire, after
-from tests.provider import FakeProvider, meeting
-from tests.shop.acts import ANN, STAFF, archive, order_now, place, tell
+from tests.dynamodb.wire import WireTap, run_before_sending
+from tests.provider import FakeProvider, provider_behaving
+from tests.shop.acts import ANN, STAFF, archive_order, get_order, place, report_payment
 from tests.shop.credit import balance
 
 
@@ -24,19 +24,19 @@ from tests.shop.credit import balance
 def order(shop: Shop) -> Order:
     """Paid with 25.00 by card, of which 10.00 are to be given back."""
     placed = place(shop)
-    tell(shop, placed)
+    report_payment(shop, placed)
     refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
-    return order_now(shop, placed.order_id)
+    return get_order(shop, placed.order_id)
 
 
 def refund_of(shop: Shop, order: Order, refund_id: str = "pi_1-1") -> Refund:
-    found = shop.table.get(C3, order_id=order.order_id, refund_id=refund_id)
+    found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
     assert found is not None
     return found
 
 
 def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
-    found = shop.table.get(C2, order_id=order.order_id, payment_id=payment_id)
+    found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
     assert found is not None
     return found
 
@@ -45,11 +45,11 @@ def told(shop: Shop, order: Order, status: Any, number: int = 1, **changed: Any)
     """The provider tells of the first refund."""
     values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
     values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
-    return record_refund(shop, RefundTold(**values | changed)).result
+    return record_refund(shop, ProviderRefundEvent(**values | changed)).result
 
 
 def test_a_pending_refund_is_finished_by_the_webhook(shop: Shop, order: Order) -> None:
-    settled = settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    settled = process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id) == ("SENT", "re_1")
     assert payment_of(shop, order).refunded == 0
@@ -57,10 +57,10 @@ def test_a_pending_refund_is_finished_by_the_webhook(shop: Shop, order: Order) -
     assert payment_of(shop, order).refunded == 1000
 
 
-def test_the_webhook_may_be_faster_than_the_answer(shop: Shop, rival: Shop, order: Order, wire: Wire) -> None:
-    provider = meeting("pending")
-    wire.next("UpdateItem", after(lambda: told(rival, order, "succeeded")))
-    assert settle(shop, provider, order.order_id, "pi_1-1") is None
+def test_the_webhook_may_be_faster_than_the_answer(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    provider = provider_behaving("pending")
+    wire.reply_next("UpdateItem", run_before_sending(lambda: told(rival, order, "succeeded")))
+    assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
     assert (refund_of(shop, order).status, payment_of(shop, order).refunded) == ("SUCCEEDED", 1000)
 
 
@@ -87,15 +87,15 @@ def test_an_event_is_taken_once(shop: Shop, order: Order) -> None:
 
 
 def test_money_that_came_back_after_all_can_be_given_back_anew(shop: Shop, order: Order) -> None:
-    settle(shop, FakeProvider(), order.order_id, "pi_1-1")
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     told(shop, order, "failed", reason="lost_or_stolen_card")
     refund, payment = refund_of(shop, order), payment_of(shop, order)
     assert (refund.status, refund.reason) == ("FAILED", "lost_or_stolen_card")
     assert (payment.status, payment.refunded) == ("CAPTURED", 0)
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1", "credit")
-    settle(shop, FakeProvider(), order.order_id, "pi_1-1")
-    assert balance(shop, accounts.store_credit_id(shop, "ann", "EUR")) == 1000
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
+    assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 1000
     assert payment_of(shop, order).refunded == 1000
 
 
@@ -103,19 +103,19 @@ def test_money_that_came_back_after_all_can_be_given_back_anew(shop: Shop, order
 def test_a_payment_whose_whole_refund_failed_is_what_it_was(shop: Shop, why: str, status: str) -> None:
     placed = place(shop)
     if why == "UNMATCHED":
-        tell(shop, placed, currency="USD")
+        report_payment(shop, placed, currency="USD")
         refunds.refund_payment(shop, STAFF, "back", placed.order_id, "pi_1")
     else:
-        tell(shop, placed)
+        report_payment(shop, placed)
         refunds.refund_order(shop, STAFF, "back", placed.order_id, 2500)
-    settle(shop, FakeProvider(), placed.order_id, "pi_1-1")
+    process_refund(shop, FakeProvider(), placed.order_id, "pi_1-1")
     assert payment_of(shop, placed).status == "REFUNDED"
     told(shop, placed, "failed")
     assert (payment_of(shop, placed).status, payment_of(shop, placed).refunded) == (status, 0)
 
 
 def test_news_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
-    settle(shop, meeting("failed"), order.order_id, "pi_1-1")
+    process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     before = refund_of(shop, order)
     for number, status in enumerate(("pending", "succeeded", "failed")):
@@ -130,13 +130,13 @@ def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: S
 
 
 def test_what_is_on_its_way_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
-    settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     ending.cancel_order(shop, ANN, order.order_id)
-    archive(shop, order.order_id)
+    archive_order(shop, order.order_id)
     assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for it"
-    settle(shop, FakeProvider(), order.order_id, "pi_1-2")
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert payment_of(shop, order).status == "REFUNDED"
-    with pytest.raises(Busy):  # the archive does not wait for this
+    with pytest.raises(TableBusy):  # the archive does not wait for this
         told(shop, order, "failed", number=2)
     archived = refund_of(shop, order)
     assert archived.status == "SUCCEEDED"
@@ -150,7 +150,7 @@ def taken(shop: Shop, order: Order) -> Callable[[], None]:
     def take() -> None:
         for outcome in ("opened", "lost"):
             told: Any = outcome
-            record_dispute(shop, Disputed(f"evt_{outcome}", "dp_1", "pi_1", order.order_id, told))
+            record_dispute(shop, ProviderDisputeEvent(f"evt_{outcome}", "dp_1", "pi_1", order.order_id, told))
 
     return take
 
@@ -160,8 +160,8 @@ def test_what_the_bank_has_taken_is_not_given_back_beside_it(
 ) -> None:
     taken()
     provider = FakeProvider()
-    settled = settle(shop, provider, order.order_id, "pi_1-1")
-    assert (provider.asked, provider.given) == ([("list", "pi_1")], [])
+    settled = process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert (provider.requests, provider.refunds) == ([("list", "pi_1")], [])
     assert settled is not None
     assert (settled.status, settled.reason) == ("FAILED", "the customer's bank has taken the payment back")
     with pytest.raises(WrongState) as refusal:
@@ -172,20 +172,24 @@ def test_what_the_bank_has_taken_is_not_given_back_beside_it(
 def test_what_was_given_before_the_bank_took_it_is_found_though_the_answer_was_lost(
     shop: Shop, order: Order, taken: Callable[[], None]
 ) -> None:
-    provider = meeting("answer lost")
-    with pytest.raises(Unavailable):
-        settle(shop, provider, order.order_id, "pi_1-1")
+    provider = provider_behaving("answer lost")
+    with pytest.raises(PaymentProviderUnavailable):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
     taken()
-    settled = settle(shop, provider, order.order_id, "pi_1-1")
+    settled = process_refund(shop, provider, order.order_id, "pi_1-1")
     assert settled is not None
-    assert (settled.status, payment_of(shop, order).refunded, provider.of("pi_1")) == ("SUCCEEDED", 1000, 1000)
+    assert (settled.status, payment_of(shop, order).refunded, provider.refunded_amount("pi_1")) == (
+        "SUCCEEDED",
+        1000,
+        1000,
+    )
 
 
 @pytest.mark.parametrize("then", ["succeeded", "failed"])
 def test_what_was_on_its_way_when_the_bank_took_all_is_counted_and_leaves_nothing_to_be_given(
     shop: Shop, order: Order, taken: Callable[[], None], then: str
 ) -> None:
-    settle(shop, meeting("pending"), order.order_id, "pi_1-1")
+    process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     taken()
     told(shop, order, then)
     assert payment_of(shop, order).refunded == (1000 if then == "succeeded" else 0)

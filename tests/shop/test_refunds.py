@@ -6,17 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import Busy
-from functions.model.errors import Invalid, KeyReused, NotAllowed, NotFound, TooMuch, WrongState
-from functions.model.patterns import A12c
+from functions.dynamodb.patience import TableBusy
+from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
+from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, ending, refunds, settling
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
-from tests.provider import REFUSED, FakeProvider, meeting
+from tests.provider import REFUSED, FakeProvider, provider_behaving
 from tests.shop import money
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, archive, at_once, bring_to, order_now, place, sell, tell
-from tests.shop.credit import credit
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    archive_order,
+    create_stocked_product,
+    get_order,
+    place,
+    report_payment,
+    run_concurrently,
+)
+from tests.shop.credit import new_store_credit
 from tests.support.scale import many
 
 STATES = (
@@ -29,8 +41,8 @@ def paid(shop: Shop, key: str = "key-1", *amounts: int) -> str:
     """An order of 25.00 that was paid by card, in one part if nothing is said; its id."""
     order = place(shop, key)
     for number, amount in enumerate(amounts or (order.total,)):
-        tell(shop, order, event_id=f"{key} {number}", payment_id=f"pi_{key}_{number}", amount=amount)
-    assert order_now(shop, order.order_id).status == "PAID"
+        report_payment(shop, order, event_id=f"{key} {number}", payment_id=f"pi_{key}_{number}", amount=amount)
+    assert get_order(shop, order.order_id).status == "PAID"
     return order.order_id
 
 
@@ -41,13 +53,13 @@ def give(shop: Shop, order_id: str, amount: int, key: str = "sorry", **more: Any
 
 # out of goodwill ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", STATES)
-def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wire: Wire, status: str) -> None:
-    before = bring_to(shop, place(shop), status)
+def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wire: WireTap, status: str) -> None:
+    before = advance_to_status(shop, place(shop), status)
     known = {refund.refund_id for refund in money.refunds(shop, before.order_id)}
     wire.clear()
     result = give(shop, before.order_id, 500)
     assert wire.operations.count("TransactWriteItems") == 1
-    order = order_now(shop, before.order_id)
+    order = get_order(shop, before.order_id)
     assert (order.status, order.refunded, order.version) == (status, before.refunded + 500, before.version + 1)
     (refund,) = [it for it in money.refunds(shop, before.order_id) if it.refund_id not in known]
     assert result == {
@@ -57,12 +69,12 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wir
         "refund_ids": [refund.refund_id],
     }
     assert (refund.amount, refund.why, refund.status, refund.account_id) == (500, "GOODWILL", "REQUESTED", None)
-    assert money.given_back(shop, before.order_id) == order.refunded
+    assert money.refunded_total(shop, before.order_id) == order.refunded
 
 
 @pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
 def test_f8_nothing_is_given_back_in_another_state(shop: Shop, status: str) -> None:
-    order = bring_to(shop, place(shop), status)
+    order = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         give(shop, order.order_id, 1)
     assert (refusal.value.state, refusal.value.command) == (status, "refund")
@@ -70,7 +82,7 @@ def test_f8_nothing_is_given_back_in_another_state(shop: Shop, status: str) -> N
 
 @pytest.mark.parametrize("status", ["CANCELLED", "LAPSED", "RETURNED"])
 def test_of_an_order_that_gave_all_back_nothing_is_left(shop: Shop, status: str) -> None:
-    order = bring_to(shop, place(shop), status)
+    order = advance_to_status(shop, place(shop), status)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order.order_id, 1)
     assert refusal.value.most == 0
@@ -81,10 +93,10 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> 
     first = give(shop, order_id, 500)
     again = refunds.refund_order(shop, STAFF, "sorry", order_id, 500)
     assert (again.replayed, again.result) == (True, first)
-    assert order_now(shop, order_id).refunded == 500
-    with pytest.raises(KeyReused):
+    assert get_order(shop, order_id).refunded == 500
+    with pytest.raises(IdempotencyKeyReused):
         give(shop, order_id, 501)
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         give(shop, order_id, 500, to="credit")
 
 
@@ -104,7 +116,7 @@ def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int
 @pytest.mark.parametrize("amount", [0, -1])
 def test_nothing_and_less_cannot_be_given_back(shop: Shop, amount: int) -> None:
     order_id = paid(shop)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidInput) as refusal:
         give(shop, order_id, amount)
     assert refusal.value.field == "amount"
 
@@ -112,7 +124,7 @@ def test_nothing_and_less_cannot_be_given_back(shop: Shop, amount: int) -> None:
 def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> None:
     order = place(shop)
     for number, amount in enumerate((700, 800, 1000)):
-        tell(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
+        report_payment(shop, order, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
         clock.sleep(60)
     give(shop, order.order_id, 1200)
     give(shop, order.order_id, 900, key="more")
@@ -126,24 +138,24 @@ def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> No
 
 def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:
     order_id = paid(shop)
-    found = at_once(*[lambda key=str(n): give(shop, order_id, 700, key=key) for n in range(6)])
+    found = run_concurrently(*[lambda key=str(n): give(shop, order_id, 700, key=key) for n in range(6)])
     assert sorted(type(one).__name__ for one in found) == ["TooMuch"] * 3 + ["dict"] * 3
-    assert money.given_back(shop, order_id) == 2100
+    assert money.refunded_total(shop, order_id) == 2100
 
 
-def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: Wire) -> None:
+def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order_id = paid(shop)
-    wire.next("TransactWriteItems", after(lambda: give(rival, order_id, 700)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
     ending.cancel_order(shop, ANN, order_id)
     assert [(it.amount, it.why) for it in money.refunds(shop, order_id)] == [(700, "GOODWILL"), (1800, "CANCELLED")]
-    assert money.given_back(shop, order_id) == 2500
+    assert money.refunded_total(shop, order_id) == 2500
 
 
 def test_goodwill_can_be_store_credit_of_somebody_who_can_spend_it(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500, to="credit")
     (refund,) = money.refunds(shop, order_id)
-    assert refund.account_id == accounts.store_credit_id(shop, "ann", "EUR")
+    assert refund.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, WAREHOUSE])
@@ -171,12 +183,12 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
     if place_of == "no order":
         changed = {"order_id": "none-such"}
     elif place_of == "a stub":
-        bring_to(shop, order, "CANCELLED")
-        archive(shop, order.order_id, to_stub=True)
+        advance_to_status(shop, order, "CANCELLED")
+        archive_order(shop, order.order_id, to_stub=True)
     else:
         changed = {"currency": "USD"}
     id = changed.get("order_id", order.order_id)
-    assert tell(shop, order, **changed)["status"] == "UNMATCHED"
+    assert report_payment(shop, order, **changed)["status"] == "UNMATCHED"
     first = refunds.refund_payment(shop, STAFF, "back", id, "pi_1")
     again = refunds.refund_payment(shop, STAFF, "back", id, "pi_1")
     assert first.result == again.result
@@ -187,8 +199,8 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
     with pytest.raises(TooMuch):
         refunds.refund_payment(shop, STAFF, "again", id, "pi_1")
     provider = FakeProvider()
-    settling.settle(shop, provider, id, "pi_1-1")
-    (payment,) = shop.table.query(A12c, order_id=id).items
+    settling.process_refund(shop, provider, id, "pi_1-1")
+    (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=id).items
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
     with pytest.raises(WrongState):
         refunds.refund_payment(shop, STAFF, "once more", id, "pi_1")
@@ -205,17 +217,17 @@ def test_money_that_counts_for_an_order_goes_back_through_the_order(shop: Shop) 
 
 def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: Shop) -> None:
     order = place(shop)
-    tell(shop, order, order_id="none-such")
+    report_payment(shop, order, order_id="none-such")
     acts = [lambda key=str(n): refunds.refund_payment(shop, STAFF, key, "none-such", "pi_1") for n in range(4)]
-    assert sorted(type(one).__name__ for one in at_once(*acts)) == ["Answer", *["TooMuch"] * 3]
+    assert sorted(type(one).__name__ for one in run_concurrently(*acts)) == ["IdempotentResult", *["TooMuch"] * 3]
     assert len(money.refunds(shop, "none-such")) == 1
 
 
 def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    tell(shop, order, currency="USD")
-    archive(shop, order.order_id)
-    with pytest.raises(Busy):
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    report_payment(shop, order, currency="USD")
+    archive_order(shop, order.order_id)
+    with pytest.raises(TableBusy):
         refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
 
 
@@ -225,7 +237,7 @@ def failed(shop: Shop, *amounts: int) -> str:
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
     (refund,) = money.refunds(shop, order_id)
-    settling.settle(shop, meeting(REFUSED), order_id, refund.refund_id)
+    settling.process_refund(shop, provider_behaving(REFUSED), order_id, refund.refund_id)
     assert money.refunds(shop, order_id)[0].status == "FAILED"
     return order_id
 
@@ -237,10 +249,10 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock
     assert (again.status, again.attempt, again.reason, again.updated_at) == ("REQUESTED", 2, None, moment(1))
     assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable while it is on its way"
     provider = FakeProvider()
-    settling.settle(shop, provider, order_id, again.refund_id)
-    assert provider.asked == [("refund", "pi_key-1_0-1-2")]
+    settling.process_refund(shop, provider, order_id, again.refund_id)
+    assert provider.requests == [("refund", "pi_key-1_0-1-2")]
     assert money.refunds(shop, order_id)[0].status == "SUCCEEDED"
-    assert order_now(shop, order_id).refunded == 500, "it was counted when it was decided"
+    assert get_order(shop, order_id).refunded == 500, "it was counted when it was decided"
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
     assert (refusal.value.what, refusal.value.state) == ("refund", "SUCCEEDED")
@@ -249,15 +261,15 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock
 def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: Shop) -> None:
     order_id = failed(shop)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
-    assert again.account_id == accounts.store_credit_id(shop, "ann", "EUR")
-    settling.settle(shop, FakeProvider(), order_id, again.refund_id)
-    assert accounts.account_by_id(shop, ANN, again.account_id).balance == 500
+    assert again.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
+    settling.process_refund(shop, FakeProvider(), order_id, again.refund_id)
+    assert accounts.get_account(shop, ANN, again.account_id).balance == 500
 
 
 def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
-    tell(shop, place(shop), order_id="none-such")
+    report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
-    settling.settle(shop, meeting(REFUSED), "none-such", "pi_1-1")
+    settling.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
     with pytest.raises(NotFound) as refusal:
         refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1", "credit")
     assert refusal.value.what == "customer"
@@ -278,21 +290,21 @@ def test_refunds_are_for_who_placed_the_order_and_for_staff(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
     for caller in (ANN, STAFF):
-        (refund,) = refunds.refunds_of_order(shop, caller, order_id, 10, None).items
+        (refund,) = refunds.list_refunds_of_order(shop, caller, order_id, 10, None).items
         assert refund.amount == 500
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound):
-            refunds.refunds_of_order(shop, caller, order_id, 10, None)
+            refunds.list_refunds_of_order(shop, caller, order_id, 10, None)
     with pytest.raises(NotFound):
-        refunds.refunds_of_order(shop, ANN, "none-such", 10, None)
-    assert refunds.refunds_of_order(shop, STAFF, "none-such", 10, None).items == ()
+        refunds.list_refunds_of_order(shop, ANN, "none-such", 10, None)
+    assert refunds.list_refunds_of_order(shop, STAFF, "none-such", 10, None).items == ()
 
 
 def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    archive(shop, order.order_id, to_stub=True)
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState):
-        refunds.refunds_of_order(shop, ANN, order.order_id, 10, None)
+        refunds.list_refunds_of_order(shop, ANN, order.order_id, 10, None)
 
 
 # whatever is asked ----------------------------------------------------------------------------------------------------
@@ -307,14 +319,14 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
     shop: Shop, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
 ) -> None:
     key = shop.new_id()
-    sell(shop, key, 1, price=sum(amounts))
+    create_stocked_product(shop, key, 1, price=sum(amounts))
     order = place(shop, key, **{key: 1})
     if of_credit:
-        credit(shop, sum(amounts))
+        new_store_credit(shop, sum(amounts))
         order = money.pay_in_parts(shop, order, *amounts)
     else:
         for number, amount in enumerate(amounts):
-            tell(shop, order, event_id=f"{key} {number}", payment_id=f"pi-{key}-{number}", amount=amount)
+            report_payment(shop, order, event_id=f"{key} {number}", payment_id=f"pi-{key}-{number}", amount=amount)
     kept = sum(amounts)
     for number, (amount, to) in enumerate(asked):
         if amount <= kept:
@@ -324,12 +336,12 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
             with pytest.raises(TooMuch) as refusal:
                 give(shop, order.order_id, amount, key=f"{key} {number}", to=to)
             assert refusal.value.most == kept
-        assert money.given_back(shop, order.order_id) == sum(amounts) - kept
+        assert money.refunded_total(shop, order.order_id) == sum(amounts) - kept
     if ends:
         ending.cancel_order(shop, ANN, order.order_id)
-        assert money.given_back(shop, order.order_id) == sum(amounts)
+        assert money.refunded_total(shop, order.order_id) == sum(amounts)
     for refund in money.refunds(shop, order.order_id):
-        settling.settle(shop, FakeProvider(), order.order_id, refund.refund_id)
-    of = list(shop.table.every(A12c, order_id=order.order_id))
-    assert sum(payment.refunded for payment in of) == order_now(shop, order.order_id).refunded
+        settling.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+    of = list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
+    assert sum(payment.refunded for payment in of) == get_order(shop, order.order_id).refunded
     assert all((payment.status == "REFUNDED") == (payment.refunded == payment.amount) for payment in of)

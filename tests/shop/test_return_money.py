@@ -6,120 +6,120 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.writes import change
+from functions.dynamodb.writes import update
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound
-from functions.model.patterns import A12c
-from functions.model.states import moved_payment
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.model.states import apply_payment_command
 from functions.model.table import ORDER, PAYMENT
-from functions.shop.accounts import store_credit_id
-from functions.shop.erasure import forget
-from functions.shop.placing import Wanted, place_order
+from functions.shop.accounts import store_credit_account_id
+from functions.shop.erasure import erase_customer
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.refunds import refund_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.shop.acts import ANN, HOME, STAFF, available, order_now, place, sell
-from tests.shop.money import back, deliver, given_back, pay_in_parts, refunds
+from tests.dynamodb.fixtures import ManualClock
+from tests.shop.acts import ANN, HOME_ADDRESS, STAFF, available_by_part, create_stocked_product, get_order, place
+from tests.shop.money import deliver_order, pay_in_parts, refunded_total, refunds, return_pieces
 from tests.shop.test_discounts import bought, offer
 from tests.support.scale import many
 
 
-def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: Shop, clock: Clock) -> None:
+def test_each_payment_gets_back_no_more_than_it_brought_the_latest_first(shop: Shop, clock: ManualClock) -> None:
     placed = place(shop, mug=2)
     pay_in_parts(shop, placed, 700)
     clock.sleep(60)
-    order = deliver(shop, pay_in_parts(shop, placed, 1800))
-    back(shop, order, "one", mug=1)
+    order = deliver_order(shop, pay_in_parts(shop, placed, 1800))
+    return_pieces(shop, order, "one", mug=1)
     assert [refund.amount for refund in refunds(shop, order.order_id)] == [1250]
-    back(shop, order, "two", mug=1)
+    return_pieces(shop, order, "two", mug=1)
     assert sorted(refund.amount for refund in refunds(shop, order.order_id)) == [550, 700, 1250]
-    assert given_back(shop, order.order_id) == 2500
+    assert refunded_total(shop, order.order_id) == 2500
 
 
 def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: Shop) -> None:
-    order = deliver(shop, pay_in_parts(shop, place(shop, mug=2), 700, 1800))
-    back(shop, order, mug=2, to="credit")
+    order = deliver_order(shop, pay_in_parts(shop, place(shop, mug=2), 700, 1800))
+    return_pieces(shop, order, mug=2, to="credit")
     found = refunds(shop, order.order_id)
-    assert {refund.account_id for refund in found} == {store_credit_id(shop, "ann", "EUR")}
-    assert given_back(shop, order.order_id) == 2500
+    assert {refund.account_id for refund in found} == {store_credit_account_id(shop, "ann", "EUR")}
+    assert refunded_total(shop, order.order_id) == 2500
 
 
 def test_who_was_forgotten_has_no_credit_to_give_it_to(shop: Shop) -> None:
-    order = deliver(shop, place(shop, mug=2))
-    forget(shop, ANN, ANN.id)
+    order = deliver_order(shop, place(shop, mug=2))
+    erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotFound) as refusal:
-        back(shop, order, mug=1, to="credit")
-    assert (refusal.value.what, given_back(shop, order.order_id)) == ("customer", 0)
-    assert back(shop, order, mug=1).result["amount"] == 1250
+        return_pieces(shop, order, mug=1, to="credit")
+    assert (refusal.value.what, refunded_total(shop, order.order_id)) == ("customer", 0)
+    assert return_pieces(shop, order, mug=1).result["amount"] == 1250
 
 
 def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: Shop) -> None:
     shop = replace(shop, shipping={"EUR": 490})
-    order = deliver(shop, place(shop, mug=4))
+    order = deliver_order(shop, place(shop, mug=4))
     assert order.total == 5490
     asked = {"one": False, "two": True, "three": True, "four": False}
-    made = [back(shop, order, key, mug=1, refund_shipping=too).result for key, too in asked.items()]
+    made = [return_pieces(shop, order, key, mug=1, refund_shipping=too).result for key, too in asked.items()]
     assert [(it["amount"], it["shipping"]) for it in made] == [(1250, 0), (1740, 490), (1250, 0), (1250, 0)]
-    assert order_now(shop, order.order_id).shipping_refunded
-    assert given_back(shop, order.order_id) == 5490
+    assert get_order(shop, order.order_id).shipping_refunded
+    assert refunded_total(shop, order.order_id) == 5490
 
 
 def test_shipping_that_nobody_asks_for_is_kept(shop: Shop) -> None:
     shop = replace(shop, shipping={"EUR": 490})
-    order = deliver(shop, place(shop, mug=1))
-    back(shop, order, mug=1)
-    now = order_now(shop, order.order_id)
+    order = deliver_order(shop, place(shop, mug=1))
+    return_pieces(shop, order, mug=1)
+    now = get_order(shop, order.order_id)
     assert (now.status, now.paid - now.refunded, now.shipping_refunded) == ("RETURNED", 490, False)
 
 
 @pytest.mark.parametrize("shipping", [0, 490])
 def test_goods_are_worth_what_was_paid_for_them_discount_and_all(shop: Shop, shipping: int) -> None:
     shop = replace(shop, shipping={"EUR": shipping})
-    sell(shop, "pin", 10, price=333)
+    create_stocked_product(shop, "pin", 10, price=333)
     offer(shop, percent=7)
-    order = deliver(shop, bought(shop, "SPRING", mug=1, pin=2))
+    order = deliver_order(shop, bought(shop, "SPRING", mug=1, pin=2))
     assert order.total == 1916 - 134 + shipping
-    amounts = [back(shop, order, id, **{id: 1}).result["amount"] for id in ("mug", "pin")]
-    amounts.append(back(shop, order, "last", pin=1, refund_shipping=True).result["amount"])
+    amounts = [return_pieces(shop, order, id, **{id: 1}).result["amount"] for id in ("mug", "pin")]
+    amounts.append(return_pieces(shop, order, "last", pin=1, refund_shipping=True).result["amount"])
     assert amounts == [1163, 310, 309 + shipping]
-    assert given_back(shop, order.order_id) == order.total
+    assert refunded_total(shop, order.order_id) == order.total
 
 
 def test_what_cost_nothing_comes_back_for_nothing(shop: Shop) -> None:
     offer(shop, percent=100)
-    order = deliver(shop, bought(shop, "SPRING", mug=2))
-    assert back(shop, order, mug=2).result["amount"] == 0
-    assert (order_now(shop, order.order_id).status, refunds(shop, order.order_id)) == ("RETURNED", [])
-    assert available(shop) == [10]
+    order = deliver_order(shop, bought(shop, "SPRING", mug=2))
+    assert return_pieces(shop, order, mug=2).result["amount"] == 0
+    assert (get_order(shop, order.order_id).status, refunds(shop, order.order_id)) == ("RETURNED", [])
+    assert available_by_part(shop) == [10]
 
 
 def test_no_more_is_given_back_than_is_kept(shop: Shop) -> None:
     shop = replace(shop, shipping={"EUR": 490})
-    order = deliver(shop, place(shop, mug=2))
+    order = deliver_order(shop, place(shop, mug=2))
     refund_order(shop, STAFF, "out of kindness", order.order_id, 1000)
-    assert back(shop, order, "one", mug=1).result["amount"] == 1250
-    two = back(shop, order, "two", mug=1, refund_shipping=True)
+    assert return_pieces(shop, order, "one", mug=1).result["amount"] == 1250
+    two = return_pieces(shop, order, "two", mug=1, refund_shipping=True)
     assert (two.result["amount"], two.result["shipping"]) == (740, 0), "goods first"
-    now = order_now(shop, order.order_id)
+    now = get_order(shop, order.order_id)
     assert (now.refunded, now.paid, now.shipping_refunded) == (2990, 2990, False)
-    assert given_back(shop, order.order_id) == 2990
+    assert refunded_total(shop, order.order_id) == 2990
 
 
 def test_what_the_order_says_is_kept_is_the_most_whatever_its_payments_say(shop: Shop) -> None:
-    order = deliver(shop, place(shop, mug=2))
+    order = deliver_order(shop, place(shop, mug=2))
     spent = replace(order, refunded=2000, version=order.version + 1)
-    shop.table.write(change(ORDER, order, spent))
-    assert back(shop, order, mug=1).result["amount"] == 500
-    assert order_now(shop, order.order_id).refunded == order.paid
+    shop.table.write(update(ORDER, order, spent))
+    assert return_pieces(shop, order, mug=1).result["amount"] == 500
+    assert get_order(shop, order.order_id).refunded == order.paid
 
 
 def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> None:
-    order = deliver(shop, place(shop, mug=2))
-    (payment,) = shop.table.query(A12c, order_id=order.order_id).items
-    shop.table.write(change(PAYMENT, payment, moved_payment(payment, "dispute", shop.instant())))
-    assert back(shop, order, mug=1).result["amount"] == 0
-    now = order_now(shop, order.order_id)
-    assert (now.status, now.refunded, available(shop)) == ("PARTIALLY_RETURNED", 0, [9])
+    order = deliver_order(shop, place(shop, mug=2))
+    (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=order.order_id).items
+    shop.table.write(update(PAYMENT, payment, apply_payment_command(payment, "dispute", shop.now_instant())))
+    assert return_pieces(shop, order, mug=1).result["amount"] == 0
+    now = get_order(shop, order.order_id)
+    assert (now.status, now.refunded, available_by_part(shop)) == ("PARTIALLY_RETURNED", 0, [9])
 
 
 @settings(max_examples=many(30, 10))
@@ -132,11 +132,13 @@ def test_however_it_comes_back_all_of_it_is_what_was_paid(shop: Shop, data: st.D
     wanted = {"cup": data.draw(st.integers(1, 4), label="cups"), "jar": data.draw(st.integers(1, 4), label="jars")}
     for id, price in (("cup", 333), ("jar", 1999)):
         with_it(shop, id, price)
-    lines = {id: Wanted(quantity) for id, quantity in wanted.items()}
-    placed = place_order(shop, ANN, number, lines, HOME, {"k": number}, f"C-{number}" if percent else None).order
+    lines = {id: RequestedLine(quantity) for id, quantity in wanted.items()}
+    placed = place_order(
+        shop, ANN, number, lines, HOME_ADDRESS, {"k": number}, f"C-{number}" if percent else None
+    ).order
     assert isinstance(placed, Order)
-    order = deliver(shop, placed)
-    stock = available(shop, "cup"), available(shop, "jar")
+    order = deliver_order(shop, placed)
+    stock = available_by_part(shop, "cup"), available_by_part(shop, "jar")
     left, asked = dict(wanted), False
     amounts: list[int] = []
     while sum(left.values()):
@@ -145,18 +147,20 @@ def test_however_it_comes_back_all_of_it_is_what_was_paid(shop: Shop, data: st.D
         if not part:
             part = {id: 1 for id, many in left.items() if many}
         asked = data.draw(st.booleans(), label="shipping too") or asked or sum(part.values()) == sum(left.values())
-        amounts.append(back(shop, order, f"{number} {len(amounts)}", refund_shipping=asked, **part).result["amount"])
+        amounts.append(
+            return_pieces(shop, order, f"{number} {len(amounts)}", refund_shipping=asked, **part).result["amount"]
+        )
         left = {id: many - part.get(id, 0) for id, many in left.items()}
         assert min(amounts) >= 0
-        assert given_back(shop, order.order_id) == sum(amounts)
+        assert refunded_total(shop, order.order_id) == sum(amounts)
     assert sum(amounts) == order.total
-    assert order_now(shop, order.order_id).status == "RETURNED"
-    assert available(shop, "cup") == [stock[0][0] + wanted["cup"]]
+    assert get_order(shop, order.order_id).status == "RETURNED"
+    assert available_by_part(shop, "cup") == [stock[0][0] + wanted["cup"]]
 
 
 def with_it(shop: Shop, id: str, price: int) -> None:
     """A product in plenty, for sale once: the examples of a test share the shop."""
     try:
-        sell(shop, id, 10_000, price=price)
+        create_stocked_product(shop, id, 10_000, price=price)
     except AlreadyExists:
         return

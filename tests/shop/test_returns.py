@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from functions.dynamodb.writes import put
+from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Order, Return
 from functions.model.errors import (
     AlreadyExists,
-    Invalid,
-    KeyReused,
+    IdempotencyKeyReused,
+    InvalidInput,
     NotAllowed,
     NotFound,
     ReturnWindowOver,
@@ -20,32 +20,32 @@ from functions.model.errors import (
     WrongState,
 )
 from functions.model.lives import COMMAND_DAYS
-from functions.model.patterns import A12e
+from functions.model.patterns import RETURNS_OF_ORDER
 from functions.model.table import TIMELINE
 from functions.shop import archive as shop_archive
 from functions.shop import products, returns
-from functions.shop.keyed import Answer
-from functions.shop.placing import MOST_PRODUCTS, Wanted, place_order
+from functions.shop.keyed import IdempotentResult
+from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, lost
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
 from tests.model.samples import SAMPLES, moment
 from tests.shop.acts import (
     ANN,
     BOB,
-    HOME,
+    HOME_ADDRESS,
     STAFF,
     WAREHOUSE,
-    archive,
-    at_once,
-    available,
-    bring_to,
-    order_now,
+    advance_to_status,
+    archive_order,
+    available_by_part,
+    create_stocked_product,
+    get_order,
     place,
-    sell,
-    send_back,
+    return_items,
+    run_concurrently,
 )
-from tests.shop.money import back, deliver, given_back, markers, pay_in_parts, refunds
+from tests.shop.money import deliver_order, expiry_markers, pay_in_parts, refunded_total, refunds, return_pieces
 from tests.shop.test_discounts import offer
 
 DAY = 24 * 60 * 60
@@ -54,7 +54,7 @@ DAY = 24 * 60 * 60
 @pytest.fixture
 def order(shop: Shop) -> Order:
     """Two mugs and three pots, delivered."""
-    return bring_to(shop, place(shop, mug=2, pot=3), "DELIVERED")
+    return advance_to_status(shop, place(shop, mug=2, pot=3), "DELIVERED")
 
 
 def everything(shop: Shop) -> Any:
@@ -63,20 +63,20 @@ def everything(shop: Shop) -> Any:
 
 # what comes back ------------------------------------------------------------------------------------------------------
 def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transaction(
-    shop: Shop, order: Order, wire: Wire, clock: Clock
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     clock.sleep(60)
     wire.clear()
-    done = back(shop, order, mug=1, pot=2)
+    done = return_pieces(shop, order, mug=1, pot=2)
     assert wire.operations == ["GetItem", "GetItem", "Query", "Query", "TransactWriteItems"]
-    now = order_now(shop, order.order_id)
+    now = get_order(shop, order.order_id)
     assert (now.status, now.version, now.updated_at) == ("PARTIALLY_RETURNED", order.version + 1, moment(1))
     assert {id: line.returned for id, line in now.lines.items()} == {"mug": 1, "pot": 2}
-    assert (now.refunded, given_back(shop, order.order_id)) == (3750, 3750)
+    assert (now.refunded, refunded_total(shop, order.order_id)) == (3750, 3750)
     (refund,) = refunds(shop, order.order_id)
     assert (refund.why, refund.status, refund.amount, refund.account_id) == ("RETURNED", "REQUESTED", 3750, None)
-    assert (available(shop), available(shop, "pot")) == ([9], [9])
-    (kept,) = shop.table.query(A12e, order_id=order.order_id).items
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([9], [9])
+    (kept,) = shop.table.query(RETURNS_OF_ORDER, order_id=order.order_id).items
     assert kept == Return(
         order_id=order.order_id,
         return_id=done.result["return_id"],
@@ -105,43 +105,43 @@ def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transac
 
 
 def test_an_order_is_returned_when_the_last_piece_is_back(shop: Shop, order: Order) -> None:
-    back(shop, order, "one", mug=2, pot=2)
-    assert order_now(shop, order.order_id).status == "PARTIALLY_RETURNED"
-    back(shop, order, "two", pot=1)
-    assert order_now(shop, order.order_id).status == "RETURNED"
-    assert given_back(shop, order.order_id) == 6250
-    assert (available(shop), available(shop, "pot")) == ([10], [10])
+    return_pieces(shop, order, "one", mug=2, pot=2)
+    assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
+    return_pieces(shop, order, "two", pot=1)
+    assert get_order(shop, order.order_id).status == "RETURNED"
+    assert refunded_total(shop, order.order_id) == 6250
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
 def test_what_cannot_be_sold_again_is_not_restocked_but_refunded(shop: Shop, order: Order) -> None:
-    lines = {"mug": returns.Back(2, restock=False), "pot": returns.Back(1, restock=True)}
+    lines = {"mug": returns.ReturnedGoods(2, restock=False), "pot": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(shop, STAFF, "k", order.order_id, lines)
-    assert (available(shop), available(shop, "pot")) == ([8], [8])
-    assert given_back(shop, order.order_id) == 3750
-    (kept,) = shop.table.query(A12e, order_id=order.order_id).items
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [8])
+    assert refunded_total(shop, order.order_id) == 3750
+    (kept,) = shop.table.query(RETURNS_OF_ORDER, order_id=order.order_id).items
     assert (kept.quantities, kept.restocked) == ({"mug": 2, "pot": 1}, {"pot": 1})
 
 
-def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock: Clock) -> None:
-    (before,) = markers(shop, order.order_id)
+def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock: ManualClock) -> None:
+    (before,) = expiry_markers(shop, order.order_id)
     clock.sleep(10 * DAY)
-    back(shop, order, "one", mug=1)
-    (moved,) = markers(shop, order.order_id)
+    return_pieces(shop, order, "one", mug=1)
+    (moved,) = expiry_markers(shop, order.order_id)
     assert moved.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()) == before.ttl + 10 * DAY
     assert moved.version > before.version
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
-    back(shop, order, "two", mug=1)
-    assert markers(shop, order.order_id)[0].ttl == moved.ttl, "it is put anew where it was gone"
+    return_pieces(shop, order, "two", mug=1)
+    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is put anew where it was gone"
 
 
 def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
-    shop: Shop, order: Order, clock: Clock
+    shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     hasty = replace(shop, retention_days=0, return_window_days=400)  # settings that were changed meanwhile
     clock.sleep(396 * DAY)
-    back(hasty, order, mug=1)
-    assert [marker.ttl > clock.now.timestamp() for marker in markers(shop, order.order_id)] == [True]
+    return_pieces(hasty, order, mug=1)
+    assert [marker.ttl > clock.now.timestamp() for marker in expiry_markers(shop, order.order_id)] == [True]
 
 
 # refused --------------------------------------------------------------------------------------------------------------
@@ -151,25 +151,25 @@ def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
      "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
 def test_f8_only_what_was_delivered_comes_back(shop: Shop, status: str) -> None:
-    before = bring_to(shop, place(shop, mug=2), status)
+    before = advance_to_status(shop, place(shop, mug=2), status)
     contents = everything(shop)
     with pytest.raises(WrongState) as refusal:
-        back(shop, before, "again", mug=1)
+        return_pieces(shop, before, "again", mug=1)
     assert (refusal.value.state, refusal.value.command) == (status, "return")
     assert everything(shop) == contents
 
 
-def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order, clock: Clock) -> None:
+def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order, clock: ManualClock) -> None:
     assert order.delivered_at == moment()
     clock.now += timedelta(days=30, milliseconds=-1)
-    assert back(shop, order, "in time", mug=1).result["amount"] == 1250
+    assert return_pieces(shop, order, "in time", mug=1).result["amount"] == 1250
     clock.now += timedelta(milliseconds=1)
     contents = everything(shop)
     with pytest.raises(ReturnWindowOver) as refusal:
-        back(shop, order, "too late", mug=1)
+        return_pieces(shop, order, "too late", mug=1)
     assert refusal.value.ended_at == moment(30 * 24 * 60)
     assert everything(shop) == contents
-    assert back(shop, order, "in time", mug=1).replayed, "what was done in time is answered as it was"
+    assert return_pieces(shop, order, "in time", mug=1).replayed, "what was done in time is answered as it was"
 
 
 @pytest.mark.parametrize(
@@ -181,40 +181,40 @@ def test_no_more_comes_back_than_was_delivered(
 ) -> None:
     contents = everything(shop)
     with pytest.raises(TooMuch) as refusal:
-        back(shop, order, **quantities)
+        return_pieces(shop, order, **quantities)
     assert (refusal.value.field, refusal.value.most) == (field, most)
     assert everything(shop) == contents
-    back(shop, order, mug=2)
+    return_pieces(shop, order, mug=2)
     with pytest.raises(TooMuch) as refusal:
-        back(shop, order, "more", mug=1)
+        return_pieces(shop, order, "more", mug=1)
     assert (refusal.value.field, refusal.value.most) == ("mug", 0)
 
 
 def test_a_return_is_of_something(shop: Shop, order: Order) -> None:
-    with pytest.raises(Invalid) as refusal:
-        back(shop, order)
+    with pytest.raises(InvalidInput) as refusal:
+        return_pieces(shop, order)
     assert refusal.value.field == "lines"
     for quantity in (0, -1):
-        with pytest.raises(Invalid) as refusal:
-            returns.Back(quantity, restock=True)
+        with pytest.raises(InvalidInput) as refusal:
+            returns.ReturnedGoods(quantity, restock=True)
         assert refusal.value.field == "quantity"
 
 
 def test_only_the_warehouse_and_staff_take_goods_back(shop: Shop, order: Order) -> None:
-    lines = {"mug": returns.Back(1, restock=True)}
+    lines = {"mug": returns.ReturnedGoods(1, restock=True)}
     for caller in (ANN, BOB):
         with pytest.raises(NotAllowed):
             returns.return_goods(shop, caller, "k", order.order_id, lines)
     with pytest.raises(NotFound):
         returns.return_goods(shop, STAFF, "k", "none", lines)
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 # said again, and at once ----------------------------------------------------------------------------------------------
 def test_a_return_is_made_once_for_each_key(shop: Shop, order: Order) -> None:
-    first = back(shop, order, mug=1)
+    first = return_pieces(shop, order, mug=1)
     contents = everything(shop)
-    again = back(shop, order, mug=1)
+    again = return_pieces(shop, order, mug=1)
     assert (again.replayed, again.result, everything(shop)) == (True, first.result, contents)
     for more in (
         {"mug": 2},
@@ -222,49 +222,51 @@ def test_a_return_is_made_once_for_each_key(shop: Shop, order: Order) -> None:
         {"mug": 1, "to": "credit"},
         {"mug": 1, "refund_shipping": 1},
     ):
-        with pytest.raises(KeyReused):
-            back(shop, order, **more)
+        with pytest.raises(IdempotencyKeyReused):
+            return_pieces(shop, order, **more)
     assert everything(shop) == contents
-    assert not back(shop, order, "another", mug=1).replayed
-    assert given_back(shop, order.order_id) == 2500
+    assert not return_pieces(shop, order, "another", mug=1).replayed
+    assert refunded_total(shop, order.order_id) == 2500
 
 
 def test_a_refused_return_does_not_burn_its_key(shop: Shop, order: Order) -> None:
     with pytest.raises(TooMuch):
-        back(shop, order, mug=3)
-    assert not back(shop, order, mug=2).replayed
+        return_pieces(shop, order, mug=3)
+    assert not return_pieces(shop, order, mug=2).replayed
 
 
-def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, order: Order, wire: Wire) -> None:
-    wire.next("TransactWriteItems", lost)
+def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, order: Order, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", lose_response)
     with pytest.raises(ReadTimeoutError):
-        back(shop, order, mug=1)
-    again = back(shop, order, mug=1)
-    assert (again.replayed, given_back(shop, order.order_id), available(shop)) == (True, 1250, [9])
+        return_pieces(shop, order, mug=1)
+    again = return_pieces(shop, order, mug=1)
+    assert (again.replayed, refunded_total(shop, order.order_id), available_by_part(shop)) == (True, 1250, [9])
 
 
 def test_two_returns_of_the_last_piece_at_once_and_one_of_them_is(shop: Shop) -> None:
     for number in range(5):
-        order = bring_to(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
-        found = at_once(
-            *[lambda key=key, id=order.order_id: send_back(shop, id, f"{id} {key}", mug=1) for key in "abc"]
+        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
+        found = run_concurrently(
+            *[lambda key=key, id=order.order_id: return_items(shop, id, f"{id} {key}", mug=1) for key in "abc"]
         )
-        assert sum(isinstance(one, Answer) for one in found) == 1
-        assert all(isinstance(one, WrongState | Answer) for one in found)
-        assert (given_back(shop, order.order_id), available(shop)) == (1250, [10])
+        assert sum(isinstance(one, IdempotentResult) for one in found) == 1
+        assert all(isinstance(one, WrongState | IdempotentResult) for one in found)
+        assert (refunded_total(shop, order.order_id), available_by_part(shop)) == (1250, [10])
 
 
-def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: Order, wire: Wire) -> None:
-    wire.next("TransactWriteItems", after(lambda: back(rival, order, "rival", mug=1, pot=3)))
-    assert back(shop, order, mug=1).result["amount"] == 1250
-    assert order_now(shop, order.order_id).status == "RETURNED"
-    assert given_back(shop, order.order_id) == order.total
+def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: return_pieces(rival, order, "rival", mug=1, pot=3))
+    )
+    assert return_pieces(shop, order, mug=1).result["amount"] == 1250
+    assert get_order(shop, order.order_id).status == "RETURNED"
+    assert refunded_total(shop, order.order_id) == order.total
     wire.clear()
 
 
 @pytest.mark.parametrize("faster", ["return", "archive"])
 def test_what_comes_back_when_the_archive_comes_is_returned_or_archived(
-    shop: Shop, rival: Shop, order: Order, wire: Wire, clock: Clock, faster: str
+    shop: Shop, rival: Shop, order: Order, wire: WireTap, clock: ManualClock, faster: str
 ) -> None:
     log(shop, order)
     lie_in_wait = replace(shop, return_window_days=400)
@@ -274,14 +276,16 @@ def test_what_comes_back_when_the_archive_comes_is_returned_or_archived(
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
     wire.clear()
     if faster == "return":
-        wire.next("UpdateItem", after(lambda: back(theirs, order, mug=1)))
-        assert shop_archive.close(shop, order.order_id) is None
-        assert order_now(shop, order.order_id).status == "PARTIALLY_RETURNED"
-        assert given_back(shop, order.order_id) == 1250
+        wire.reply_next("UpdateItem", run_before_sending(lambda: return_pieces(theirs, order, mug=1)))
+        assert shop_archive.start_archiving(shop, order.order_id) is None
+        assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
+        assert refunded_total(shop, order.order_id) == 1250
     else:
-        wire.next("TransactWriteItems", after(lambda: shop_archive.close(rival, order.order_id)))
+        wire.reply_next(
+            "TransactWriteItems", run_before_sending(lambda: shop_archive.start_archiving(rival, order.order_id))
+        )
         with pytest.raises(WrongState) as refusal:
-            back(lie_in_wait, order, mug=1)
+            return_pieces(lie_in_wait, order, mug=1)
         assert (refusal.value.state, refunds(shop, order.order_id)) == ("ARCHIVING", [])
 
 
@@ -291,59 +295,63 @@ def log(shop: Shop, order: Order) -> None:
         entry = replace(
             SAMPLES[TIMELINE], order_id=order.order_id, change_id=f"c{version}", version=version, status=order.status
         )
-        shop.table.write(put(TIMELINE, entry))
+        shop.table.write(put_if_absent(TIMELINE, entry))
 
 
-def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: Wire) -> None:
+def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: WireTap) -> None:
     offer(shop, percent=1, limit=1)
-    ids = [f"p{number}" for number in range(MOST_PRODUCTS)]
+    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
     for id in ids:
-        sell(shop, id, 1)
-    placed = place_order(shop, ANN, "k", {id: Wanted(1) for id in ids}, HOME, {"lines": ids}, "SPRING").order
+        create_stocked_product(shop, id, 1)
+    placed = place_order(
+        shop, ANN, "k", {id: RequestedLine(1) for id in ids}, HOME_ADDRESS, {"lines": ids}, "SPRING"
+    ).order
     assert isinstance(placed, Order)
-    order = deliver(shop, pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4))
+    order = deliver_order(
+        shop, pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
+    )
     wire.clear()
-    back(shop, order, **dict.fromkeys(ids, 1))
+    return_pieces(shop, order, **dict.fromkeys(ids, 1))
     (made,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
     assert len(made["TransactItems"]) == 90 + len(["command", "order", "return", "discount", "marker"]) + 5 == 100
-    assert given_back(shop, order.order_id) == order.total
+    assert refunded_total(shop, order.order_id) == order.total
 
 
 # reading --------------------------------------------------------------------------------------------------------------
 def test_returns_are_seen_by_who_placed_the_order_and_staff(shop: Shop, order: Order) -> None:
     for key in ("one", "two"):
-        back(shop, order, key, mug=1)
+        return_pieces(shop, order, key, mug=1)
     for caller in (ANN, STAFF):
-        first = returns.returns_of_order(shop, caller, order.order_id, 1, None)
-        rest = returns.returns_of_order(shop, caller, order.order_id, 1, first.after)
+        first = returns.list_returns_of_order(shop, caller, order.order_id, 1, None)
+        rest = returns.list_returns_of_order(shop, caller, order.order_id, 1, first.after)
         assert [it.quantities for it in (*first.items, *rest.items)] == [{"mug": 1}] * 2
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound) as refusal:
-            returns.returns_of_order(shop, caller, order.order_id, 10, None)
+            returns.list_returns_of_order(shop, caller, order.order_id, 10, None)
         assert refusal.value.what == "order"
-    archive(shop, order.order_id, to_stub=True)
+    archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(WrongState) as wrong:
-        returns.returns_of_order(shop, ANN, order.order_id, 10, None)
+        returns.list_returns_of_order(shop, ANN, order.order_id, 10, None)
     assert wrong.value.state == "ARCHIVED"
 
 
 def test_goods_go_back_to_a_part_of_the_stock_they_came_from(shop: Shop) -> None:
-    sell(shop, "vase", 8, parts=4)
-    order = deliver(shop, place(shop, vase=5))
-    before = sum(available(shop, "vase"))
-    back(shop, order, vase=4)
-    assert sum(available(shop, "vase")) == before + 4
-    assert sum(part.received for part in products.stock_of_product(shop, "vase")) == 8
+    create_stocked_product(shop, "vase", 8, parts=4)
+    order = deliver_order(shop, place(shop, vase=5))
+    before = sum(available_by_part(shop, "vase"))
+    return_pieces(shop, order, vase=4)
+    assert sum(available_by_part(shop, "vase")) == before + 4
+    assert sum(part.received for part in products.get_stock_of_product(shop, "vase")) == 8
 
 
-def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: Shop, order: Order, clock: Clock) -> None:
+def test_a_key_that_made_a_return_long_ago_makes_no_other(shop: Shop, order: Order, clock: ManualClock) -> None:
     patient = replace(shop, return_window_days=2 * COMMAND_DAYS)
-    back(patient, order, mug=1)
+    return_pieces(patient, order, mug=1)
     clock.sleep((COMMAND_DAYS + 1) * DAY)
     for image in everything(shop):
         if image["type"]["S"] == "Command":  # which has expired
-            shop.table.delete([{"PK": image["PK"], "SK": image["SK"]}])
+            shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
     with pytest.raises(AlreadyExists) as refusal:
-        back(patient, order, mug=1)
+        return_pieces(patient, order, mug=1)
     assert refusal.value.what == "return"
-    assert order_now(shop, order.order_id).lines["mug"].returned == 1
+    assert get_order(shop, order.order_id).lines["mug"].returned == 1

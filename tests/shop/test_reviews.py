@@ -7,38 +7,38 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.store import Page
-from functions.dynamodb.writes import put
+from functions.dynamodb.store import QueryPage
+from functions.dynamodb.writes import put_if_absent
 from functions.model import changes
 from functions.model.entities import Order, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered, WrongState
 from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
-from functions.shop.erasure import forget
+from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after, lost
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
 from tests.model.samples import SAMPLES, moment
 from tests.shop.acts import (
     ANN,
     BOB,
     STAFF,
     WAREHOUSE,
-    archive,
-    ask_for_the_rest,
-    at_once,
-    bring_to,
-    order_from,
+    advance_to_status,
+    archive_order,
     pay,
     place,
-    send_back,
+    place_order_as,
+    return_items,
+    run_concurrently,
+    ship_part_then_cancel,
 )
 
 
 @pytest.fixture
-def bought(shop: Shop, wire: Wire) -> str:
+def bought(shop: Shop, wire: WireTap) -> str:
     """An order of Ann's that was delivered: two mugs."""
-    order = bring_to(shop, place(shop), "DELIVERED")
+    order = advance_to_status(shop, place(shop), "DELIVERED")
     wire.clear()
     return order.order_id
 
@@ -48,19 +48,19 @@ def write(shop: Shop, order_id: str, stars: int = 5, text: str = "Keeps warm.", 
 
 
 def shown(shop: Shop, product_id: str = "mug") -> list[tuple[str, int, str]]:
-    found = reviews.reviews_of_product(shop, product_id, 100, None).items
+    found = reviews.list_reviews_of_product(shop, product_id, 100, None).items
     return [(review.customer_id, review.stars, review.text) for review in found]
 
 
 # who may --------------------------------------------------------------------------------------------------------------
 def test_a_buyer_says_something_of_what_was_delivered_by_one_read_and_one_write(
-    shop: Shop, wire: Wire, bought: str
+    shop: Shop, wire: WireTap, bought: str
 ) -> None:
     written = write(shop, bought)
     assert wire.operations == ["BatchGetItem", "PutItem"]
     assert (written.written_at, written.created_at, written.version) == (moment(), moment(), 1)
     assert shown(shop) == [("ann", 5, "Keeps warm.")]
-    assert reviews.reviews_by_customer(shop, ANN, "ann", 10, None).items == (written,)
+    assert reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items == (written,)
 
 
 NOT_YET = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "SHIPPED", "CANCELLED", "LAPSED"]
@@ -68,7 +68,7 @@ NOT_YET = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 
 @pytest.mark.parametrize("status", NOT_YET)
 def test_of_what_was_not_delivered_nobody_says_anything(shop: Shop, status: str) -> None:
-    order = bring_to(shop, place(shop), status)
+    order = advance_to_status(shop, place(shop), status)
     with pytest.raises(NotBought):
         write(shop, order.order_id)
     assert shown(shop) == []
@@ -76,17 +76,17 @@ def test_of_what_was_not_delivered_nobody_says_anything(shop: Shop, status: str)
 
 @pytest.mark.parametrize("status", ["DELIVERED", "PARTIALLY_RETURNED", "RETURNED"])
 def test_who_has_it_or_had_it_and_sent_it_back_may(shop: Shop, status: str) -> None:
-    order = bring_to(shop, place(shop), status)
+    order = advance_to_status(shop, place(shop), status)
     assert write(shop, order.order_id).stars == 5
 
 
 def test_one_piece_of_a_parcel_that_arrived_is_enough_and_of_the_other_product_it_says_nothing(shop: Shop) -> None:
     order = place(shop, mug=2, pot=1)
-    bring_to(shop, order, "FULFILLING")
-    ask_for_the_rest(shop, order.order_id, {"mug": 1})
+    advance_to_status(shop, order, "FULFILLING")
+    ship_part_then_cancel(shop, order.order_id, {"mug": 1})
     with pytest.raises(NotBought):
         write(shop, order.order_id)
-    shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     assert write(shop, order.order_id).stars == 5
     with pytest.raises(NotBought):
         reviews.write_review(shop, ANN, "pot", order.order_id, 5, "")
@@ -114,7 +114,7 @@ def test_who_is_no_customer_says_nothing(shop: Shop, bought: str) -> None:
 
 
 def test_who_was_forgotten_leaves_no_words_behind(shop: Shop, bought: str) -> None:
-    forget(shop, ANN, ANN.id)
+    erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotRegistered):
         write(shop, bought)
     assert shown(shop) == []
@@ -122,7 +122,7 @@ def test_who_was_forgotten_leaves_no_words_behind(shop: Shop, bought: str) -> No
 
 def test_of_an_order_in_the_archive_nobody_begins_but_who_began_goes_on(shop: Shop, bought: str) -> None:
     write(shop, bought)
-    archive(shop, bought, to_stub=True)
+    archive_order(shop, bought, to_stub=True)
     assert write(shop, bought, 2, "It broke.").stars == 2
     reviews.delete_review(shop, ANN, "mug", "ann")
     with pytest.raises(WrongState) as refused:
@@ -131,7 +131,7 @@ def test_of_an_order_in_the_archive_nobody_begins_but_who_began_goes_on(shop: Sh
 
 
 # one each -------------------------------------------------------------------------------------------------------------
-def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: Clock, bought: str) -> None:
+def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(60)
     second = write(shop, bought, 3, "It stains.")
@@ -139,7 +139,7 @@ def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: Cloc
     assert shown(shop) == [("ann", 3, "It stains.")]
 
 
-def test_the_same_words_again_write_nothing(shop: Shop, wire: Wire, bought: str) -> None:
+def test_the_same_words_again_write_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
     first = write(shop, bought)
     wire.clear()
     assert write(shop, bought) == first
@@ -151,34 +151,34 @@ def test_a_review_of_another_order_of_the_same_is_the_same_one(shop: Shop, bough
     write(shop, bought)
     with pytest.raises(NotBought):
         write(shop, again.order_id)
-    bring_to(shop, again, "DELIVERED")
+    advance_to_status(shop, again, "DELIVERED")
     assert write(shop, again.order_id, 4).version == 2
     assert shown(shop) == [("ann", 4, "Keeps warm.")]
 
 
 def test_written_twice_at_once_it_is_one_with_both_changes_after_each_other(shop: Shop, bought: str) -> None:
-    at_once(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
+    run_concurrently(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
     ((_, stars, _),) = shown(shop)
-    (review,) = reviews.reviews_by_customer(shop, ANN, "ann", 10, None).items
+    (review,) = reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items
     assert (review.version, review.stars) == (3, stars)
 
 
 def test_changed_and_deleted_at_once_the_change_is_a_new_one(
-    shop: Shop, rival: Shop, wire: Wire, clock: Clock, bought: str
+    shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock, bought: str
 ) -> None:
     first = write(shop, bought)
     clock.sleep(60)
-    wire.next("UpdateItem", after(lambda: reviews.delete_review(rival, ANN, "mug", "ann")))
+    wire.reply_next("UpdateItem", run_before_sending(lambda: reviews.delete_review(rival, ANN, "mug", "ann")))
     written = write(shop, bought, 1)
     assert (written.version, written.created_at > first.created_at) == (1, True)
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
-def test_a_lost_answer_makes_no_second_version(shop: Shop, patient_wire: Wire, bought: str, operation: str) -> None:
+def test_a_lost_answer_makes_no_second_version(shop: Shop, patient_wire: WireTap, bought: str, operation: str) -> None:
     if operation == "UpdateItem":
         write(shop, bought)
     shop.table.client = patient_wire.client
-    patient_wire.next(operation, lost)
+    patient_wire.reply_next(operation, lose_response)
     assert write(shop, bought, 2).version == (2 if operation == "UpdateItem" else 1)
     assert shown(shop) == [("ann", 2, "Keeps warm.")]
 
@@ -190,7 +190,7 @@ def test_who_wrote_it_and_staff_delete_it_and_once_more_is_nothing(shop: Shop, b
     for _ in range(2):
         reviews.delete_review(shop, caller, "mug", "ann")
         assert shown(shop) == []
-    assert reviews.reviews_by_customer(shop, ANN, "ann", 10, None).items == ()
+    assert reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items == ()
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
@@ -200,51 +200,53 @@ def test_nobody_else_deletes_it_or_lists_what_a_customer_says(shop: Shop, bought
         with pytest.raises(NotFound):
             reviews.delete_review(shop, caller, product_id, "ann")
     with pytest.raises(NotFound):
-        reviews.reviews_by_customer(shop, caller, "ann", 10, None)
+        reviews.list_reviews_by_customer(shop, caller, "ann", 10, None)
     assert len(shown(shop)) == 1
 
 
-def test_a_lost_answer_of_a_deletion_is_none(shop: Shop, patient_wire: Wire, bought: str) -> None:
+def test_a_lost_answer_of_a_deletion_is_none(shop: Shop, patient_wire: WireTap, bought: str) -> None:
     write(shop, bought)
     shop.table.client = patient_wire.client
-    patient_wire.next("DeleteItem", lost)
+    patient_wire.reply_next("DeleteItem", lose_response)
     reviews.delete_review(shop, ANN, "mug", "ann")
     assert shown(shop) == []
 
 
-def test_one_that_is_deleted_and_written_anew_is_another_one(shop: Shop, clock: Clock, bought: str) -> None:
+def test_one_that_is_deleted_and_written_anew_is_another_one(shop: Shop, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(0.001)
     reviews.delete_review(shop, ANN, "mug", "ann")
     second = write(shop, bought)
     assert (second.version, second.written_at, second.created_at) == (1, moment(0.001 / 60), moment(0.001 / 60))
-    ids = {changes.read(made(review)).id for review in (first, second)}  # type: ignore[union-attr]
+    ids = {changes.parse_change(made(review)).id for review in (first, second)}  # type: ignore[union-attr]
     assert len(ids) == 2, "what follows from the first is not taken for what follows from the second"
-    assert changes.read(made(first)) == changes.read(made(first))
+    assert changes.parse_change(made(first)) == changes.parse_change(made(first))
 
 
 def made(review: Review) -> Any:
     """The stream's record of a review that comes to be."""
-    image = REVIEW.write(review)
+    image = REVIEW.encode(review)
     keys = {name: image[name] for name in ("PK", "SK")}
     return {"eventName": "INSERT", "dynamodb": {"Keys": keys, "NewImage": image, "SequenceNumber": "1"}}
 
 
 # lists ----------------------------------------------------------------------------------------------------------------
-def test_reviews_come_newest_first_and_once_page_after_page(shop: Shop, clock: Clock, bought: str) -> None:
+def test_reviews_come_newest_first_and_once_page_after_page(shop: Shop, clock: ManualClock, bought: str) -> None:
     sample = replace(SAMPLES[REVIEW], order_id=bought)
     for number in range(9):
         at = moment(number // 3)  # three at a time
-        shop.table.write(put(REVIEW, replace(sample, customer_id=f"c{number}", written_at=at)))
-        shop.table.write(put(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at)))
+        shop.table.write(put_if_absent(REVIEW, replace(sample, customer_id=f"c{number}", written_at=at)))
+        shop.table.write(
+            put_if_absent(REVIEW, replace(sample, product_id=f"p{number}", customer_id="cid", written_at=at))
+        )
     for limit in (1, 2, 4, 9, 50):
-        of_product = all_of(partial(reviews.reviews_of_product, shop, "mug", limit))
-        by_customer = all_of(partial(reviews.reviews_by_customer, shop, STAFF, "cid", limit))
+        of_product = all_of(partial(reviews.list_reviews_of_product, shop, "mug", limit))
+        by_customer = all_of(partial(reviews.list_reviews_by_customer, shop, STAFF, "cid", limit))
         assert [review.customer_id for review in of_product] == [f"c{number}" for number in range(8, -1, -1)]
         assert [review.product_id for review in by_customer] == [f"p{number}" for number in range(8, -1, -1)]
 
 
-def all_of(page_after: Callable[[str | None], Page[Review]]) -> Iterator[Review]:
+def all_of(page_after: Callable[[str | None], QueryPage[Review]]) -> Iterator[Review]:
     """The reviews of all pages."""
     after_: str | None = None
     while True:
@@ -257,17 +259,17 @@ def all_of(page_after: Callable[[str | None], Page[Review]]) -> Iterator[Review]
 
 def test_a_return_after_the_review_leaves_it(shop: Shop, bought: str) -> None:
     write(shop, bought)
-    send_back(shop, bought, mug=2)
+    return_items(shop, bought, mug=2)
     assert len(shown(shop)) == 1
 
 
 def test_two_buyers_have_one_review_each(shop: Shop, bought: str) -> None:
     write(shop, bought)
-    bobs = order_from(shop, BOB, "k", mug=1).order
+    bobs = place_order_as(shop, BOB, "k", mug=1).order
     assert isinstance(bobs, Order)
     pay(shop, bobs)
     shipments.request_shipment(shop, bobs.order_id)
-    shipments.dispatch(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1", "dhl", "7")
-    shipments.deliver(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1")
+    shipments.dispatch_shipment(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1", "dhl", "7")
+    shipments.deliver_shipment(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1")
     write(shop, bobs.order_id, 1, "Too small.", BOB)
     assert sorted(shown(shop)) == [("ann", 5, "Keeps warm."), ("bob", 1, "Too small.")]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.writes import put, put_newer
+from functions.dynamodb.writes import put_if_absent, put_if_newer
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.table import ORDER_LINE
-from functions.shop.sales import bought_by_customer, sales_of_product
+from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from functions.shop.shop import Shop
 from tests.model.samples import SAMPLES, moment
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE
@@ -18,33 +18,37 @@ def sold(shop: Shop) -> Shop:
     """A shop where Ann bought a mug each minute, four of them."""
     for number in range(4):
         sale = replace(SAMPLES[ORDER_LINE], order_id=f"o{number}", placed_at=moment(number))
-        shop.table.write(put(ORDER_LINE, sale))
+        shop.table.write(put_if_absent(ORDER_LINE, sale))
     return shop
 
 
 def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(sold: Shop) -> None:
-    found = sales_of_product(sold, STAFF, "mug", moment(1), moment(3), 10, None)
+    found = list_sales_of_product(sold, STAFF, "mug", moment(1), moment(3), 10, None)
     assert [sale.order_id for sale in found.items] == ["o2", "o1"]
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            sales_of_product(sold, caller, "mug", "", "", 10, None)
+            list_sales_of_product(sold, caller, "mug", "", "", 10, None)
 
 
 def test_what_a_customer_bought_is_theirs_and_staffs_to_see_and_in_a_range_that_is_half_open(sold: Shop) -> None:
     for caller in (ANN, STAFF):
-        found = bought_by_customer(sold, caller, "ann", moment(1), moment(3), 10, None)
+        found = list_purchases_of_customer(sold, caller, "ann", moment(1), moment(3), 10, None)
         assert [sale.order_id for sale in found.items] == ["o2", "o1"]
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound):
-            bought_by_customer(sold, caller, "ann", "", "", 10, None)
-    assert bought_by_customer(sold, BOB, "bob", "", "", 10, None).items == ()
+            list_purchases_of_customer(sold, caller, "ann", "", "", 10, None)
+    assert list_purchases_of_customer(sold, BOB, "bob", "", "", 10, None).items == ()
 
 
 def test_a_line_of_which_nothing_was_sold_after_all_is_told_to_nobody(sold: Shop) -> None:
-    (sale,) = bought_by_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
-    sold.table.write(put_newer(ORDER_LINE, replace(sale, quantity=0, version=sale.version + 1)))
-    assert [one.order_id for one in bought_by_customer(sold, ANN, "ann", "", "", 10, None).items] == ["o3", "o1", "o0"]
-    page = sales_of_product(sold, STAFF, "mug", "", "", 2, None)
+    (sale,) = list_purchases_of_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
+    sold.table.write(put_if_newer(ORDER_LINE, replace(sale, quantity=0, version=sale.version + 1)))
+    assert [one.order_id for one in list_purchases_of_customer(sold, ANN, "ann", "", "", 10, None).items] == [
+        "o3",
+        "o1",
+        "o0",
+    ]
+    page = list_sales_of_product(sold, STAFF, "mug", "", "", 2, None)
     assert [one.order_id for one in page.items] == ["o3"]
-    rest = sales_of_product(sold, STAFF, "mug", "", "", 2, page.after)
+    rest = list_sales_of_product(sold, STAFF, "mug", "", "", 2, page.after)
     assert [one.order_id for one in rest.items] == ["o1", "o0"]

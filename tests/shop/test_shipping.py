@@ -10,33 +10,33 @@ from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import shipments
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import Clock
-from tests.dynamodb.wire import Wire, after
+from tests.dynamodb.fixtures import ManualClock
+from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
 from tests.shop.acts import (
     ANN,
     BOB,
     STAFF,
     WAREHOUSE,
-    archive,
-    available,
-    become,
-    bring_to,
-    order_from,
-    order_now,
+    advance_to_status,
+    archive_order,
+    available_by_part,
+    get_order,
+    order_after_change,
     place,
-    tell,
+    place_order_as,
+    report_payment,
 )
-from tests.shop.money import markers
+from tests.shop.money import expiry_markers
 
 
 def parcel_of(shop: Shop, order_id: str) -> Shipment:
-    (shipment,) = shipments.shipments_of_order(shop, STAFF, order_id)
+    (shipment,) = shipments.list_shipments_of_order(shop, STAFF, order_id)
     return shipment
 
 
 def dispatch(shop: Shop, order: Order, carrier: str = "dhl", number: str = "42") -> Shipment:
-    return shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
+    return shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", carrier, number)
 
 
 def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
@@ -44,8 +44,8 @@ def counted(order: Order, shipped: int, delivered: int = 0) -> dict[str, Line]:
     return {id: replace(line, shipped=shipped, delivered=delivered) for id, line in order.lines.items()}
 
 
-def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire: Wire, clock: Clock) -> None:
-    order = bring_to(shop, place(shop, mug=2, pot=1), "PAID")
+def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+    order = advance_to_status(shop, place(shop, mug=2, pot=1), "PAID")
     clock.sleep(60)
     wire.clear()
     shipment = shipments.request_shipment(shop, order.order_id)
@@ -60,7 +60,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
         created_at=moment(1),
         updated_at=moment(1),
     )
-    assert order_now(shop, order.order_id) == become(
+    assert get_order(shop, order.order_id) == order_after_change(
         order, status="FULFILLING", parcels=1, version=3, updated_at=moment(1)
     )
 
@@ -74,30 +74,32 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
     ],
 )  # fmt: skip
 def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: str) -> None:
-    before = bring_to(shop, place(shop), status)
-    sent = shipments.shipments_of_order(shop, STAFF, before.order_id)
+    before = advance_to_status(shop, place(shop), status)
+    sent = shipments.list_shipments_of_order(shop, STAFF, before.order_id)
     assert shipments.request_shipment(shop, before.order_id) is None
-    assert order_now(shop, before.order_id) == before
-    assert shipments.shipments_of_order(shop, STAFF, before.order_id) == sent
+    assert get_order(shop, before.order_id) == before
+    assert shipments.list_shipments_of_order(shop, STAFF, before.order_id) == sent
 
 
 def test_what_is_archived_or_never_was_does_not_go_to_the_warehouse(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "CANCELLED")
-    archive(shop, order.order_id, to_stub=True)
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
     assert shipments.request_shipment(shop, order.order_id) is None
     assert shipments.request_shipment(shop, "none") is None
 
 
-def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "PAID")
-    wire.next("TransactWriteItems", after(lambda: shipments.request_shipment(rival, order.order_id)))
+def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: shipments.request_shipment(rival, order.order_id)))
     assert shipments.request_shipment(shop, order.order_id) is None
     assert parcel_of(shop, order.order_id).version == 1
-    assert order_now(shop, order.order_id).version == 3
+    assert get_order(shop, order.order_id).version == 3
 
 
-def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Shop, wire: Wire, clock: Clock) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     before = parcel_of(shop, order.order_id)
     clock.sleep(60)
     wire.clear()
@@ -106,49 +108,51 @@ def test_a_parcel_is_dispatched_with_its_order_and_found_by_its_number(shop: Sho
     assert sent == replace(
         before, status="DISPATCHED", carrier="dhl", tracking_number="42", version=2, updated_at=moment(1)
     )
-    assert order_now(shop, order.order_id) == become(
+    assert get_order(shop, order.order_id) == order_after_change(
         order, status="SHIPPED", lines=counted(order, shipped=2), version=4, updated_at=moment(1)
     )
     for caller in (ANN, STAFF, WAREHOUSE):
-        assert shipments.shipments_by_tracking(shop, caller, "dhl", "42") == (sent,)
+        assert shipments.list_shipments_by_tracking(shop, caller, "dhl", "42") == (sent,)
     for carrier, number, caller in (("dhl", "43", ANN), ("ups", "42", ANN), ("dhl", "42", BOB)):
         with pytest.raises(NotFound):
-            shipments.shipments_by_tracking(shop, caller, carrier, number)
+            shipments.list_shipments_by_tracking(shop, caller, carrier, number)
 
 
 def test_a_number_that_a_carrier_gave_twice_finds_each_customer_their_own(shop: Shop) -> None:
-    mine = dispatch(shop, bring_to(shop, place(shop, "one"), "FULFILLING"))
-    other = order_from(shop, BOB, "two", mug=1).order
+    mine = dispatch(shop, advance_to_status(shop, place(shop, "one"), "FULFILLING"))
+    other = place_order_as(shop, BOB, "two", mug=1).order
     assert isinstance(other, Order)
-    theirs = dispatch(shop, bring_to(shop, other, "FULFILLING"))
+    theirs = dispatch(shop, advance_to_status(shop, other, "FULFILLING"))
     assert mine.tracking_number == theirs.tracking_number
-    assert shipments.shipments_by_tracking(shop, ANN, "dhl", "42") == (mine,)
-    assert shipments.shipments_by_tracking(shop, BOB, "dhl", "42") == (theirs,)
+    assert shipments.list_shipments_by_tracking(shop, ANN, "dhl", "42") == (mine,)
+    assert shipments.list_shipments_by_tracking(shop, BOB, "dhl", "42") == (theirs,)
     for caller in (STAFF, WAREHOUSE):
-        found = shipments.shipments_by_tracking(shop, caller, "dhl", "42")
+        found = shipments.list_shipments_by_tracking(shop, caller, "dhl", "42")
         assert {one.order_id for one in found} == {mine.order_id, theirs.order_id}
     with pytest.raises(NotFound):
-        shipments.shipments_by_tracking(shop, Caller("eve"), "dhl", "42")
+        shipments.list_shipments_by_tracking(shop, Caller("eve"), "dhl", "42")
 
 
 @pytest.mark.parametrize("asked", ["dhl", "DHL", "Dhl "])
 def test_a_carrier_is_the_same_however_it_is_typed(shop: Shop, asked: str) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     parcel = f"{order.order_id}-1"
-    sent = shipments.dispatch(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
+    sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, " DHL", "42")
     assert sent.carrier == "dhl"
-    assert shipments.dispatch(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "said again"
-    assert shipments.shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
+    assert shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, asked, "42") == sent, "said again"
+    assert shipments.list_shipments_by_tracking(shop, ANN, asked, "42") == (sent,)
 
 
-def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: Shop, wire: Wire, clock: Clock) -> None:
-    order = bring_to(shop, place(shop), "SHIPPED")
+def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
+    order = advance_to_status(shop, place(shop), "SHIPPED")
     clock.sleep(60)
     wire.clear()
-    arrived = shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
     assert (arrived.status, arrived.version, arrived.updated_at) == ("DELIVERED", 3, moment(1))
-    assert order_now(shop, order.order_id) == become(
+    assert get_order(shop, order.order_id) == order_after_change(
         order,
         status="DELIVERED",
         lines=counted(order, shipped=2, delivered=2),
@@ -156,29 +160,29 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(shop: Shop,
         version=5,
         updated_at=moment(1),
     )
-    (expiry,) = markers(shop, order.order_id)
+    (expiry,) = expiry_markers(shop, order.order_id)
     assert expiry.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp()), "retention starts after the returns"
-    assert list(shipments.unconfirmed(shop, clock.now + timedelta(days=99))) == []
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))) == []
 
 
-def test_what_the_warehouse_says_again_changes_nothing(shop: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+def test_what_the_warehouse_says_again_changes_nothing(shop: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     sent = dispatch(shop, order)
     assert dispatch(shop, order) == sent
-    arrived = shipments.deliver(shop, WAREHOUSE, order.order_id, sent.shipment_id)
-    assert shipments.deliver(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
+    arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
+    assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
     assert dispatch(shop, order) == arrived, "late, but it is what was said"
-    assert order_now(shop, order.order_id).version == 5
+    assert get_order(shop, order.order_id).version == 5
     assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, requested, sent, arrived"
 
 
 @pytest.mark.parametrize("status", ["SHIPPED", "DELIVERED"])
 @pytest.mark.parametrize(("carrier", "number"), [("ups", "42"), ("dhl", "43")])
 def test_f8_a_parcel_is_not_sent_a_second_time_another_way(shop: Shop, status: str, carrier: str, number: str) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     dispatch(shop, order)
     if status == "DELIVERED":
-        shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+        shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     with pytest.raises(WrongState) as refusal:
         dispatch(shop, order, carrier, number)
     assert (refusal.value.what, refusal.value.command) == ("shipment", "dispatch")
@@ -186,68 +190,70 @@ def test_f8_a_parcel_is_not_sent_a_second_time_another_way(shop: Shop, status: s
 
 
 def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     with pytest.raises(WrongState) as refusal:
-        shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+        shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     assert refusal.value.state == "REQUESTED"
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 def test_what_there_is_not_is_not_found(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     for order_id, shipment_id in ((order.order_id, "other"), ("none", f"{order.order_id}-1")):
         with pytest.raises(NotFound):
-            shipments.dispatch(shop, WAREHOUSE, order_id, shipment_id, "dhl", "42")
+            shipments.dispatch_shipment(shop, WAREHOUSE, order_id, shipment_id, "dhl", "42")
         with pytest.raises(NotFound):
-            shipments.deliver(shop, WAREHOUSE, order_id, shipment_id)
+            shipments.deliver_shipment(shop, WAREHOUSE, order_id, shipment_id)
     with pytest.raises(NotFound):
-        shipments.parcel(shop, WAREHOUSE, "none")
+        shipments.get_order_for_packing(shop, WAREHOUSE, "none")
 
 
 @pytest.mark.parametrize("caller", [ANN, BOB, Caller("eve", frozenset({"customers"}))], ids=lambda caller: caller.id)
 def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     acts: list[Any] = [
-        lambda: shipments.dispatch(shop, caller, order.order_id, f"{order.order_id}-1", "dhl", "42"),
-        lambda: shipments.deliver(shop, caller, order.order_id, f"{order.order_id}-1"),
-        lambda: shipments.parcel(shop, caller, order.order_id),
+        lambda: shipments.dispatch_shipment(shop, caller, order.order_id, f"{order.order_id}-1", "dhl", "42"),
+        lambda: shipments.deliver_shipment(shop, caller, order.order_id, f"{order.order_id}-1"),
+        lambda: shipments.get_order_for_packing(shop, caller, order.order_id),
     ]
     for act in acts:
         with pytest.raises(NotAllowed):
             act()
-    assert order_now(shop, order.order_id) == order
+    assert get_order(shop, order.order_id) == order
 
 
 def test_parcels_are_seen_by_whose_they_are_staff_and_the_warehouse(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
+    order = advance_to_status(shop, place(shop), "FULFILLING")
     for caller in (ANN, STAFF, WAREHOUSE):
-        assert len(shipments.shipments_of_order(shop, caller, order.order_id)) == 1
+        assert len(shipments.list_shipments_of_order(shop, caller, order.order_id)) == 1
     with pytest.raises(NotFound):
-        shipments.shipments_of_order(shop, BOB, order.order_id)
+        shipments.list_shipments_of_order(shop, BOB, order.order_id)
 
 
 def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: Shop) -> None:
-    order = bring_to(shop, place(shop), "DELIVERED")
-    assert shipments.parcel(shop, WAREHOUSE, order.order_id).address == order.address
-    archive(shop, order.order_id, to_stub=True)
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    assert shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id).address == order.address
+    archive_order(shop, order.order_id, to_stub=True)
     with pytest.raises(NotFound):
-        shipments.parcel(shop, WAREHOUSE, order.order_id)
+        shipments.get_order_for_packing(shop, WAREHOUSE, order.order_id)
 
 
 # assumed ----------------------------------------------------------------------------------------------------------
-def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, clock: Clock) -> None:
-    early = bring_to(shop, place(shop, "early"), "SHIPPED")
+def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, clock: ManualClock) -> None:
+    early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
     clock.sleep(60)
-    late = bring_to(shop, place(shop, "late"), "FULFILLING")
+    late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
     clock.sleep(60)
     dispatch(shop, late, number="43")
     in_between = clock.now - timedelta(seconds=30)
-    assert list(shipments.unconfirmed(shop, in_between)) == [early.order_id], "placed long ago, but shipped just now"
+    assert list(shipments.list_unconfirmed_orders(shop, in_between)) == [early.order_id], (
+        "placed long ago, but shipped just now"
+    )
     assert shipments.assume_delivered(shop, early.order_id)
-    assert order_now(shop, early.order_id).status == "DELIVERED"
+    assert get_order(shop, early.order_id).status == "DELIVERED"
     assert not shipments.assume_delivered(shop, early.order_id), "it was delivered meanwhile"
-    assert order_now(shop, early.order_id).version == 5
-    assert list(shipments.unconfirmed(shop, clock.now + timedelta(days=1))) == [late.order_id]
+    assert get_order(shop, early.order_id).version == 5
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=1))) == [late.order_id]
 
 
 @pytest.mark.parametrize(
@@ -258,23 +264,29 @@ def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, cloc
     ],
 )  # fmt: skip
 def test_what_is_not_on_its_way_is_not_assumed_delivered(shop: Shop, status: str) -> None:
-    before = bring_to(shop, place(shop), status)
+    before = advance_to_status(shop, place(shop), status)
     assert not shipments.assume_delivered(shop, before.order_id)
-    assert order_now(shop, before.order_id) == before
+    assert get_order(shop, before.order_id) == before
     assert not shipments.assume_delivered(shop, "none")
 
 
-def test_an_order_that_is_confirmed_just_then_is_delivered_once(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "SHIPPED")
+def test_an_order_that_is_confirmed_just_then_is_delivered_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "SHIPPED")
     parcel = f"{order.order_id}-1"
-    wire.next("TransactWriteItems", after(lambda: shipments.deliver(rival, WAREHOUSE, order.order_id, parcel)))
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: shipments.deliver_shipment(rival, WAREHOUSE, order.order_id, parcel)),
+    )
     assert not shipments.assume_delivered(shop, order.order_id)
-    assert order_now(shop, order.order_id).version == 5
+    assert get_order(shop, order.order_id).version == 5
 
 
-def test_a_late_payment_while_a_parcel_is_sent_loses_neither(shop: Shop, rival: Shop, wire: Wire) -> None:
-    order = bring_to(shop, place(shop), "FULFILLING")
-    wire.next("TransactWriteItems", after(lambda: tell(rival, order, event_id="evt_9", payment_id="pi_9")))
+def test_a_late_payment_while_a_parcel_is_sent_loses_neither(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: report_payment(rival, order, event_id="evt_9", payment_id="pi_9")),
+    )
     assert dispatch(shop, order).status == "DISPATCHED"
-    assert order_now(shop, order.order_id).status == "SHIPPED"
-    assert available(shop) == [8]
+    assert get_order(shop, order.order_id).status == "SHIPPED"
+    assert available_by_part(shop) == [8]

@@ -12,19 +12,19 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 
-from functions.dynamodb.patience import Busy
+from functions.dynamodb.patience import TableBusy
 from functions.dynamodb.store import Table
 from functions.model.entities import Customer, Order
 from functions.model.errors import DiscountNotValid, OutOfStock
-from functions.model.patterns import C4, A16b
-from functions.model.table import BY_TYPE, CUSTOMER
+from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTIONS_BY_CODE
+from functions.model.table import CUSTOMER, ROWS_BY_TYPE
 from functions.shop import discounts
-from functions.shop.placing import Wanted, place_order
+from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import Caller, Shop
 from local.engine import Engine
-from tests.dynamodb.wire import cancelled
+from tests.dynamodb.wire import transaction_cancelled_reply
 from tests.model.samples import moment
-from tests.shop.acts import HOME, PRICE, STAFF, available, order_now, sell
+from tests.shop.acts import HOME_ADDRESS, PRICE, STAFF, available_by_part, create_stocked_product, get_order
 from tests.support.scale import many
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Conflicts:
                 self.on_its_way[threading.get_ident()] = set(items)
                 return None
             self.cancelled += 1
-        return cancelled(*("TransactionConflict" if item in taken else "None" for item in items))(request)
+        return transaction_cancelled_reply(*("TransactionConflict" if item in taken else "None" for item in items))(
+            request
+        )
 
     def _done(self, **_: Any) -> None:
         with self._one_at_a_time:
@@ -87,10 +89,12 @@ class Buyer:
         while not self.order and self.short is None:
             body = {"lines": {"mug": 1}, "discount_code": code}
             try:
-                placed = place_order(shop, Caller(f"buyer-{self.number}"), "sale", {"mug": Wanted(1)}, HOME, body, code)
+                placed = place_order(
+                    shop, Caller(f"buyer-{self.number}"), "sale", {"mug": RequestedLine(1)}, HOME_ADDRESS, body, code
+                )
                 assert isinstance(placed.order, Order)
                 self.order = placed.order
-            except Busy:  # the API answers 503 with Retry-After
+            except TableBusy:  # the API answers 503 with Retry-After
                 self.told["busy"] += 1
             except DiscountNotValid:
                 self.told["discount not valid"] += 1
@@ -102,7 +106,7 @@ class Buyer:
 def welcome(shop: Shop, buyers: list[Buyer]) -> None:
     """All of them are customers."""
     images = [
-        CUSTOMER.write(
+        CUSTOMER.encode(
             Customer(
                 customer_id=f"buyer-{buyer.number}",
                 name="Ann Ash",
@@ -124,9 +128,9 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     engine: Engine, new_table: Callable[[], str]
 ) -> None:
     client = engine.dynamodb(Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE))
-    table = Table(client, new_table(), BY_TYPE, budget_seconds=0.3)
+    table = Table(client, new_table(), ROWS_BY_TYPE, retry_budget_seconds=0.3)
     shop = Shop(table=table, new_id=str, pepper=lambda: b"pepper")
-    sell(shop, "mug", UNITS, parts=4)
+    create_stocked_product(shop, "mug", UNITS, parts=4)
     discounts.create_discount(shop, STAFF, "FIRST50", 20, limit=REDEMPTIONS, parts=5)
     buyers = [Buyer(number, None if number % 5 == 4 else "FIRST50") for number in range(BUYERS)]
     welcome(shop, buyers)
@@ -137,13 +141,15 @@ def test_a_tenth_of_the_buyers_get_a_unit_and_half_of_them_at_a_discount(
     orders = {buyer.number: buyer.order for buyer in buyers if buyer.order}
     assert len(orders) == UNITS
     assert [buyer.short for buyer in buyers if not buyer.order] == [{"mug": 0}] * (BUYERS - UNITS)
-    assert available(shop) == [0, 0, 0, 0]
-    kept = [order_now(shop, queued.order_id) for queued in table.every(A16b, queue="PENDING")]
+    assert available_by_part(shop) == [0, 0, 0, 0]
+    kept = [
+        get_order(shop, queued.order_id) for queued in table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING")
+    ]
     assert {order.order_id: order for order in kept} == {order.order_id: order for order in orders.values()}
 
     at_a_discount = [number for number, order in orders.items() if order.discount]
     assert len(at_a_discount) == REDEMPTIONS
-    assert [part.left for part in table.every(C4, code="FIRST50")] == [0] * 5
+    assert [part.left for part in table.query_all(REDEMPTIONS_BY_CODE, code="FIRST50")] == [0] * 5
     assert Counter(order.discount.part for order in kept if order.discount) == dict.fromkeys(range(5), REDEMPTIONS // 5)
     assert {order.total for order in kept if order.discount} == {PRICE * 8 // 10}
     assert {order.total for order in kept if not order.discount} == {PRICE}

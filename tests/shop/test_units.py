@@ -10,16 +10,27 @@ from typing import Any
 
 import pytest
 
-from functions.model.entities import Order, spread
+from functions.model.entities import Order, hash_to_bucket
 from functions.shop import categories, customers, discounts, ending, follows, products, reviews, shipments
 from functions.shop.invoices import issue_invoice
-from functions.shop.placing import Placed, Wanted, order_id_of, place_order
+from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.wire import Wire
-from tests.shop.acts import ANN, BOB, HOME, STAFF, WAREHOUSE, bring_to, order_from, place, sell, tell
+from tests.dynamodb.wire import WireTap
+from tests.shop.acts import (
+    ANN,
+    BOB,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    create_stocked_product,
+    place,
+    place_order_as,
+    report_payment,
+)
 
 
-def spent(wire: Wire, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:
+def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:
     """The requests something sends, and what they consume, by kind of request."""
     wire.clear()
     act()
@@ -28,26 +39,26 @@ def spent(wire: Wire, act: Callable[[], Any]) -> tuple[list[str], dict[str, floa
 
 @pytest.mark.parametrize("products_ordered", [1, 2, 5])
 def test_placing_is_one_batch_get_and_one_transaction_of_3_units_and_2_for_each_product(
-    shop: Shop, wire: Wire, products_ordered: int
+    shop: Shop, wire: WireTap, products_ordered: int
 ) -> None:
     ids = [f"p{number}" for number in range(products_ordered)]
     for id in ids:
-        sell(shop, id, 10)
-    requests, units = spent(wire, lambda: order_from(shop, ANN, "k", **dict.fromkeys(ids, 1)))
+        create_stocked_product(shop, id, 10)
+    requests, units = spent(wire, lambda: place_order_as(shop, ANN, "k", **dict.fromkeys(ids, 1)))
     assert requests == ["BatchGetItem", "TransactWriteItems"]
     assert units == {"BatchGetItem": 2 + products_ordered, "TransactWriteItems": 3 + 2 * products_ordered}
 
 
-def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: Shop, wire: Wire) -> None:
+def test_an_order_over_a_kilobyte_costs_two_units_more_for_each_further_one(shop: Shop, wire: WireTap) -> None:
     ids = [f"product-{number:03}" for number in range(20)]
     for id in ids:
-        sell(shop, id, 10)
-    _, units = spent(wire, lambda: order_from(shop, ANN, "k", **dict.fromkeys(ids, 1)))
+        create_stocked_product(shop, id, 10)
+    _, units = spent(wire, lambda: place_order_as(shop, ANN, "k", **dict.fromkeys(ids, 1)))
     assert units["TransactWriteItems"] == 2 * 2 + 1 + 2 * 20
 
 
-def place_with(shop: Shop, code: str) -> Placed:
-    return place_order(shop, ANN, "k", {"mug": Wanted(1)}, HOME, {}, code)
+def place_with(shop: Shop, code: str) -> PlacedOrder:
+    return place_order(shop, ANN, "k", {"mug": RequestedLine(1)}, HOME_ADDRESS, {}, code)
 
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
@@ -61,12 +72,12 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
         {READ: 1, WRITE: 2, "Query": 1},
     ),
     "goods that the part of the stock they are looked for in has not": (
-        lambda shop: order_from(shop, ANN, "k", vase=7),
+        lambda shop: place_order_as(shop, ANN, "k", vase=7),
         [READ, WRITE, READ, WRITE],
         {READ: 2, WRITE: 2},
     ),
     "goods that are backordered": (
-        lambda shop: order_from(shop, ANN, "k", jug=7),
+        lambda shop: place_order_as(shop, ANN, "k", jug=7),
         [READ, WRITE, READ, WRITE],
         {READ: 1},
     ),
@@ -75,18 +86,18 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
 
 def furnish(shop: Shop) -> None:
     """What these orders are about, in a shop that is open."""
-    sell(shop, "vase", 10, parts=2)
-    sell(shop, "jug", 5, backorder=True)
+    create_stocked_product(shop, "vase", 10, parts=2)
+    create_stocked_product(shop, "jug", 5, backorder=True)
     discounts.create_discount(shop, STAFF, "SPRING", 10)
     discounts.create_discount(shop, STAFF, "FIRST40", 10, limit=40, parts=4)
     discounts.create_discount(shop, STAFF, "LAST", 10, limit=2, parts=2)
-    part = spread(order_id_of(shop, ANN.id, "k"), 2)
-    theirs = next(f"k{n}" for n in range(99) if spread(order_id_of(shop, BOB.id, f"k{n}"), 2) == part)
-    place_order(shop, BOB, theirs, {"pot": Wanted(1)}, HOME, {}, "LAST")
+    part = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
+    theirs = next(f"k{n}" for n in range(99) if hash_to_bucket(derive_order_id(shop, BOB.id, f"k{n}"), 2) == part)
+    place_order(shop, BOB, theirs, {"pot": RequestedLine(1)}, HOME_ADDRESS, {}, "LAST")
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: Wire, name: str) -> None:
+def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: WireTap, name: str) -> None:
     order, requests, more = MORE[name]
     furnish(shop)
     plain = {READ: 3, WRITE: 5}
@@ -107,13 +118,13 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
     ),
     "lapse, of two products": (
         "PENDING",
-        lambda shop, order: ending.lapse(shop, order.order_id),
+        lambda shop, order: ending.lapse_order(shop, order.order_id),
         {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
     ),
-    "pay": ("PENDING", tell, {"GetItem": 3, "TransactWriteItems": 2 + 2 + (2 + 2)}),
+    "pay": ("PENDING", report_payment, {"GetItem": 3, "TransactWriteItems": 2 + 2 + (2 + 2)}),
     "a payment that comes too late: it goes back": (
         "CANCELLED",
-        tell,
+        report_payment,
         {"GetItem": 3, "TransactWriteItems": 2 + 2 + 2 + 2},
     ),
     "invoice": (
@@ -128,7 +139,9 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
     ),
     "dispatch": (
         "FULFILLING",
-        lambda shop, order: shipments.dispatch(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42"),
+        lambda shop, order: shipments.dispatch_shipment(
+            shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42"
+        ),
         {"GetItem": 2, "TransactWriteItems": (2 + 1) + (2 + 2)},
     ),
     "cut short, of two products one is sent": (
@@ -138,60 +151,64 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
     ),
     "deliver": (
         "SHIPPED",
-        lambda shop, order: shipments.deliver(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1"),
+        lambda shop, order: shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1"),
         {"GetItem": 2, "TransactWriteItems": (2 + 1) + (2 + 1) + 2},
     ),
 }
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_command_costs_what_its_items_and_their_indexes_cost(shop: Shop, wire: Wire, name: str) -> None:
+def test_a_command_costs_what_its_items_and_their_indexes_cost(shop: Shop, wire: WireTap, name: str) -> None:
     status, command, expected = COSTS[name]
-    order = bring_to(shop, placed(shop), status)
+    order = advance_to_status(shop, placed(shop), status)
     _, units = spent(wire, lambda: command(shop, order))
     assert units == expected
 
 
-def test_a_customer_costs_two_items(shop: Shop, wire: Wire) -> None:
-    requests, units = spent(wire, lambda: customers.register(shop, Caller("eve"), "eve@example.com", "Eve"))
+def test_a_customer_costs_two_items(shop: Shop, wire: WireTap) -> None:
+    requests, units = spent(wire, lambda: customers.register_customer(shop, Caller("eve"), "eve@example.com", "Eve"))
     assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 4})
 
 
-def test_a_choice_costs_one_write(shop: Shop, wire: Wire) -> None:
+def test_a_choice_costs_one_write(shop: Shop, wire: WireTap) -> None:
     def choose(email: bool) -> Any:
-        return customers.choose(shop, ANN, "ann", "notifications", {"email": email})
+        return customers.update_settings(shop, ANN, "ann", "notifications", {"email": email})
 
     assert spent(wire, lambda: choose(False)) == (["GetItem", "GetItem", "PutItem"], {"GetItem": 2, "PutItem": 1})
     assert spent(wire, lambda: choose(True)) == (["GetItem", "UpdateItem"], {"GetItem": 1, "UpdateItem": 1})
 
 
 @pytest.mark.parametrize(("quantity", "parts"), [(8, 4), (3, 3), (1, 1)])
-def test_a_receipt_costs_its_memory_and_the_parts_it_fills(shop: Shop, wire: Wire, quantity: int, parts: int) -> None:
-    sell(shop, "vase", 0, parts=4)
+def test_a_receipt_costs_its_memory_and_the_parts_it_fills(
+    shop: Shop, wire: WireTap, quantity: int, parts: int
+) -> None:
+    create_stocked_product(shop, "vase", 0, parts=4)
     _, units = spent(wire, lambda: products.receive_stock(shop, STAFF, "r", "vase", quantity))
     assert units == {"GetItem": 2, "TransactWriteItems": 2 + 2 * parts}
 
 
 def test_a_page_of_a_category_costs_its_products_and_half_a_unit_for_each_part_of_their_stock(
-    shop: Shop, wire: Wire
+    shop: Shop, wire: WireTap
 ) -> None:
     for number in range(7):
-        sell(shop, f"jug-{number}", 1, parts=3, category="/jugs/")
-    requests, units = spent(wire, lambda: products.products_in_category(shop, "/jugs/", 5, None))
+        create_stocked_product(shop, f"jug-{number}", 1, parts=3, category="/jugs/")
+    requests, units = spent(wire, lambda: products.list_products_in_category(shop, "/jugs/", 5, None))
     assert (requests, units) == (["Query", "BatchGetItem"], {"Query": 0.5, "BatchGetItem": 0.5 * 5 * 3})
 
 
 def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_two_places(
-    shop: Shop, wire: Wire
+    shop: Shop, wire: WireTap
 ) -> None:
-    assert spent(wire, lambda: sell(shop, "jug", 0, parts=3))[1] == {"TransactWriteItems": 2 + 1 + 2 * 3}
+    assert spent(wire, lambda: create_stocked_product(shop, "jug", 0, parts=3))[1] == {
+        "TransactWriteItems": 2 + 1 + 2 * 3
+    }
     changed = spent(wire, lambda: products.update_product(shop, STAFF, "jug", price=1))[1]
     assert changed == {"GetItem": 1, "UpdateItem": 1 + 1}
     moved = spent(wire, lambda: products.update_product(shop, STAFF, "jug", category="/jugs/"))[1]
     assert moved == {"GetItem": 1, "UpdateItem": 1 + 2}
 
 
-def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(shop: Shop, wire: Wire) -> None:
+def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(shop: Shop, wire: WireTap) -> None:
     def make(path: str) -> Any:
         return categories.create_category(shop, STAFF, path, "Name")
 
@@ -201,8 +218,8 @@ def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_the
     assert renamed == {"GetItem": 1, "UpdateItem": 1 + 1}
 
 
-def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(shop: Shop, wire: Wire) -> None:
-    order = bring_to(shop, placed(shop), "DELIVERED")
+def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(shop: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, placed(shop), "DELIVERED")
 
     def write(stars: int) -> Any:
         return reviews.write_review(shop, ANN, "mug", order.order_id, stars, "Keeps warm.")
@@ -214,19 +231,22 @@ def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(
     assert gone == {"GetItem": 1, "DeleteItem": 1 + 1 + 1}
 
 
-def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: Wire) -> None:
-    assert spent(wire, lambda: follows.follow(shop, ANN, "mug"))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1}
-    assert spent(wire, lambda: follows.follow(shop, ANN, "mug"))[1] == {"BatchGetItem": 3}
-    assert spent(wire, lambda: follows.unfollow(shop, ANN, "mug"))[1] == {"BatchGetItem": 2, "DeleteItem": 1 + 1}
+def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: WireTap) -> None:
+    assert spent(wire, lambda: follows.follow_product(shop, ANN, "mug"))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1}
+    assert spent(wire, lambda: follows.follow_product(shop, ANN, "mug"))[1] == {"BatchGetItem": 3}
+    assert spent(wire, lambda: follows.unfollow_product(shop, ANN, "mug"))[1] == {
+        "BatchGetItem": 2,
+        "DeleteItem": 1 + 1,
+    }
 
 
-def test_what_is_done_already_costs_reading_only(shop: Shop, wire: Wire) -> None:
-    order = bring_to(shop, placed(shop), "SHIPPED")
+def test_what_is_done_already_costs_reading_only(shop: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
-        (lambda: order_from(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4}),
+        (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4}),
         (lambda: products.receive_stock(shop, STAFF, "first mug", "mug", 10), {"GetItem": 1}),
         (lambda: shipments.request_shipment(shop, order.order_id), {"GetItem": 1}),
-        (lambda: ending.lapse(shop, order.order_id), {"GetItem": 1}),
+        (lambda: ending.lapse_order(shop, order.order_id), {"GetItem": 1}),
     ]
     for act, expected in again:
         assert spent(wire, act)[1] == expected

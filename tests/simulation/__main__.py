@@ -13,12 +13,12 @@ from collections import Counter
 from pathlib import Path
 
 from local import engine as local_engine
-from tests.conftest import NO_ACCOUNT
+from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.simulation.faults import KINDS
-from tests.simulation.runs import Verdict, engines, run_seed, run_seeds
-from tests.simulation.story import shrunk, told
+from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds
+from tests.simulation.story import format_story, shrink_failure
 
-TOLD = 3
+MAX_STORIES = 3
 """How many of the seeds that fail are told at length."""
 
 
@@ -31,22 +31,22 @@ def main() -> int:
     chosen = asked.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
-    os.environ.update(NO_ACCOUNT)
+    os.environ.update(FAKE_AWS_ENVIRONMENT)
     if chosen.seed is not None:
-        return _one(chosen.seed, whole=chosen.trace)
+        return _run_one(chosen.seed, whole=chosen.trace)
     first, _, last = chosen.seeds.partition("-")
-    return _many(range(int(first), int(last or first) + 1), chosen.jobs)
+    return _run_many(range(int(first), int(last or first) + 1), chosen.jobs)
 
 
-def _many(seeds: range, jobs: int) -> int:
+def _run_many(seeds: range, jobs: int) -> int:
     began = time.monotonic()
     faults: Counter[str] = Counter()
-    failed: list[Verdict] = []
+    failed: list[SeedResult] = []
     for number, verdict in enumerate(run_seeds(seeds, jobs), 1):
         faults += verdict.faults
         if verdict.violations:
             failed.append(verdict)
-            print(told(verdict), flush=True)
+            print(format_story(verdict), flush=True)
         if number % 100 == 0:
             print(f"{number} seeds, {faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
     for kind, means in KINDS.items():
@@ -55,12 +55,12 @@ def _many(seeds: range, jobs: int) -> int:
     print(
         f"{len(seeds)} seeds ({seeds[0]}-{seeds[-1]}), {faults.total()} faults, {len(failed)} failed, {seconds:.0f} s"
     )
-    for verdict in failed[:TOLD]:
-        _one(verdict.seed)
+    for verdict in failed[:MAX_STORIES]:
+        _run_one(verdict.seed)
     return bool(failed)
 
 
-def _one(seed: int, *, whole: bool = False) -> int:
+def _run_one(seed: int, *, whole: bool = False) -> int:
     with engines(1) as (directory,):
         engine = local_engine.find(Path(directory))
         assert engine is not None
@@ -68,7 +68,7 @@ def _one(seed: int, *, whole: bool = False) -> int:
         if whole:
             print("\n".join(f"{at:.3f} {who} {what}" for at, who, what in verdict.trace))
         if verdict.violations:
-            print(told(shrunk(engine, verdict)))
+            print(format_story(shrink_failure(engine, verdict)))
         else:
             print(f"seed {seed}: {verdict.faults.total()} faults, every invariant holds, trace {verdict.digest[:16]}")
     return bool(verdict.violations)

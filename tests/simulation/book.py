@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from functions.archive import restored
+from functions.archive import parse_archive
 from functions.dynamodb.images import Image
 from functions.dynamodb.streams import Permanent
 from functions.model import changes, events
 from functions.model.changes import Change
 from functions.model.entities import Payment, Refund
-from functions.model.table import BY_TYPE
+from functions.model.table import ROWS_BY_TYPE
 from local.mappings import is_unchanged
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import Simulation
 
 
 @dataclass(frozen=True)
-class Happened:
+class RecordedChange:
     """A stream record, the change it tells of, and whether that is one that is published."""
 
     record: Mapping[str, Any]
@@ -34,31 +34,31 @@ class Happened:
     is_published: bool
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Happened | None:
+    def from_record(cls, record: Mapping[str, Any]) -> RecordedChange | None:
         """None for a record that tells of nothing, or cannot be read."""
         try:
-            change = None if is_unchanged(record) else changes.read(record)
+            change = None if is_unchanged(record) else changes.parse_change(record)
         except Permanent:
             return None
-        return cls(record, change, events.detail(change) is not None) if change else None
+        return cls(record, change, events.build_event_detail(change) is not None) if change else None
 
     @property
     def at(self) -> float:
         return float(self.record["dynamodb"]["ApproximateCreationDateTime"])
 
     @property
-    def number(self) -> str:
+    def sequence_number(self) -> str:
         return str(self.record["dynamodb"]["SequenceNumber"])
 
 
 @dataclass
-class Owned:
+class OrderAggregate:
     """An order: its image (Order, or ArchivedOrder), what lies in its partition, and what lies in its object."""
 
     id: str
     image: Image
-    there: list[Image] = field(default_factory=list)
-    archived: list[Image] = field(default_factory=list)
+    table_images: list[Image] = field(default_factory=list)
+    archived_images: list[Image] = field(default_factory=list)
 
     @property
     def is_archived(self) -> bool:
@@ -72,71 +72,79 @@ class Owned:
     @cached_property
     def order(self) -> Any:
         """The Order, from the table or from its object."""
-        images = [image for image in (*self.archived, *self.there) if image["type"]["S"] == "Order"]
-        return BY_TYPE["Order"].read(images[0]) if images else None
+        images = [image for image in (*self.archived_images, *self.table_images) if image["type"]["S"] == "Order"]
+        return ROWS_BY_TYPE["Order"].decode(images[0]) if images else None
 
-    def all(self, kind: str) -> list[Any]:
+    def items_of_type(self, kind: str) -> list[Any]:
         """Everything of a type it owns or owned, each once."""
-        found = {image["SK"]["S"]: image for image in (*self.archived, *self.there) if image["type"]["S"] == kind}
-        return [BY_TYPE[kind].read(image) for image in found.values()]
+        found = {
+            image["SK"]["S"]: image
+            for image in (*self.archived_images, *self.table_images)
+            if image["type"]["S"] == kind
+        }
+        return [ROWS_BY_TYPE[kind].decode(image) for image in found.values()]
 
 
-class Book:
+class Ledger:
     """`orders`: by id. `objects`: the archive's, by key. `happened`: everything, but for what is poison."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Simulation) -> None:
         self.world = world
-        self.happened = [one for one in world.happened if _order_of(one.change) not in world.poison.orders]
+        self.changes = [one for one in world.changes if _order_id_of(one.change) not in world.poison.order_ids]
         self.objects: Mapping[str, bytes] = world.s3.buckets.get(world.template.archive, {})
         partitions: dict[str, list[Image]] = defaultdict(list)
         for image in world.table.items():
             if image["PK"]["S"].startswith("ORDER#"):
                 partitions[image["PK"]["S"].removeprefix("ORDER#")].append(image)
-        self.orders: dict[str, Owned] = {}
+        self.orders: dict[str, OrderAggregate] = {}
         for id, images in partitions.items():
             for image in images:
-                if image["SK"]["S"] == "ORDER" and id not in world.poison.orders:
-                    self.orders[id] = Owned(id, image, images, self._archived(image))
-        self.keyless = {
-            id: images for id, images in partitions.items() if id not in self.orders and id not in world.poison.orders
+                if image["SK"]["S"] == "ORDER" and id not in world.poison.order_ids:
+                    self.orders[id] = OrderAggregate(id, image, images, self._archived(image))
+        self.orphans = {
+            id: images
+            for id, images in partitions.items()
+            if id not in self.orders and id not in world.poison.order_ids
         }
 
     def _archived(self, image: Image) -> list[Image]:
         if image["type"]["S"] != "ArchivedOrder":
             return []
         body = self.objects.get(image["object_key"]["S"])
-        return restored(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
+        return (
+            parse_archive(body) if body is not None and hashlib.sha256(body).hexdigest() == image["sha256"]["S"] else []
+        )
 
     def payments_of(self, order_id: str) -> list[Any]:
         """Every payment that was told for an order, also for one there is not."""
         if order_id in self.orders:
-            return self.orders[order_id].all("Payment")
-        return [BY_TYPE["Payment"].read(image) for image in self.keyless.get(order_id, ()) if _is_payment(image)]
+            return self.orders[order_id].items_of_type("Payment")
+        return [ROWS_BY_TYPE["Payment"].decode(image) for image in self.orphans.get(order_id, ()) if _is_payment(image)]
 
-    def entries(self) -> list[Any]:
+    def account_entries(self) -> list[Any]:
         """Every movement of every account."""
-        return [BY_TYPE["Entry"].read(image) for image in self.world.table.of_type("Entry")]
+        return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
 
-    def money(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    def payments_and_refunds(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
         """Order ids with the payments and refunds there are for them, also where there is no such order."""
         for id, owned in self.orders.items():
-            yield id, owned.all("Payment"), owned.all("Refund")
-        for id, images in self.keyless.items():
-            found = [BY_TYPE[image["type"]["S"]].read(image) for image in images]
+            yield id, owned.items_of_type("Payment"), owned.items_of_type("Refund")
+        for id, images in self.orphans.items():
+            found = [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
             payments = [item for item in found if isinstance(item, Payment)]
             yield id, payments, [item for item in found if isinstance(item, Refund)]
 
     @cached_property
-    def erased(self) -> Mapping[str, str]:
+    def erasures(self) -> Mapping[str, str]:
         """The state of the erasure of each customer who asked for it."""
         images = self.world.table.of_type("ErasedCustomer")
         return {image["customer_id"]["S"]: image["status"]["S"] for image in images}
 
-    def parked(self, reader: str) -> list[Any]:
+    def parked_records(self, reader: str) -> list[Any]:
         """What a function has put aside for good."""
         return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
-    def given_up(self, reader: str) -> list[Any]:
+    def discarded_records(self, reader: str) -> list[Any]:
         """The records that a stream's mapping has given up."""
         documents = [document for key, document in self._failures.items() if key.startswith(f"aws/lambda/{reader}-")]
         return [record for document in documents for record in json.loads(document["payload"])["Records"]]
@@ -147,7 +155,7 @@ class Book:
         return {key: json.loads(kept) for key, kept in bucket.items()}
 
     @cached_property
-    def ended_activity(self) -> list[Image]:
+    def archived_activity(self) -> list[Image]:
         """Every activity image in the archive, as often as it lies there."""
         lines: list[Image] = []
         for key, body in self.objects.items():
@@ -160,6 +168,6 @@ def _is_payment(image: Image) -> bool:
     return bool(image["type"]["S"] == "Payment")
 
 
-def _order_of(change: Change) -> str | None:
+def _order_id_of(change: Change) -> str | None:
     order_id: str | None = getattr(change.item, "order_id", None)
     return order_id

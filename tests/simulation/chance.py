@@ -10,30 +10,30 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Chance:
+class SeededRandom:
     """Draws by question. A question is a few words and numbers that name it for ever."""
 
     def __init__(self, seed: int) -> None:
         self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())
 
-    def number(self, *question: object) -> float:
+    def random(self, *question: object) -> float:
         """From 0 to 1."""
         drawn = self._keyed.copy()
         drawn.update("/".join(map(str, question)).encode())
         return int.from_bytes(drawn.digest(), "big") / (1 << 56)
 
-    def between(self, low: float, high: float, *question: object) -> float:
-        return low + (high - low) * self.number(*question)
+    def uniform(self, low: float, high: float, *question: object) -> float:
+        return low + (high - low) * self.random(*question)
 
-    def whole(self, low: int, high: int, *question: object) -> int:
+    def randint(self, low: int, high: int, *question: object) -> int:
         """From low to high, both included."""
-        return low + int(self.number(*question) * (high - low + 1))
+        return low + int(self.random(*question) * (high - low + 1))
 
     def happens(self, probability: float, *question: object) -> bool:
-        return probability > 0 and self.number(*question) < probability
+        return probability > 0 and self.random(*question) < probability
 
-    def one_of(self, choices: Sequence[T], *question: object) -> T:
-        return choices[int(self.number(*question) * len(choices))]
+    def choice(self, choices: Sequence[T], *question: object) -> T:
+        return choices[int(self.random(*question) * len(choices))]
 
-    def in_any_order(self, things: Sequence[T], *question: object) -> list[T]:
-        return sorted(things, key=lambda thing: self.number(*question, thing))
+    def shuffled(self, things: Sequence[T], *question: object) -> list[T]:
+        return sorted(things, key=lambda thing: self.random(*question, thing))

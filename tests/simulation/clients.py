@@ -29,27 +29,27 @@ from botocore.utils import parse_timestamp
 from functions import wiring
 from local.engine import CREDENTIALS, REGION
 
-CHEAP = Config(
+FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
 )
-PLAIN = "http://aws.invalid"
+ENDPOINT_URL = "http://aws.invalid"
 """Without TLS botocore sends its checksums as headers, and bodies as they are."""
 ATTRIBUTE = "AttributeValue"
-ASKED = "asked"
-AS_IT_IS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
+PARSED_BODY = "asked"
+UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
 """The kinds of attributes that are the same in Python as on the wire."""
 
 
-class Request(AWSPreparedRequest):
+class UnsignedRequest(AWSPreparedRequest):
     """A request as it would be sent, but unsigned. `asked`: what its body says, where it says it in JSON."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
-        if ASKED in params:
-            self.asked = params[ASKED]
+        if PARSED_BODY in params:
+            self.parsed_body = params[PARSED_BODY]
 
     @cached_property
-    def asked(self) -> Any:
+    def parsed_body(self) -> Any:
         return orjson.loads(cast(bytes, self.body))
 
 
@@ -61,15 +61,15 @@ class Response(AWSResponse):
         self.raw, self._content = cast(Any, BytesIO(body)), body
 
 
-Answering = Callable[[str, str, Request], Response]
+Transport = Callable[[str, str, UnsignedRequest], Response]
 """What a request of a service, of an operation, is answered with; it raises what botocore would for a network."""
-_reached: list[Answering] = []
+_transport: list[Transport] = []
 _quotas: list[RetryQuota] = []
 
 
-def reach(answering: Answering) -> None:
+def set_transport(answering: Transport) -> None:
     """From now on this answers what any client asks, and all have their retries still to spend."""
-    _reached[:] = [answering]
+    _transport[:] = [answering]
     for quota in _quotas:
         quota.release(quota.INITIAL_CAPACITY)
 
@@ -77,14 +77,14 @@ def reach(answering: Answering) -> None:
 @cache
 def client(service: str) -> Any:
     """The client of a service."""
-    config = wiring.config(service).merge(CHEAP)
-    made = boto3.client(service, endpoint_url=PLAIN, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
+    config = wiring.client_config(service).merge(FAST_CONFIG)
+    made = boto3.client(service, endpoint_url=ENDPOINT_URL, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
     model, events = made.meta.service_model, made.meta.events
     id = model.service_id.hyphenize()
     endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
-    made._endpoint = endpoint(PLAIN, id, events, PARSERS, made._endpoint.http_session)
+    made._endpoint = endpoint(ENDPOINT_URL, id, events, PARSERS, made._endpoint.http_session)
     made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # what wraps it is for the user agent
-    made._ruleset_resolver = _Buckets(made._ruleset_resolver) if service == "s3" else None
+    made._ruleset_resolver = _BucketEndpoints(made._ruleset_resolver) if service == "s3" else None
     if endpoint is _JsonEndpoint:
         made._serializer = SERIALIZER
     events.unregister("before-call", add_recursion_detection_header)
@@ -92,23 +92,23 @@ def client(service: str) -> Any:
     handler: Any = register_retry_handler(made, made.meta.config.retries["total_max_attempts"])
     _quotas.append(handler._retry_quota._quota)
 
-    def answer(request: Request, event_name: str, **_: Any) -> Response:
-        return _reached[0](service, event_name.rpartition(".")[2], request)
+    def answer(request: UnsignedRequest, event_name: str, **_: Any) -> Response:
+        return _transport[0](service, event_name.rpartition(".")[2], request)
 
     events.register(f"before-send.{id}", answer)
     return made
 
 
-def _time(told: Any) -> datetime:
+def _parse_time(told: Any) -> datetime:
     """A moment as our S3 spells it, for whose listings botocore tries every way that there is."""
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
 
 PARSERS = ResponseParserFactory()
-PARSERS.set_parser_defaults(timestamp_parser=_time)
+PARSERS.set_parser_defaults(timestamp_parser=_parse_time)
 
 
-class _Buckets:
+class _BucketEndpoints:
     """The endpoint of each bucket, resolved once. Every other service has one, which its client knows."""
 
     def __init__(self, resolver: Any) -> None:
@@ -124,8 +124,8 @@ class _Buckets:
 
 
 class _Endpoint(Endpoint):
-    def create_request(self, params: Any, operation_model: Any = None) -> Request:
-        return Request(params)
+    def create_request(self, params: Any, operation_model: Any = None) -> UnsignedRequest:
+        return UnsignedRequest(params)
 
     def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
         """What a service is told of retries; ours do not listen."""
@@ -171,7 +171,7 @@ class _Parser(JSONParser):
         if within.name != ATTRIBUTE:
             return cast(Any, super())._handle_map(shape, value)
         return {
-            name: one if next(iter(one)) in AS_IT_IS else self._handle_structure(within, one)
+            name: one if next(iter(one)) in UNCHANGED_KINDS else self._handle_structure(within, one)
             for name, one in sorted(value.items())
         }
 
@@ -197,7 +197,7 @@ class _Serializer(JSONSerializer):
             "Content-Type": f"application/x-amz-json-{told['jsonVersion']}",
         }
         request = self._create_default_request()
-        return {**request, "headers": headers, "body": orjson.dumps(asked), ASKED: asked}
+        return {**request, "headers": headers, "body": orjson.dumps(asked), PARSED_BODY: asked}
 
     def _serialize_type_map(self: Any, serialized: Any, value: Any, shape: Any, key: Any) -> None:
         within = shape.value
@@ -206,7 +206,7 @@ class _Serializer(JSONSerializer):
             return
         serialized[key] = into = {}
         for name, one in value.items():
-            if next(iter(one)) in AS_IT_IS:
+            if next(iter(one)) in UNCHANGED_KINDS:
                 into[name] = one
             else:
                 self._serialize_type_structure(into, one, within, name)

@@ -16,21 +16,31 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.images import Image
-from functions.dynamodb.keys import Instant, instant
+from functions.dynamodb.keys import Instant, to_instant
 from functions.model import counters, derived
-from functions.model.entities import OPEN, SOLD, Campaign
+from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
 from functions.model.lives import ACTIVITY_DAYS, DLQ_DAYS, FAILURE_DAYS, IMPORT_DAYS
 from functions.model.states import (
-    CLOSED,
+    CLOSED_STATUSES,
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
     REFUND_TRANSITIONS,
     SHIPMENT_TRANSITIONS,
 )
-from functions.model.table import BEST_SELLER, BY_TYPE, CAMPAIGN, COUNTED, IMPORT, IMPORT_PART, PRODUCT, REVIEW, STOCK
-from functions.shop.erasure import SETTLES
-from functions.shop.notices import notice_id
-from tests.simulation.book import Book, Happened, Owned
+from functions.model.table import (
+    BEST_SELLER,
+    CAMPAIGN,
+    COUNTED,
+    IMPORT,
+    IMPORT_PART,
+    PRODUCT,
+    REVIEW,
+    ROWS_BY_TYPE,
+    STOCK,
+)
+from functions.shop.erasure import SETTLE_PERIOD
+from functions.shop.notices import derive_alert_id
+from tests.simulation.book import Ledger, OrderAggregate, RecordedChange
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.money import (
     discounts_add_up,
@@ -44,13 +54,13 @@ from tests.simulation.traffic import BACKORDERED, COMPANIES, IMPORTED, PRODUCTS,
 
 if TYPE_CHECKING:
     from tests.simulation.services import SentMail
-    from tests.simulation.world import World
+    from tests.simulation.world import Simulation
 
-Invariant = Callable[["World", Book], Iterator[str]]
+Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 
 
 # customers ------------------------------------------------------------------------------------------------------------
-def customers_add_up(world: World, book: Book) -> Iterator[str]:
+def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each address is claimed by the customer whose profile has it, and nothing else is claimed. Who is in a company is
     in one that there is, and who was forgotten is in none."""
     had, claimed = (
@@ -67,10 +77,10 @@ def customers_add_up(world: World, book: Book) -> Iterator[str]:
             yield f"{image['PK']['S']}, a {kind}, is found in {company}"
 
 
-def categories_hang_together(world: World, book: Book) -> Iterator[str]:
+def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
     """A category that was made is there, and in one that is there too."""
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
-    missing = world.traffic.told.categories - {path for _, path in there}
+    missing = world.traffic.known.categories - {path for _, path in there}
     yield from (f"category {path} was made and is not there" for path in sorted(missing))
     for (catalog, path), image in there.items():
         parent = path[: path.rstrip("/").rfind("/") + 1]
@@ -80,7 +90,7 @@ def categories_hang_together(world: World, book: Book) -> Iterator[str]:
             yield f"category {path} is found in {image['GSI1PK']['S']}"
 
 
-def open_orders_bear_their_customers_name(world: World, book: Book) -> Iterator[str]:
+def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
     """An open order bears the name that its customer has now, none if they were forgotten; a closed one bears one that
     its customer had until it was closed, or none any more."""
     names: dict[str, list[tuple[float, str | None]]] = {}
@@ -93,23 +103,23 @@ def open_orders_bear_their_customers_name(world: World, book: Book) -> Iterator[
         if owned.order is None:
             continue
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
-        if owned.order.status in OPEN:
+        if owned.order.status in OPEN_STATUSES:
             if had and bears != had[-1][1]:
                 yield f"order {owned.id} is {owned.status} and bears {bears}, and its customer {had[-1][1]}"
             continue
         states = world.table.history[f"ORDER#{owned.id}", "ORDER"]
-        closed_at = next(at for at, image in states if image is not None and image["status"]["S"] not in OPEN)
+        closed_at = next(at for at, image in states if image is not None and image["status"]["S"] not in OPEN_STATUSES)
         if bears not in {name for at, name in had if at <= closed_at} and bears is not None:
             yield f"order {owned.id} was closed and bears {bears}, which its customer took later"
 
 
 # orders and money -----------------------------------------------------------------------------------------------------
-def no_order_is_lost(world: World, book: Book) -> Iterator[str]:
+def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
     """What a customer was told is placed is there as they were told, and a key makes one order."""
-    for key, ids in world.traffic.told.by_key.items():
+    for key, ids in world.traffic.known.by_key.items():
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
-    for id, told in world.traffic.told.orders.items():
+    for id, told in world.traffic.known.orders.items():
         owned = book.orders.get(id)
         if owned is None:
             yield f"order {id} was accepted and is gone"
@@ -122,16 +132,16 @@ def no_order_is_lost(world: World, book: Book) -> Iterator[str]:
                 yield f"order {id} is another than the one accepted"
 
 
-def stock_adds_up(world: World, book: Book) -> Iterator[str]:
+def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """What came in is there, or is reserved or sold by an order that was neither cancelled nor lapsed, was not dropped
     from it, and has not come back to be sold again."""
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
         if owned.order is not None and owned.status not in ("CANCELLED", "LAPSED"):
-            taken.update({product: line.to_send for product, line in owned.order.lines.items()})
-            for one in owned.all("Return"):
+            taken.update({product: line.quantity_to_ship for product, line in owned.order.lines.items()})
+            for one in owned.items_of_type("Return"):
                 taken.subtract(one.restocked)
-    told = world.traffic.told
+    told = world.traffic.known
     for product in PRODUCTS:
         parts = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
@@ -142,15 +152,15 @@ def stock_adds_up(world: World, book: Book) -> Iterator[str]:
             yield f"{product}: {told.received[product]} were received, and {received} are in the books"
 
 
-def imports_add_up(world: World, book: Book) -> Iterator[str]:
+def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Every line of an import is done, once, and its report says so; as much came in as its lines say, and no more."""
-    told, now = world.traffic.told, world.tasks.now
+    told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
     for image in world.table.of_type("ImportPart"):
-        parts[image["import_id"]["S"]].append(IMPORT_PART.read(image))
+        parts[image["import_id"]["S"]].append(IMPORT_PART.decode(image))
     reports = {}
     for image in world.table.of_type("Import"):
-        made = IMPORT.read(image)
+        made = IMPORT.decode(image)
         found = parts[made.import_id]
         written = sum(part.written + part.unchanged for part in found)
         rejected = sum(len(part.rejected) for part in found)
@@ -167,19 +177,19 @@ def imports_add_up(world: World, book: Book) -> Iterator[str]:
             yield f"{product}: {told.received[product]} came with files, and {received} are in the books"
 
 
-def invoices_have_no_gaps(world: World, book: Book) -> Iterator[str]:
+def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each order that was sold has one invoice, of its total and of what its payments brought for it; one that was
     cancelled after that keeps it; their numbers go from one on without a gap."""
     numbers = []
     for owned in book.orders.values():
-        invoices = owned.all("Invoice")
+        invoices = owned.items_of_type("Invoice")
         numbers += [invoice.invoice_id for invoice in invoices]
         if owned.order is None:
             continue
-        least, most = (1, 1) if owned.status in SOLD else (0, int(owned.status == "CANCELLED"))
+        least, most = (1, 1) if owned.status in SOLD_STATUSES else (0, int(owned.status == "CANCELLED"))
         if not least <= len(invoices) <= most:
             yield f"order {owned.id} is {owned.status} and has invoices over {[i.total for i in invoices]}"
-        amounts = {payment.payment_id: payment.amount for payment in owned.all("Payment")}
+        amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
         for invoice in invoices:
             paid = {one.payment_id: one.amount for one in invoice.payments}
             if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
@@ -193,19 +203,19 @@ def invoices_have_no_gaps(world: World, book: Book) -> Iterator[str]:
             yield f"the series {year} is at {last}, its invoices are {own}"
 
 
-def parcels_hold_what_was_ordered(world: World, book: Book) -> Iterator[str]:
+def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
     """All shipments of an order that was sold are together what was ordered, less what was dropped, and those of one
     that was cancelled are none; lines count what shipments and returns say."""
     for owned in book.orders.values():
         if owned.order is None:
             continue
-        shipments, lines = owned.all("Shipment"), owned.order.lines
+        shipments, lines = owned.items_of_type("Shipment"), owned.order.lines
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
-        ordered = Counter({id: line.to_send for id, line in lines.items()})
-        if asked != (ordered if owned.status in SOLD else Counter()):
+        ordered = Counter({id: line.quantity_to_ship for id, line in lines.items()})
+        if asked != (ordered if owned.status in SOLD_STATUSES else Counter()):
             yield f"order {owned.id} is {owned.status}, its shipments hold {dict(asked)} of {dict(ordered)}"
         returned: Counter[str] = Counter()
-        for one in owned.all("Return"):
+        for one in owned.items_of_type("Return"):
             returned.update(one.quantities)
         for name, counted in (
             ("shipped", _pieces(shipments, "DISPATCHED", "DELIVERED")),
@@ -216,17 +226,17 @@ def parcels_hold_what_was_ordered(world: World, book: Book) -> Iterator[str]:
                 yield f"order {owned.id}: {dict(counted)} {name}, its lines say {dict(found)}"
 
 
-def parcels_are_sent_once(world: World, book: Book) -> Iterator[str]:
+def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     """The warehouse packed each shipment once, unless it was cancelled, and sent the ones that are said to be sent."""
-    left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.left}
+    left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
-        for one in owned.all("Shipment"):
-            packed = world.warehouse.packed[one.shipment_id]
+        for one in owned.items_of_type("Shipment"):
+            packed = world.warehouse.pack_counts[one.shipment_id]
             if one.status != "CANCELLED" and packed != 1:
                 yield f"the warehouse packed {one.shipment_id} {packed} times"
             if (one.status in ("DISPATCHED", "DELIVERED")) != (one.shipment_id in left):
                 yield f"{one.shipment_id} of order {owned.id} is {one.status}, which the warehouse does not know"
-    yield from world.warehouse.refused
+    yield from world.warehouse.rejected_reports
 
 
 def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
@@ -238,35 +248,35 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
-def snapshots_are_what_their_primaries_say(world: World, book: Book) -> Iterator[str]:
+def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
     """snapshots == copies_of(primaries): none is missing, none is left over, none is old."""
     expected: dict[tuple[str, str], Any] = {}
     for owned in book.orders.values():
         if owned.status != "ARCHIVING":
-            row = BY_TYPE[owned.image["type"]["S"]]
-            expected |= {place: copy for place, (_, copy) in derived.copies_of(row, row.read(owned.image)).items()}
+            row = ROWS_BY_TYPE[owned.image["type"]["S"]]
+            expected |= {place: copy for place, (_, copy) in derived.copies_of(row, row.decode(owned.image)).items()}
     for image in world.table.of_type(*_SNAPSHOTS):
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)
-        found = BY_TYPE[image["type"]["S"]].read(image)
+        found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
         if copy is None:
             yield f"{place} is a copy of nothing"
-        elif derived.differ(copy, found):
+        elif derived.copies_differ(copy, found):
             yield f"{place} is {found}, and should be {copy}"
     yield from (f"{place} is missing" for place in expected)
 
 
-def logs_have_no_gaps(world: World, book: Book) -> Iterator[str]:
+def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each version of an order had one entry in its timeline, which told what happened then. Whether it is still there
     the archive answers for. Excused: where records were lost, another way that leads to the same."""
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
         if sort.startswith("TIMELINE#"):
             images = [image for _, image in versions if image is not None]
-            entries[partition.removeprefix("ORDER#")].append(BY_TYPE["TimelineEvent"].read(images[0]))
+            entries[partition.removeprefix("ORDER#")].append(ROWS_BY_TYPE["TimelineEvent"].decode(images[0]))
     happened: dict[str, dict[int, str]] = defaultdict(dict)
     lost: dict[str, set[int]] = defaultdict(set)
-    for one in book.happened:
+    for one in book.changes:
         change = one.change
         if change.row.type == "Order" and change.name != "OrderArchiving":
             happened[change.item.order_id][change.version] = change.item.status
@@ -278,22 +288,22 @@ def logs_have_no_gaps(world: World, book: Book) -> Iterator[str]:
         wanted = sorted(happened[id].items())
         if [version for version, _ in logged] != [version for version, _ in wanted] or not set(known) <= set(wanted):
             yield f"order {id} has been through {wanted}, its timeline says {logged}"
-        elif not all(one in _STEPS for one in pairwise(status for _, status in logged)):
+        elif not all(one in _POSSIBLE_STEPS for one in pairwise(status for _, status in logged)):
             yield f"order {id} has a timeline that cannot be: {logged}"
 
 
-_STEPS = {(before, move.reached(before)) for move in ORDER_TRANSITIONS for before in move.before}
+_POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
 """From which state to which an order can get, or stay in, with one command."""
 
 
-def activity_is_kept(world: World, book: Book) -> Iterator[str]:
+def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each change of an order is, or was up to its end, one entry of its customer's activity.
 
     Excused: one whose record was lost, and which would have ended before anybody could recover it.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
-    ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _ended(world, "Activity")}
-    for one in book.happened:
+    ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
+    for one in book.changes:
         change = one.change
         told = change.row.type == "Order" and change.after is not None and change.name != "OrderArchiving"
         if not told:
@@ -306,16 +316,20 @@ def activity_is_kept(world: World, book: Book) -> Iterator[str]:
             yield f"{change.name} of order {change.item.order_id} is in no activity"
 
 
-def totals_add_up(world: World, book: Book) -> Iterator[str]:
+def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Every order, return and review is counted as it is, once, and every total is the sum of that: until it is final,
     or has ended. What is final stays as it is, whoever comes back from the archive."""
     now = datetime.fromtimestamp(world.tasks.now, UTC)
-    marks = {mark.source: mark for mark in map(COUNTED.read, world.table.of_type(COUNTED.type))}
-    items = [item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.all("Return"))]
-    items += map(REVIEW.read, world.table.of_type(REVIEW.type))
-    standing = [counters.standing(BY_TYPE[type(item).__name__], item, instant(now)) for item in items]
+    marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
+    items = [
+        item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.items_of_type("Return"))
+    ]
+    items += map(REVIEW.decode, world.table.of_type(REVIEW.type))
+    standing = [
+        counters.current_contribution(ROWS_BY_TYPE[type(item).__name__], item, to_instant(now)) for item in items
+    ]
     wanted = {
-        todo.source: {at: counters.amounts_of(row, part) for at, (row, part) in todo.parts.items()}
+        todo.source_id: {at: counters.amounts_of(row, part) for at, (row, part) in todo.contributions.items()}
         for todo in standing
         if todo
     }
@@ -332,39 +346,39 @@ def totals_add_up(world: World, book: Book) -> Iterator[str]:
     for place, total, is_final in _totals(world, now):
         if not is_final and total != sums[place]:
             yield f"{place} is {total}, and what counts adds up to {sums[place]}"
-    yield from _changed_when_final(world)
+    yield from _changed_after_final(world)
 
 
-def _changed_when_final(world: World) -> Iterator[str]:
+def _changed_after_final(world: Simulation) -> Iterator[str]:
     for (partition, sort), versions in world.table.history.items():
         if sort.startswith("SEASON#"):
-            final = counters.season_final(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
-            if versions[-1][0] > final + COMES_LATE_DAYS * DAY:
+            final = counters.season_final_at(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
+            if versions[-1][0] > final + MAX_DELAY_DAYS * DAY:
                 yield f"{partition} / {sort} was final, and has changed since"
 
 
-COMES_LATE_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
+MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
 """So long after it happened a change may still be brought to those who count."""
 
 
-def _totals(world: World, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
+def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
     """Each total there is, and whether it stays as it is."""
-    for row in counters.AMOUNTS:
-        for item in map(row.read, world.table.of_type(row.type)):
-            ends = datetime.fromtimestamp(item.ttl, UTC) if row.expires else datetime.max.replace(tzinfo=UTC)
+    for row in counters.TOTAL_FIELDS:
+        for item in map(row.decode, world.table.of_type(row.type)):
+            ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
             if row is BEST_SELLER:
-                ends = counters.season_final(Instant(f"{item.season}-01T00:00:00.000Z"))
+                ends = counters.season_final_at(Instant(f"{item.season}-01T00:00:00.000Z"))
             is_final = now >= ends
-            yield counters.place(row, item), Counter(counters.amounts_of(row, item)), is_final
+            yield counters.total_key(row, item), Counter(counters.amounts_of(row, item)), is_final
 
 
-def a_copy_never_goes_back(world: World, book: Book) -> Iterator[str]:
+def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
     """No copy, and no primary, is ever replaced by an older version of itself."""
-    yield from world.steps.wrong["version"]
+    yield from world.write_checks.violations["version"]
 
 
 # effects --------------------------------------------------------------------------------------------------------------
-def every_change_is_told(world: World, book: Book) -> Iterator[str]:
+def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
     """Every change that has an event was published, of one item first the earlier one. Excused: what the stream forgot,
     or nobody kept; that somebody moved, or had another name, who was forgotten; from the order, what an operator told,
     and what a mapping had given up before another that began anew told of it."""
@@ -373,21 +387,24 @@ def every_change_is_told(world: World, book: Book) -> Iterator[str]:
         published.setdefault(event["detail"].get("id"), number)
     lost_up_to = world.readers["relay"].lost_up_to
     latest: dict[str, int] = {}
-    for one in book.happened:
+    for one in book.changes:
         if not one.is_published:
             continue
         place, item = published.get(one.change.id), str(one.record["dynamodb"]["Keys"])
         if place is None:
             personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
-            if one.at > lost_up_to and not (personal and one.change.item.customer_id in book.erased):
+            if one.at > lost_up_to and not (personal and one.change.item.customer_id in book.erasures):
                 yield f"{one.change.name} {one.change.id} was never published"
-        elif one.change.id not in world.operator.told and one.number not in world.readers["relay"].gave_up:
+        elif (
+            one.change.id not in world.operator.published_ids
+            and one.sequence_number not in world.readers["relay"].discarded
+        ):
             if place < latest.get(item, -1):
                 yield f"{one.change.name} {one.change.id} was published after a later change of the same item"
             latest[item] = max(place, latest.get(item, -1))
 
 
-def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
+def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each change that a customer should hear of is one mail to them.
 
     Excused: a second mail, when who sent the first died or got no answer before it could be marked. None at all, when
@@ -401,7 +418,7 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}  # who was forgotten has none
-    for one in book.happened:
+    for one in book.changes:
         change = one.change
         if change.name not in notified:
             continue
@@ -414,22 +431,22 @@ def mails_are_sent_once(world: World, book: Book) -> Iterator[str]:
         if len({mail.subject for mail in sent}) > 1:
             yield f"mails on one {change.name} differ"
         for mail in sent[:-1]:
-            if not _lost_before_the_mark(mail, change.id):
+            if not _may_be_repeated(mail, change.id):
                 yield f"{len(sent)} mails on {change.name} of order {change.item.order_id}, and nothing had gone wrong"
         excused = (
             customer in choosy
-            or customer in book.erased
+            or customer in book.erasures
             or one.at <= world.readers["relay"].lost_up_to
             or _was_archived_soon(world, one)
         )
         if not sent and not excused:
             yield f"no mail on {change.name} of order {change.item.order_id}"
     yield from (
-        f"a mail on {effect}, which never happened" for effect in mails if not _was_guessed(world, book, effect)
+        f"a mail on {effect}, which never happened" for effect in mails if not _is_operators_guess(world, book, effect)
     )
 
 
-def _mails(world: World) -> dict[str, list[SentMail]]:
+def _mails(world: Simulation) -> dict[str, list[SentMail]]:
     """All mails, by the id of what they tell."""
     found: dict[str, list[SentMail]] = defaultdict(list)
     for mail in world.ses.mails:
@@ -437,7 +454,7 @@ def _mails(world: World) -> dict[str, list[SentMail]]:
     return found
 
 
-def _addresses_of(world: World, customer_id: str, mail: SentMail) -> set[str]:
+def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
     """The addresses that a customer's profile had while whoever sent a mail then can have looked."""
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
@@ -452,16 +469,16 @@ def _addresses_of(world: World, customer_id: str, mail: SentMail) -> set[str]:
     return found
 
 
-def _was_guessed(world: World, book: Book, effect: str) -> bool:
+def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
     """Whether an operator's tool has told of a change by the order's state alone, when log and event were both lost: of
     several ways there it takes one, so that it may be another version that it tells of."""
     lost_up_to = min(reader.lost_up_to for reader in world.readers.values())
-    return effect in world.operator.told and any(
-        one.change.id == effect and one.at <= lost_up_to for one in book.happened
+    return effect in world.operator.published_ids and any(
+        one.change.id == effect and one.at <= lost_up_to for one in book.changes
     )
 
 
-def _was_archived_soon(world: World, one: Happened) -> bool:
+def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
     """Whether an order lay in the archive before those had given up who were to tell of this: a week."""
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -471,7 +488,7 @@ def _was_archived_soon(world: World, one: Happened) -> bool:
     )
 
 
-def _lost_before_the_mark(mail: Any, effect: str) -> bool:
+def _may_be_repeated(mail: Any, effect: str) -> bool:
     """Whether what sent a mail died, or was struck at the mail or at its mark."""
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
@@ -483,33 +500,33 @@ differ."""
 
 
 @dataclass(frozen=True)
-class Told:
+class CampaignHistory:
     """A campaign as it is at last. `ended`: when it came to that, `effects`: the id of what each customer is told."""
 
     image: Campaign
-    ended: float
+    ended_at: float
     effects: Mapping[str, str]
 
     @property
-    def began(self) -> float:
+    def started_at(self) -> float:
         return datetime.fromisoformat(self.image.began_at).timestamp()
 
 
-def _campaigns(world: World) -> list[Told]:
+def _campaigns(world: Simulation) -> list[CampaignHistory]:
     """All campaigns there ever were; those of one product and kind one after the other."""
     customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
-    found: dict[str, Told] = {}
+    found: dict[str, CampaignHistory] = {}
     for (_, sort), versions in world.table.history.items():
         if sort.startswith("CAMPAIGN#"):
             for written, image in versions:
                 assert image is not None
-                campaign = CAMPAIGN.read(image)
-                effects = {customer_id: notice_id(campaign.event_id, customer_id) for customer_id in customers}
-                found[campaign.event_id] = Told(campaign, written, effects)
+                campaign = CAMPAIGN.decode(image)
+                effects = {customer_id: derive_alert_id(campaign.event_id, customer_id) for customer_id in customers}
+                found[campaign.event_id] = CampaignHistory(campaign, written, effects)
     return list(found.values())
 
 
-def followers_told_once(world: World, book: Book) -> Iterator[str]:
+def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     """Of each campaign each follower had one mail, and nobody else any; each goes on to its end; and of each kind there
     is one a day for a product. What happens to a product that is followed becomes one.
 
@@ -521,14 +538,14 @@ def followers_told_once(world: World, book: Book) -> Iterator[str]:
     mails = _mails(world)
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
     latest = {(one.image.product_id, one.image.event): one for one in campaigns}
-    before: dict[tuple[str, str], Told] = {}
+    before: dict[tuple[str, str], CampaignHistory] = {}
     for told in campaigns:
         one = told.image
         what = f"{one.event} of {one.product_id}"
         if one.status == "TELLING" and latest[one.product_id, one.event] is told:
             yield f"{what} was never told to the end"
         last = before.get((one.product_id, one.event))
-        if last and last.image.status != "DROPPED" and told.began < last.image.until - MINUTE:
+        if last and last.image.status != "DROPPED" and told.started_at < last.image.until - MINUTE:
             yield f"{what} was told twice within a day"
         before[one.product_id, one.event] = told
         for customer_id, effect in told.effects.items():
@@ -538,18 +555,18 @@ def followers_told_once(world: World, book: Book) -> Iterator[str]:
                 yield f"{what} was told to {customer_id} at {[mail.to for mail in sent]}"
             if sent and not any(image and image["created_at"]["S"] <= one.began_at for _, image in follows):
                 yield f"{what} was told to {customer_id}, who did not follow it"
-            if not all(_lost_before_the_mark(mail, effect) for mail in sent[:-1]):
+            if not all(_may_be_repeated(mail, effect) for mail in sent[:-1]):
                 yield f"{what} was told to {customer_id} {len(sent)} times, and nothing had gone wrong"
-            due = _was_there(follows, told.began - INDEX_IS_LATE_SECONDS, told.ended)
+            due = _was_present(follows, told.started_at - INDEX_IS_LATE_SECONDS, told.ended_at)
             told_before = f"FOLLOWED_BY#{customer_id}" <= (one.since or "")
-            excused = customer_id in choosy or customer_id in book.erased or told_before
+            excused = customer_id in choosy or customer_id in book.erasures or told_before
             if one.status == "TOLD" and due and not sent and not excused:
                 yield f"{what} was not told to {customer_id}"
-    yield from _news_that_nobody_was_told(world, book, campaigns)
+    yield from _missed_campaigns(world, book, campaigns)
 
 
-def _news_that_nobody_was_told(world: World, book: Book, campaigns: list[Told]) -> Iterator[str]:
-    for one in book.happened:
+def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignHistory]) -> Iterator[str]:
+    for one in book.changes:
         change = one.change
         if change.name not in ("StockReplenished", "PriceDropped") or one.at <= world.readers["relay"].lost_up_to:
             continue
@@ -559,48 +576,53 @@ def _news_that_nobody_was_told(world: World, book: Book, campaigns: list[Told]) 
             continue  # itself, or another that came first
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
-        since = [getattr(row.read(image), name) for at, image in history if image and int(at) >= int(one.at)]
+        since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
         was_so = all(value > 0 if row is STOCK else value <= change.after.price for value in since)
         followers = [
             key[0]
             for key, versions in world.table.history.items()
             if key[1] == f"FOLLOWS#{product_id}"
-            and _was_there(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
+            and _was_present(versions, one.at - INDEX_IS_LATE_SECONDS, world.tasks.now)
         ]
         if was_so and followers and PRODUCTS.get(product_id, (0, 1, 0))[1] == 1:
             yield f"{change.name} of {product_id} was told to nobody"
 
 
-def _was_there(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:
+def _was_present(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:
     """Whether an item was in the table for all of a time."""
     then = [image for written, image in history if written <= since][-1:]
     return bool(then) and all([*then, *(image for written, image in history if since < written <= until)])
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
-def the_archive_holds_what_ended(world: World, book: Book) -> Iterator[str]:
+def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each order that ended lies in one object, byte for byte as its stub says, with all that was deleted of it; for
     each time that it was restored there may be one more. What is restored is there again, all of it."""
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
-    back = {id: _times_back(world, id) for id in book.orders}
-    for id, images in _deleted(world).items():
+    back = {id: _count_restores(world, id) for id in book.orders}
+    for id, images in _deleted_images(world).items():
         # the marker of an end before the last one lies in an object before the last one
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
-        yield from _not_held(id, ours, book.orders.get(id))
-    yield from (f"order {id} was restored, and never came back" for id in world.operator.restored if not back[id])
+        yield from _missing_from_archive(id, ours, book.orders.get(id))
+    yield from (
+        f"order {id} was restored, and never came back" for id in world.operator.restored_orders if not back[id]
+    )
     for owned in book.orders.values():
-        if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived):
-            yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {len(owned.archived)} items"
-        types = Counter(image["type"]["S"] for image in owned.there if image["type"]["S"] not in _SNAPSHOTS)
+        if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived_images):
+            items = len(owned.archived_images)
+            yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
+        types = Counter(image["type"]["S"] for image in owned.table_images if image["type"]["S"] not in _SNAPSHOTS)
         if owned.is_archived and types.keys() - {"ArchivedOrder", "Invoice", "Payment", "Refund"}:
             yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
     yield from (
-        f"{id} has {len(images)} items and no order" for id, images in book.keyless.items() if not _unmatched(images)
+        f"{id} has {len(images)} items and no order"
+        for id, images in book.orphans.items()
+        if not _is_unmatched_money(images)
     )
     yield from (f"{name} was overwritten" for name in world.s3.overwritten)
 
 
-def _deleted(world: World) -> Mapping[str, Mapping[str, Image]]:
+def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
     """What was deleted of each order, by anybody but time, as it was when it was deleted last."""
     deleted: dict[str, dict[str, Image]] = defaultdict(dict)
     for record in world.records:
@@ -610,26 +632,30 @@ def _deleted(world: World) -> Mapping[str, Mapping[str, Image]]:
     return deleted
 
 
-def _not_held(id: str, images: Mapping[str, Image], owned: Owned | None) -> Iterator[str]:
+def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
     """What was deleted of an order and is not in the archive, or in the table where it was restored."""
     is_back = owned is not None and "restored_at" in owned.image
-    held = {image["SK"]["S"]: image for image in (owned.there if is_back else owned.archived)} if owned else {}
+    held = (
+        {image["SK"]["S"]: image for image in (owned.table_images if is_back else owned.archived_images)}
+        if owned
+        else {}
+    )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
             continue  # what was a sale until it was cancelled
-        if is_back and place in held and _as_restored(held[place], image):
+        if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
             yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
 
 
-def _times_back(world: World, order_id: str) -> int:
+def _count_restores(world: Simulation, order_id: str) -> int:
     """How often an order came back from the archive."""
     states = [image for _, image in world.table.history[f"ORDER#{order_id}", "ORDER"] if image is not None]
     return sum(one["type"]["S"] == "ArchivedOrder" and two["type"]["S"] == "Order" for one, two in pairwise(states))
 
 
-def _as_restored(there: Image, deleted: Image) -> bool:
+def _matches_restored(there: Image, deleted: Image) -> bool:
     """Whether it is what was deleted, or what has become of that since."""
     if there["type"]["S"] in _SNAPSHOTS:
         return True  # another invariant's
@@ -640,23 +666,23 @@ def _as_restored(there: Image, deleted: Image) -> bool:
     return plain == was or int(there.get("version", {"N": "0"})["N"]) > int(deleted.get("version", {"N": "0"})["N"])
 
 
-_SNAPSHOTS = {snapshot.into.type for snapshot in derived.SNAPSHOTS}
+_SNAPSHOTS = {snapshot.target_row.type for snapshot in derived.SNAPSHOTS}
 
 
-def _unmatched(images: list[Image]) -> bool:
+def _is_unmatched_money(images: list[Image]) -> bool:
     return all(image["type"]["S"] in ("Payment", "Refund") for image in images)
 
 
-def activity_that_ended_is_archived(world: World, book: Book) -> Iterator[str]:
+def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each activity entry that ended lies in the archive, as it was. Excused: what the stream forgot."""
-    held = {image["SK"]["S"]: image for image in book.ended_activity}
-    for record in _ended(world, "Activity"):
+    held = {image["SK"]["S"]: image for image in book.archived_activity}
+    for record in _expiry_records(world, "Activity"):
         old = record["dynamodb"]["OldImage"]
-        if held.get(old["SK"]["S"]) != old and _made(record) > world.readers["relay"].lost_up_to:
+        if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["relay"].lost_up_to:
             yield f"{old['SK']['S']} ended, and is not in the archive as it was"
 
 
-def _ended(world: World, kind: str) -> Iterator[Mapping[str, Any]]:
+def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]:
     """The records of what DynamoDB deleted at its ttl."""
     for record in world.records:
         if "userIdentity" in record and record["dynamodb"]["OldImage"]["type"]["S"] == kind:
@@ -664,25 +690,29 @@ def _ended(world: World, kind: str) -> Iterator[Mapping[str, Any]]:
 
 
 # going on -------------------------------------------------------------------------------------------------------------
-def nothing_waits_for_ever(world: World, book: Book) -> Iterator[str]:
+def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
     """Queues are empty, readers are at the end of the stream, and no order stands where time should have moved it."""
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
-        if queue.forgotten:
-            yield f"{queue.settings.name} forgot {len(queue.forgotten)} messages"
+        if queue.expired:
+            yield f"{queue.settings.name} forgot {len(queue.expired)} messages"
     for reader in world.readers.values():
-        if behind := reader.behind():
+        if behind := reader.count_unhandled():
             yield f"{reader.function} has {behind} records before it"
-    longest = _longest_seconds(world.template.functions["lapse"].environment)
+    longest = _max_status_seconds(world.template.functions["lapse"].environment)
     for owned in book.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
-        may_move = MONEY_MOVES_SECONDS if owned.all("Refund") or any(p.disputes for p in owned.all("Payment")) else 0
+        may_move = (
+            MONEY_MOVES_SECONDS
+            if owned.items_of_type("Refund") or any(p.disputes for p in owned.items_of_type("Payment"))
+            else 0
+        )
         kept = RESTORED_SECONDS if "restored_at" in owned.image else 0
         if not owned.is_archived and since > longest[owned.status] + may_move + kept:
             yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
-    for customer_id, status in book.erased.items():
-        if status == "ERASING" and not _something_keeps(world, book, customer_id):
+    for customer_id, status in book.erasures.items():
+        if status == "ERASING" and not _erasure_may_wait(world, book, customer_id):
             yield f"customer {customer_id} is still being erased"
 
 
@@ -691,34 +721,34 @@ MONEY_MOVES_SECONDS = 45 * DAY
 """How much later than others an order ends whose money may move: a month after its last refund."""
 
 
-def _something_keeps(world: World, book: Book, customer_id: str) -> bool:
+def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
     """Whether an erasure may still wait: for an order that is on its way, or was until lately, or for what may come."""
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():
         if owned.image["customer_id"]["S"] == customer_id:
-            if not owned.is_archived and owned.status not in CLOSED:
+            if not owned.is_archived and owned.status not in CLOSED_STATUSES:
                 return True
             since.append(world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0])
-    return world.tasks.now - max(since) < SETTLES.total_seconds() + 2 * DAY
+    return world.tasks.now - max(since) < SETTLE_PERIOD.total_seconds() + 2 * DAY
 
 
-def reviews_are_by_buyers(world: World, book: Book) -> Iterator[str]:
+def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
     """Whoever says something of a product has it from the order that they name, which is their own."""
     for image in world.table.items():
         if image["type"]["S"] == "Review":
-            review = BY_TYPE["Review"].read(image)
+            review = ROWS_BY_TYPE["Review"].decode(image)
             owned = book.orders.get(review.order_id)
             line = owned.order.lines.get(review.product_id) if owned and owned.order else None
             if owned is None or owned.order.customer_id != review.customer_id or line is None or not line.delivered:
                 yield f"{review.customer_id} says something of {review.product_id} that they did not get"
 
 
-def who_was_forgotten_is_nowhere(world: World, book: Book) -> Iterator[str]:
+def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
     """Once an erasure is done, nothing personal of the customer is in table, archive or failure store, but on invoices.
 
     Excused: what is poison, of which nobody can tell whose it is.
     """
-    for customer_id, status in book.erased.items():
+    for customer_id, status in book.erasures.items():
         if status == "ERASED":
             words = personal_words(customer_id)
             for place, text in _places(world, book):
@@ -726,9 +756,9 @@ def who_was_forgotten_is_nowhere(world: World, book: Book) -> Iterator[str]:
                     yield f"{customer_id} was erased, and is in {place}"
 
 
-def _places(world: World, book: Book) -> Iterator[tuple[str, str]]:
+def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
     for image in world.table.items():
-        if image["type"]["S"] != "Invoice" and image.get("order_id", {}).get("S") not in world.poison.orders:
+        if image["type"]["S"] != "Invoice" and image.get("order_id", {}).get("S") not in world.poison.order_ids:
             yield f"the table: {image['PK']['S']}/{image['SK']['S']}", json.dumps(image)
     for key, body in book.objects.items():
         if key.startswith("orders/"):
@@ -737,11 +767,11 @@ def _places(world: World, book: Book) -> Iterator[tuple[str, str]]:
         else:
             yield f"the archive: {key}", gzip.decompress(body).decode()
     for key, body in world.s3.buckets.get(world.template.failures, {}).items():
-        if not any(id in body.decode() for id in world.poison.orders):
+        if not any(id in body.decode() for id in world.poison.order_ids):
             yield f"the failure store: {key}", body.decode()
 
 
-def _longest_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
+def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     """How long an order may be in each state. It ends some days after its time: DynamoDB deletes late, workers fail,
     and an operator comes for what is left over."""
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
@@ -753,45 +783,45 @@ def _longest_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     }  # fmt: skip
 
 
-def poison_is_parked(world: World, book: Book) -> Iterator[str]:
+def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
     """What can never be handled lies in the failure store, from each reader that met it."""
     for record in world.records:
-        if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.orders:
+        if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
         for reader in world.readers.values():
-            met = reader.settings.filters.accept(record) and _made(record) > reader.lost_up_to
-            kept = [*book.parked(reader.function), *book.given_up(reader.function)]
+            met = reader.settings.filters.matches(record) and _created_at(record) > reader.lost_up_to
+            kept = [*book.parked_records(reader.function), *book.discarded_records(reader.function)]
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
                 yield f"{reader.function} has not parked {record['eventID']}"
     for function, body in world.poison.messages:
-        if body not in [message.get("body") for message in book.parked(function)]:
+        if body not in [message.get("body") for message in book.parked_records(function)]:
             yield f"{function} has not parked a message it could not read"
 
 
-def every_answer_makes_sense(world: World, book: Book) -> Iterator[str]:
+def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
     """Nobody gets an answer that the API does not mean to give."""
-    yield from world.traffic.told.strange
-    yield from (f"500: {answer}" for answer in dict.fromkeys(world.people.broken_answers))
+    yield from world.traffic.known.unexpected_answers
+    yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
 
-def states_move_as_allowed(world: World, book: Book) -> Iterator[str]:
+def states_move_as_allowed(world: Simulation, book: Ledger) -> Iterator[str]:
     """Orders, shipments, payments and refunds move only as their table of states allows."""
-    yield from world.steps.wrong["state"]
+    yield from world.write_checks.violations["state"]
 
 
-def stock_is_never_negative(world: World, book: Book) -> Iterator[str]:
-    yield from world.steps.wrong["stock"]
+def stock_is_never_negative(world: Simulation, book: Ledger) -> Iterator[str]:
+    yield from world.write_checks.violations["stock"]
 
 
-def _made(record: Mapping[str, Any]) -> float:
+def _created_at(record: Mapping[str, Any]) -> float:
     return float(record["dynamodb"]["ApproximateCreationDateTime"])
 
 
-class Steps:
+class WriteChecks:
     """What is looked at with every write. `wrong`: what was, by kind."""
 
     def __init__(self) -> None:
-        self.wrong: dict[str, list[str]] = defaultdict(list)
+        self.violations: dict[str, list[str]] = defaultdict(list)
         self._moves = {
             "Order": {(before, move.after) for move in ORDER_TRANSITIONS for before in move.before},
             "Shipment": {(before, move.after) for move in SHIPMENT_TRANSITIONS for before in move.before},
@@ -799,27 +829,29 @@ class Steps:
             "Refund": {(before, move.after) for move in REFUND_TRANSITIONS for before in move.before},
         }
 
-    def look(self, record: Mapping[str, Any]) -> None:
+    def check_record(self, record: Mapping[str, Any]) -> None:
         old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
         if new is None:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
         if kind == "Stock" and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
-            self.wrong["stock"].append(f"{place} has {new['available']['N']}")
+            self.violations["stock"].append(f"{place} has {new['available']['N']}")
         for name in ("balance", "left"):
             if kind in ("Account", "Redemptions") and int(new.get(name, {"N": "0"})["N"]) < 0:
-                self.wrong["stock"].append(f"{place} has {new[name]['N']}")
+                self.violations["stock"].append(f"{place} has {new[name]['N']}")
         if old is None:
             return
         if "version" in new and "version" in old and int(new["version"]["N"]) < int(old["version"]["N"]):
-            self.wrong["version"].append(f"{place} went from version {old['version']['N']} to {new['version']['N']}")
+            self.violations["version"].append(
+                f"{place} went from version {old['version']['N']} to {new['version']['N']}"
+            )
         named = [int(image.get("customer_version", {"N": "0"})["N"]) for image in (old, new)]
         if kind == "Order" and named[1] < named[0]:
-            self.wrong["version"].append(f"{place} went from its customer's version {named[0]} to {named[1]}")
+            self.violations["version"].append(f"{place} went from its customer's version {named[0]} to {named[1]}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
         moves = self._moves.get(kind) if old["type"]["S"] == kind else None
         if moves is not None and before != after and (before, after) not in moves:
-            self.wrong["state"].append(f"{place} went from {before} to {after}")
+            self.violations["state"].append(f"{place} went from {before} to {after}")
 
 
 INVARIANTS: tuple[Invariant, ...] = (
@@ -857,6 +889,6 @@ INVARIANTS: tuple[Invariant, ...] = (
 )
 
 
-def broken(world: World, book: Book) -> list[str]:
+def find_violations(world: Simulation, book: Ledger) -> list[str]:
     """What does not hold now, each sentence with its invariant's name before it."""
     return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]

@@ -6,20 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from functions.model.amounts import worth
-from functions.model.entities import NEVER_COUNTED, SOLD, Payment
-from functions.model.table import BY_TYPE
-from tests.simulation.book import Book, Owned
-from tests.simulation.provider import Intent
+from functions.model.amounts import discounted_value
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, SOLD_STATUSES, Payment
+from functions.model.table import ROWS_BY_TYPE
+from tests.simulation.book import Ledger, OrderAggregate
+from tests.simulation.provider import SimulatedIntent
 from tests.simulation.traffic import DISCOUNTS
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import Simulation
 
-KEEPS_NOTHING = ("CANCELLED", "LAPSED")
+UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 
 
-def money_is_kept(world: World, book: Book) -> Iterator[str]:
+def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Every payment the provider has told of is kept once; what came for an order is paid for it, or goes back; an
     order that was sold is paid, one that was cut short gives back what was paid for what it dropped, one that ended
     early keeps nothing."""
@@ -32,58 +32,60 @@ def money_is_kept(world: World, book: Book) -> Iterator[str]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
             yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
-        elif _dispute_is_other(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
+        elif _dispute_differs(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
             yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
     for owned in book.orders.values():
         if owned.order is not None:
-            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _wrong_with_order(owned))
+            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
 
 
-def _dispute_is_other(intent: Intent, kept: Payment) -> bool:
+def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
     """Whether the shop knows another end of a dispute than the provider."""
     return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
 
 
-def _wrong_with_order(owned: Owned) -> Iterator[str]:
+def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """What does not add up: money that came = paid + beside the order + taken by a bank before it was all there; given
     back, or taken by a bank since = refunded."""
-    order, refunds = owned.order, owned.all("Refund")
-    matched = [p for p in owned.all("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
+    order, refunds = owned.order, owned.items_of_type("Refund")
+    matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
     ids = {payment.payment_id for payment in matched}
     came = sum(payment.amount for payment in matched)
-    beside = sum(r.amount for r in refunds if r.why in NEVER_COUNTED and r.payment_id in ids)
-    back = sum(refund.amount for refund in refunds if refund.why not in NEVER_COUNTED)
-    taken = sum(p.amount - sum(r.amount for r in refunds if r.payment_id == p.payment_id) for p in matched if p.taken)
+    beside = sum(r.amount for r in refunds if r.why in REFUND_REASONS_OUTSIDE_ORDER and r.payment_id in ids)
+    back = sum(refund.amount for refund in refunds if refund.why not in REFUND_REASONS_OUTSIDE_ORDER)
+    taken = sum(
+        p.amount - sum(r.amount for r in refunds if r.payment_id == p.payment_id) for p in matched if p.is_charged_back
+    )
     unpaid, taken_since = came - beside - order.paid, order.refunded - back
     if min(unpaid, taken_since) < 0 or unpaid + taken_since != taken:
         yield (
             f"had {came}, {beside} of it beside it, a bank took {taken}, {back} are given back: "
             f"it says {order.paid} and {order.refunded}"
         )
-    if order.refunded + order.owed > order.paid or (order.owed and not any(payment.disputed for payment in matched)):
+    if order.refunded + order.owed > order.paid or (order.owed and not any(payment.is_disputed for payment in matched)):
         yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
-    if owned.status in SOLD and order.paid != order.total:
+    if owned.status in SOLD_STATUSES and order.paid != order.total:
         yield f"costs {order.total} and is paid with {order.paid}"
     dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
-    worth_dropped = worth(order, {id: line.dropped for id, line in order.lines.items()})
+    worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
     is_less = order.paid == order.refunded or any(payment.disputes for payment in matched)
     if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
         yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
-    if owned.status in KEEPS_NOTHING and order.paid != order.refunded:
+    if owned.status in UNSOLD_STATUSES and order.paid != order.refunded:
         yield f"keeps {order.paid - order.refunded}"
     if not 0 <= order.paid <= order.total:
         yield f"costs {order.total} and took {order.paid}"
 
 
-def refunds_are_settled(world: World, book: Book) -> Iterator[str]:
+def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each refund is done or failed, and was done once, as the provider's own books have it."""
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for one in world.provider.given:
+    for one in world.provider.refunds:
         if one.status == "pending":
             yield f"{one.id} is still pending at the provider"
         elif one.status == "succeeded":
             given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
-    for order_id, _, refunds in book.money():
+    for order_id, _, refunds in book.payments_and_refunds():
         for refund in refunds:
             there = given.pop((order_id, refund.refund_id), [])
             done = refund.status == "SUCCEEDED" and refund.account_id is None
@@ -94,16 +96,16 @@ def refunds_are_settled(world: World, book: Book) -> Iterator[str]:
     yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
 
 
-def _was_archived(world: World, order_id: str, at: float) -> bool:
+def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
     """Whether an order lay in the archive then."""
     versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
     archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
     return bool(archived) and at > archived[0]
 
 
-def payments_give_back_what_they_brought(world: World, book: Book) -> Iterator[str]:
+def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each payment says how much of it was given back, which is never more than it was."""
-    for _, payments, refunds in book.money():
+    for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
             if sum(refund.amount for refund in own) > payment.amount:
@@ -111,18 +113,18 @@ def payments_give_back_what_they_brought(world: World, book: Book) -> Iterator[s
             back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
             if payment.refunded != back:
                 yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
-            if (payment.status == "REFUNDED") != (payment.taken or 0 < payment.amount == back):
+            if (payment.status == "REFUNDED") != (payment.is_charged_back or 0 < payment.amount == back):
                 yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
 
 
-def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
+def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Each account holds what its entries say, which have no gap; all together hold what was issued, and came back,
     less what was paid."""
     entries: dict[str, list[Any]] = defaultdict(list)
-    for entry in book.entries():
+    for entry in book.account_entries():
         entries[entry.account_id].append(entry)
     for image in world.table.of_type("Account"):
-        account = BY_TYPE["Account"].read(image)
+        account = ROWS_BY_TYPE["Account"].decode(image)
         own = sorted(entries.pop(account.account_id, []), key=lambda entry: entry.version)
         if [entry.version for entry in own] != list(range(1, account.version + 1)):
             yield f"account {account.account_id} of version {account.version} has {[e.version for e in own]}"
@@ -130,19 +132,19 @@ def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
             yield f"account {account.account_id} holds {account.balance}, its entries {[e.amount for e in own]}"
     yield from (f"account {id} is not there, and has entries" for id in entries)
     moved: Counter[str] = Counter()
-    for entry in book.entries():
+    for entry in book.account_entries():
         moved[entry.reason] += entry.amount
-    told = world.traffic.told
+    told = world.traffic.known
     if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
         yield f"{told.issued} were issued, the ledgers say {moved['ISSUED']}"
     if moved["TRANSFERRED"]:
         yield f"transfers made {moved['TRANSFERRED']}"
-    paid = sum(p.amount for _, payments, _ in book.money() for p in payments if p.method == "CREDIT")
+    paid = sum(p.amount for _, payments, _ in book.payments_and_refunds() for p in payments if p.method == "CREDIT")
     if moved["PAID"] != -paid:
         yield f"{paid} were paid with credit, the ledgers say {moved['PAID']}"
     back = sum(
         refund.amount
-        for _, _, refunds in book.money()
+        for _, _, refunds in book.payments_and_refunds()
         for refund in refunds
         if refund.status == "SUCCEEDED" and refund.account_id is not None
     )
@@ -150,7 +152,7 @@ def ledgers_add_up(world: World, book: Book) -> Iterator[str]:
         yield f"{back} were refunded to credit, the ledgers say {moved['REFUNDED']}"
 
 
-def discounts_add_up(world: World, book: Book) -> Iterator[str]:
+def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """A limited code is redeemed as often as orders have it that did not end early, and have not come back whole."""
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
@@ -161,7 +163,7 @@ def discounts_add_up(world: World, book: Book) -> Iterator[str]:
             if owned.order is not None
             and owned.order.discount is not None
             and owned.order.discount.code == code
-            and owned.status not in (*KEEPS_NOTHING, "RETURNED")
+            and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
         ]
         if parts and limit - left != len(have):
             yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"

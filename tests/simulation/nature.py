@@ -10,22 +10,22 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from functions.shop.erasure import SETTLES
-from local.mappings import Outcome, Returned
-from tests.simulation.chance import Chance
-from tests.simulation.faults import DAY, HOUR, MINUTE, Faults
-from tests.simulation.lambdas import Lambdas
+from functions.shop.erasure import SETTLE_PERIOD
+from local.mappings import InvocationReturned, Outcome
+from tests.simulation.chance import SeededRandom
+from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector
+from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
-from tests.simulation.streams import Reader, Stream
+from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import Image, Key, SimulatedTable
-from tests.simulation.tasks import Tasks
-from tests.simulation.template import Template
+from tests.simulation.tasks import VirtualScheduler
+from tests.simulation.template import StackModel
 
-EXPIRY_TAKES_SECONDS = 48 * HOUR
+MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
 """How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
 GOES_ROUND_SECONDS = 24 * HOUR
-REPLACING_TAKES_SECONDS = 10 * MINUTE
-LASTS_SECONDS = {
+MAX_REPLACEMENT_SECONDS = 10 * MINUTE
+OUTAGE_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),
     "worker fails": (25 * HOUR, 48 * HOUR),
     "mapping off": (26 * HOUR, 50 * HOUR),
@@ -33,20 +33,20 @@ LASTS_SECONDS = {
 
 
 @dataclass
-class Nature:
+class SimulatedEnvironment:
     """`broken`: the functions that fail whatever they are called for."""
 
-    tasks: Tasks
-    chance: Chance
-    faults: Faults
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    faults: FaultInjector
     table: SimulatedTable
-    stream: Stream
-    lambdas: Lambdas
-    template: Template
-    readers: dict[str, Reader]
+    stream: SimulatedStream
+    lambdas: SimulatedLambda
+    template: StackModel
+    readers: dict[str, SimulatedReader]
     poison: Poison
     note: Callable[[str, str], None]
-    broken: set[str] = field(default_factory=set)
+    broken_functions: set[str] = field(default_factory=set)
     _kept_off: Counter[str] = field(default_factory=Counter)
     _lapses_due: set[int] = field(default_factory=set)
     _erasures_due: set[int] = field(default_factory=set)
@@ -61,27 +61,27 @@ class Nature:
         }
 
     # what a write brings about ----------------------------------------------------------------------------------------
-    def look_ahead(self, record: dict[str, Any]) -> None:
+    def schedule_consequences(self, record: dict[str, Any]) -> None:
         """Put into the future what follows from a stream record by the passing of time."""
         image = record["dynamodb"].get("NewImage")
         if image is None:
             return
         if "ttl" in image:
             key = image["PK"]["S"], image["SK"]["S"]
-            late = EXPIRY_TAKES_SECONDS * self.chance.number("expiry", *key) ** 3
-            self._ends_at(int(image["ttl"]["N"]) + late, key, image["ttl"]["N"])
-        self._look_ahead_to_erasure(image)
+            late = MAX_EXPIRY_DELAY_SECONDS * self.chance.random("expiry", *key) ** 3
+            self._schedule_expiry(int(image["ttl"]["N"]) + late, key, image["ttl"]["N"])
+        self._schedule_erasures(image)
         if image["type"]["S"] == "Order":
             seconds = self._waits.get(image["status"]["S"])
             if seconds is not None:
-                self._lapse_at(self.tasks.now + seconds + 5)
+                self._schedule_lapse(self.tasks.now + seconds + 5)
 
-    def _ends_at(self, moment: float, key: Key, ttl: str) -> None:
+    def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
         """DynamoDB goes round, and deletes what has ended since it was there last."""
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
-            self.tasks.at(round_, partial(self._expire, round_))
+            self.tasks.call_at(round_, partial(self._expire, round_))
         self._ending[round_].append((key, ttl))
 
     def _expire(self, round_: int) -> None:
@@ -92,30 +92,30 @@ class Nature:
         )
 
     # the schedule -----------------------------------------------------------------------------------------------------
-    def _lapse_at(self, moment: float) -> None:
+    def _schedule_lapse(self, moment: float) -> None:
         """The schedule fires every minute. Simulated are those at which there is something to find: the first one, and
         the next, because an index may be late."""
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
                 self._lapses_due.add(due)
-                self.tasks.at(due * MINUTE, partial(self._lapse, due * MINUTE))
+                self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
         """The schedule fires; where a run fails, the next minute's does its work."""
-        if not any(self._may_seem_due(image) for image in self.table.of_type("Order")):
+        if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def done(outcome: Outcome) -> None:
-            if not isinstance(outcome, Returned):
-                self._lapse_at(self.tasks.now)
+            if not isinstance(outcome, InvocationReturned):
+                self._schedule_lapse(self.tasks.now)
 
-        for again in range(1 + bool(self.faults.at("schedule twice", event["time"]))):
+        for again in range(1 + bool(self.faults.draw("schedule twice", event["time"]))):
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
-    def _may_seem_due(self, image: Image) -> bool:
+    def _may_be_due(self, image: Image) -> bool:
         """Whether an order has waited its time, or, now and then, had until so shortly ago that an index may say so."""
-        if image["order_id"]["S"] in self.poison.orders:
+        if image["order_id"]["S"] in self.poison.order_ids:
             return False
         *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
         waited = self.tasks.now - changed_at
@@ -123,7 +123,7 @@ class Nature:
             return True
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
-    def _look_ahead_to_erasure(self, image: Image) -> None:
+    def _schedule_erasures(self, image: Image) -> None:
         """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
         asked to be forgotten, after half of what is written of theirs then, when all may be done; one in five days."""
         customer_id = image.get("customer_id", {}).get("S", "")
@@ -132,81 +132,83 @@ class Nature:
                 self._erasing.discard(customer_id)
                 return
             self._erasing.add(customer_id)
-            self._erase_at(self.tasks.now + SETTLES.total_seconds())
+            self._schedule_erasure(self.tasks.now + SETTLE_PERIOD.total_seconds())
         if customer_id in self._erasing and self.chance.happens(0.5, "erased soon", image["PK"]["S"], image["SK"]["S"]):
-            self._erase_at(self.tasks.now)
+            self._schedule_erasure(self.tasks.now)
 
-    def _erase_at(self, moment: float) -> None:
-        self._erase_once(int(moment // HOUR) + 1)
+    def _schedule_erasure(self, moment: float) -> None:
+        self._schedule_erasure_in_hour(int(moment // HOUR) + 1)
 
-    def _erase_once(self, hour: int) -> None:
+    def _schedule_erasure_in_hour(self, hour: int) -> None:
         if hour not in self._erasures_due:
             self._erasures_due.add(hour)
-            self.tasks.at(hour * HOUR, partial(self._erase, hour * HOUR))
+            self.tasks.call_at(hour * HOUR, partial(self._erase, hour * HOUR))
 
     def _erase(self, moment: float) -> None:
         if not self._erasing:
             return
-        self._erase_once((int(moment // DAY) + 5) * 24)
+        self._schedule_erasure_in_hour((int(moment // DAY) + 5) * 24)
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
         def done(outcome: Outcome) -> None:
-            if not isinstance(outcome, Returned):
-                self._erase_at(self.tasks.now)
+            if not isinstance(outcome, InvocationReturned):
+                self._schedule_erasure(self.tasks.now)
 
-        for again in range(1 + bool(self.faults.at("schedule twice", "erasure", event["time"]))):
+        for again in range(1 + bool(self.faults.draw("schedule twice", "erasure", event["time"]))):
             self.lambdas.invoke("erasure", event, done, f"{event['time']} {again}")
 
     # misfortunes that last --------------------------------------------------------------------------------------------
-    def misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
+    def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
         """Draw what befalls the shop's parts in a time. Everything is over, and mended, 50 hours after its end."""
 
         def moment(*question: object) -> float:
             """Soon after the beginning of a third of the time: on the day, when people come in a burst."""
-            third = int(3 * self.chance.number("third", era, *question) ** 2) / 3
-            return begins + lasts_seconds * third + 10 * MINUTE * self.chance.number("moment", era, *question) ** 4
+            third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
+            return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
 
         for number in range(2):
-            self.tasks.at(moment("poison", number), partial(self.poison.strew, f"{era}-{number}"))
+            self.tasks.call_at(moment("poison", number), partial(self.poison.inject, f"{era}-{number}"))
         for number in range(3):
-            if strike := self.faults.at("shard split", era, number):
-                self.tasks.at(moment("split", number), partial(self.stream.split, strike.share))
+            if strike := self.faults.draw("shard split", era, number):
+                self.tasks.call_at(moment("split", number), partial(self.stream.split, strike.share))
         for name in self.readers:
             for kind in ("mapping replaced", "mapping begun anew"):
-                if strike := self.faults.at(kind, name, era):
+                if strike := self.faults.draw(kind, name, era):
                     replace = partial(self._replace, name, strike.share, from_checkpoint=kind == "mapping replaced")
-                    self.tasks.at(moment(kind, name), replace)
-            self._outage("mapping off", era, name, moment)
-            self._outage("reader fails", era, name, moment)
+                    self.tasks.call_at(moment(kind, name), replace)
+            self._schedule_outage("mapping off", era, name, moment)
+            self._schedule_outage("reader fails", era, name, moment)
         for worker in self.template.workers:
-            self._outage("worker fails", era, worker.function, moment)
+            self._schedule_outage("worker fails", era, worker.function, moment)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Take a mapping away, and have a new one begin some minutes later."""
 
         def begin() -> None:
-            self.readers[name].replace(from_checkpoint=from_checkpoint)
+            self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
             self._switch(name, on=True)
 
         self._switch(name, on=False)
-        self.tasks.after(REPLACING_TAKES_SECONDS * share, begin)
+        self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
         """A mapping is on when nothing keeps it off."""
         self._kept_off[name] += -1 if on else 1
-        self.readers[name].turn(on=not self._kept_off[name])
+        self.readers[name].set_enabled(on=not self._kept_off[name])
 
-    def _outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
-        if strike := self.faults.at(kind, name, era):
+    def _schedule_outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
+        if strike := self.faults.draw(kind, name, era):
             starts = moment(kind, name)
-            self.tasks.at(starts, partial(self._turn, kind, name, on=False))
-            self.tasks.at(starts + LASTS_SECONDS[kind][strike.share > 0.5], partial(self._turn, kind, name, on=True))
+            self.tasks.call_at(starts, partial(self._turn, kind, name, on=False))
+            self.tasks.call_at(
+                starts + OUTAGE_SECONDS[kind][strike.share > 0.5], partial(self._turn, kind, name, on=True)
+            )
 
     def _turn(self, kind: str, name: str, *, on: bool) -> None:
         self.note(name, f"{kind}: {'over' if on else 'begins'}")
         if kind == "mapping off":
             self._switch(name, on=on)
         elif on:
-            self.broken.discard(name)
+            self.broken_functions.discard(name)
         else:
-            self.broken.add(name)
+            self.broken_functions.add(name)

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tests.api.asking import JSON, WAREHOUSE, Token, event
-from tests.simulation.chance import Chance
-from tests.simulation.faults import MINUTE, Faults
-from tests.simulation.lambdas import Lambdas
-from tests.simulation.queues import Queue
-from tests.simulation.tasks import Process, Tasks
+from tests.api.asking import JSON, WAREHOUSE, Token, http_event
+from tests.simulation.chance import SeededRandom
+from tests.simulation.faults import MINUTE, FaultInjector
+from tests.simulation.lambdas import SimulatedLambda
+from tests.simulation.queues import SimulatedQueue
+from tests.simulation.tasks import SimulatedProcess, VirtualScheduler
 
-PATIENCE = 8
+MAX_ATTEMPTS = 8
 """How often somebody asks again who got no answer, or was told to come back later."""
 
 
 @dataclass(frozen=True)
-class Said:
+class ClientResponse:
     """An answer of the API."""
 
     status: int
@@ -28,52 +28,54 @@ class Said:
 
 
 @dataclass
-class People:
+class ApiClients:
     """Somebody at the API. `told(who, text)` hears of every request and its answer."""
 
-    tasks: Tasks
-    chance: Chance
-    lambdas: Lambdas
-    told: Callable[[str, str], None]
-    broken_answers: list[str] = field(default_factory=list)
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    lambdas: SimulatedLambda
+    on_answer: Callable[[str, str], None]
+    server_errors: list[str] = field(default_factory=list)
     _asked: Counter[str] = field(default_factory=Counter)
 
-    def begin(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
+    def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
         """Somebody begins to do something."""
-        self.tasks.start(Process(who), work, after_seconds)
+        self.tasks.start(SimulatedProcess(who), work, after_seconds)
 
-    def ask(self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None) -> Said | None:
+    def call(
+        self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
+    ) -> ClientResponse | None:
         """Ask, again and again with the same key while there is no answer; None where patience ends."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
-        request = event(method, path, token=token, body=text, headers=headers, query=query)
+        request = http_event(method, path, token=token, body=text, headers=headers, query=query)
         return self.send(request, f"{method} {path} {key or ''}")
 
-    def send(self, request: dict[str, Any], name: str, patience: int = PATIENCE) -> Said | None:
+    def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
         who = self.tasks.process.name if self.tasks.process else "somebody"
         for attempt in range(patience):
             self._asked[name] += 1
-            answer = self.lambdas.answer(request, f"{who} {name} {self._asked[name]}")
+            answer = self.lambdas.call_api(request, f"{who} {name} {self._asked[name]}")
             status = answer["statusCode"] if answer else 0
-            self.told(who, f"{name} → {status or 'no answer'}")
+            self.on_answer(who, f"{name} → {status or 'no answer'}")
             if answer and status not in (429, 500, 502, 503):
-                return Said(status, json.loads(answer["body"]))
+                return ClientResponse(status, json.loads(answer["body"]))
             if status == 500:
-                self.broken_answers.append(f"{name}: {answer and answer['body']}")
-            self.tasks.pause(self.chance.between(0.2, 2.0**attempt, "patience", who, name, attempt))
+                self.server_errors.append(f"{name}: {answer and answer['body']}")
+            self.tasks.pause(self.chance.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))
         return None
 
 
 @dataclass
-class Parcel:
+class SimulatedParcel:
     """A shipment as the warehouse knows it. `left`: the carrier has it, or some of it; `said`: and the shop knows."""
 
     id: str
     order_id: str
     quantities: dict[str, int]
-    left: bool = False
-    said: bool = False
+    has_left: bool = False
+    is_reported: bool = False
 
     @property
     def path(self) -> str:
@@ -81,7 +83,7 @@ class Parcel:
 
 
 @dataclass
-class Warehouse:
+class SimulatedWarehouse:
     """Packs what its queue asks for, once for each shipment, and tells the shop when it leaves and when it arrives.
 
     It writes a request down before it deletes the message. Some shipments it sends in parts, some parcels it never
@@ -90,63 +92,63 @@ class Warehouse:
     did not want to hear of a parcel that had left.
     """
 
-    people: People
-    queue: Queue
-    faults: Faults
-    packed: Counter[str] = field(default_factory=Counter)
-    parcels: dict[str, Parcel] = field(default_factory=dict)
+    people: ApiClients
+    queue: SimulatedQueue
+    faults: FaultInjector
+    pack_counts: Counter[str] = field(default_factory=Counter)
+    parcels: dict[str, SimulatedParcel] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)
-    refused: list[str] = field(default_factory=list)
+    rejected_reports: list[str] = field(default_factory=list)
     _stopping: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.queue.arrived = lambda at: self.people.tasks.at(at + 0.5, self._look)
+        self.queue.on_message = lambda at: self.people.tasks.call_at(at + 0.5, self._receive_requests)
 
-    def _look(self) -> None:
+    def _receive_requests(self) -> None:
         for message in self.queue.receive(10):
             event = json.loads(message.body)["detail"]
-            if self.faults.at("warehouse stumbles", event["id"], message.receives):
+            if self.faults.draw("warehouse stumbles", event["id"], message.receives):
                 continue  # the request comes again
             match event["type"]:
                 case "ShipmentRequested":
-                    self._take(event["data"])
+                    self._accept_shipment(event["data"])
                 case "OrderCancelRequested":
                     answer = partial(self._answer_cancel, event["data"]["order_id"], event["id"])
-                    self.people.begin("warehouse", answer)
+                    self.people.start("warehouse", answer)
             self.queue.delete(message)
 
     # packing ----------------------------------------------------------------------------------------------------------
-    def _take(self, shipment: Any) -> None:
+    def _accept_shipment(self, shipment: Any) -> None:
         id = shipment["shipment_id"]
-        if self.packed[id]:
+        if self.pack_counts[id]:
             return
-        self.packed[id] += 1
-        self.parcels[id] = parcel = Parcel(id, shipment["order_id"], dict(shipment["quantities"]))
-        self.people.begin("warehouse", partial(self._work, parcel))
+        self.pack_counts[id] += 1
+        self.parcels[id] = parcel = SimulatedParcel(id, shipment["order_id"], dict(shipment["quantities"]))
+        self.people.start("warehouse", partial(self._pack, parcel))
 
-    def _work(self, parcel: Parcel) -> None:
+    def _pack(self, parcel: SimulatedParcel) -> None:
         tasks, chance, id = self.people.tasks, self.people.chance, parcel.id
-        tasks.pause(chance.between(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * chance.number("prompt", id)))
+        tasks.pause(chance.uniform(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * chance.random("prompt", id)))
         while parcel.order_id in self._stopping:
             tasks.pause(MINUTE)
         if parcel.order_id in self.stopped:
             return
-        parcel.left = True
+        parcel.has_left = True
         told: dict[str, Any] = {"carrier": "dhl", "tracking_number": f"JJD{zlib.crc32(id.encode()):012}"}
         if part := self._first_part(parcel):
             told["quantities"] = part
-        self._say(f"{parcel.path}/dispatched", told)
-        parcel.said = True
+        self._report(f"{parcel.path}/dispatched", told)
+        parcel.is_reported = True
         if not chance.happens(0.25, "never heard of", id):
-            tasks.pause(chance.between(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.number("fast", id)))
-            self._say(f"{parcel.path}/delivered", {})
+            tasks.pause(chance.uniform(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.random("fast", id)))
+            self._report(f"{parcel.path}/delivered", {})
 
-    def _first_part(self, parcel: Parcel) -> dict[str, int]:
+    def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
         """What of a shipment goes first; nothing where all of it goes together."""
         chance, pieces = self.people.chance, sum(parcel.quantities.values())
         if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
             return {}
-        left = chance.whole(1, pieces - 1, "first part", parcel.id)
+        left = chance.randint(1, pieces - 1, "first part", parcel.id)
         part: dict[str, int] = {}
         for product, quantity in sorted(parcel.quantities.items()):
             if taken := min(left, quantity):
@@ -159,24 +161,24 @@ class Warehouse:
         """Agree or refuse. Whoever was not told before that it is stopped goes on packing it."""
         tasks, chance = self.people.tasks, self.people.chance
         tasks.pause(
-            chance.between(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.number("asked", request))
+            chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
         )
         parcels = [parcel for parcel in self.parcels.values() if parcel.order_id == order_id]
-        leaving = any(parcel.left and not parcel.said for parcel in parcels)
+        leaving = any(parcel.has_left and not parcel.is_reported for parcel in parcels)
         if leaving or order_id in self._stopping or chance.happens(0.3, "refuses", request):
-            self._say(f"/orders/{order_id}/cancel/refused")
+            self._report(f"/orders/{order_id}/cancel/refused")
             return
         self._stopping.add(order_id)
-        if self._say(f"/orders/{order_id}/cancel/agreed") == 200:
+        if self._report(f"/orders/{order_id}/cancel/agreed") == 200:
             self.stopped.add(order_id)
         self._stopping.discard(order_id)
 
-    def _say(self, path: str, body: Any = None) -> int:
+    def _report(self, path: str, body: Any = None) -> int:
         """Say it until it is heard. 409: said before, or the order has gone on without us. 404: it is archived."""
         while True:
-            said = self.people.ask(WAREHOUSE, "POST", path, body)
+            said = self.people.call(WAREHOUSE, "POST", path, body)
             if said is not None and said.status in (200, 404, 409):
                 if said.status != 200 and path.endswith("/dispatched"):
-                    self.refused.append(f"{path} was answered {said.status}: {said.body}")
+                    self.rejected_reports.append(f"{path} was answered {said.status}: {said.body}")
                 return said.status
             self.people.tasks.pause(10 * MINUTE)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.chance import Chance
-from tests.simulation.faults import Faults
-from tests.simulation.queues import Bus, Queue
+from tests.simulation.chance import SeededRandom
+from tests.simulation.faults import FaultInjector
+from tests.simulation.queues import SimulatedBus, SimulatedQueue
 from tests.simulation.table import SimulatedTable
-from tests.simulation.template import Template
+from tests.simulation.template import StackModel
 
 MISSING = ("lines", "total", "customer_id")
 FUTURE_SCHEMA = 99
@@ -19,40 +19,40 @@ FUTURE_SCHEMA = 99
 class Poison:
     """`orders`: the ids of orders that are poison. `messages`: the body of each such message, with its function."""
 
-    chance: Chance
-    faults: Faults
+    chance: SeededRandom
+    faults: FaultInjector
     table: SimulatedTable
-    template: Template
-    queues: Mapping[str, Queue]
-    bus: Bus
-    orders: set[str] = field(default_factory=set)
+    template: StackModel
+    queues: Mapping[str, SimulatedQueue]
+    bus: SimulatedBus
+    order_ids: set[str] = field(default_factory=set)
     messages: list[tuple[str, str]] = field(default_factory=list)
 
-    def strew(self, moment: str) -> None:
+    def inject(self, moment: str) -> None:
         """Put some poison into the shop, as the seed will have it."""
-        if strike := self.faults.at("unreadable item", moment):
-            self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.one_of(MISSING, strike.name)))
-        if self.faults.at("item from the future", moment):
+        if strike := self.faults.draw("unreadable item", moment):
+            self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
+        if self.faults.draw("item from the future", moment):
             paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}  # so that it does not lapse
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
-        if strike := self.faults.at("unreadable message", moment):
-            worker = self.chance.one_of(self.template.workers, strike.name)
-            body = self.chance.one_of(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)
+        if strike := self.faults.draw("unreadable message", moment):
+            worker = self.chance.choice(self.template.workers, strike.name)
+            body = self.chance.choice(("", "{}", '{"detail": [1]}', '{"detail": {"type": "OrderMelted"}}'), strike.name)
             self.messages.append((worker.function, body))
             self.queues[worker.queue].send(body)
-        if self.faults.at("event from the future", moment):
+        if self.faults.draw("event from the future", moment):
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
         """An order like another, but for what is wrong with it; half of them are changed once more."""
-        there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.orders]
+        there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return
-        self.orders.add(id)
+        self.order_ids.add(id)
         image = dict(there[0]) | {"PK": {"S": f"ORDER#{id}"}, "order_id": {"S": id}}
         spoil(image)
         for version in range(1, 2 + self.chance.happens(0.5, id, "again")):
-            self.table.do("PutItem", Item={**image, "version": {"N": str(version)}})
+            self.table.call("PutItem", Item={**image, "version": {"N": str(version)}})
 
     def _publish(self, moment: str) -> None:
         detail = {"id": f"future-{moment}", "type": "OrderPaid", "schema": FUTURE_SCHEMA, "data": {"order_id": "none"}}

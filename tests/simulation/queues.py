@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.mappings import Outcome, Returned
-from tests.simulation.chance import Chance
-from tests.simulation.faults import MINUTE, Faults
-from tests.simulation.lambdas import Lambdas
-from tests.simulation.tasks import Tasks
+from local.mappings import InvocationReturned, Outcome
+from tests.simulation.chance import SeededRandom
+from tests.simulation.faults import MINUTE, FaultInjector
+from tests.simulation.lambdas import SimulatedLambda
+from tests.simulation.tasks import VirtualScheduler
 from tests.simulation.template import QueueSettings, RuleSettings, WorkerSettings
 
 
@@ -29,49 +29,49 @@ class Message:
 
 
 @dataclass
-class Queue:
+class SimulatedQueue:
     """A queue. `forgotten`: messages that were older than it keeps any. `arrived` is told of a message to receive."""
 
     settings: QueueSettings
-    tasks: Tasks
-    chance: Chance
-    faults: Faults
-    dead_letters: "Queue | None" = None
-    arrived: Callable[[float], None] = lambda at: None
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    faults: FaultInjector
+    dead_letters: "SimulatedQueue | None" = None
+    on_message: Callable[[float], None] = lambda at: None
     messages: dict[str, Message] = field(default_factory=dict)
-    forgotten: list[Message] = field(default_factory=list)
+    expired: list[Message] = field(default_factory=list)
     sent: int = 0
 
     def send(self, body: str, delay_seconds: float = 0.0) -> None:
         self.sent += 1
         message = Message(f"{self.settings.name}-{self.sent}", body, self.tasks.now, self.tasks.now + delay_seconds)
-        self._keep(message)
+        self._add(message)
 
-    def _keep(self, message: Message) -> None:
+    def _add(self, message: Message) -> None:
         self.messages[message.id] = message
-        self.arrived(message.visible_at)
+        self.on_message(message.visible_at)
 
-    def receive(self, most: int, visibility_seconds: float | None = None) -> list[Message]:
+    def receive(self, max_messages: int, visibility_seconds: float | None = None) -> list[Message]:
         """Take some of the visible messages in hand, in no particular order; one that was received too often goes to
         the dead-letter queue instead."""
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
-        for id in self.chance.in_any_order(visible, self.settings.name, self.tasks.steps):
+        for id in self.chance.shuffled(visible, self.settings.name, self.tasks.steps):
             message = self.messages[id]
-            if len(taken) == most:
+            if len(taken) == max_messages:
                 break
             if self.tasks.now - message.sent_at > self.settings.retention_seconds:
-                self.forgotten.append(self.messages.pop(message.id))
+                self.expired.append(self.messages.pop(message.id))
             elif message.receives >= self.settings.max_receives and self.dead_letters:
                 del self.messages[message.id]
-                self.dead_letters._keep(Message(message.id, message.body, message.sent_at, self.tasks.now))
+                self.dead_letters._add(Message(message.id, message.body, message.sent_at, self.tasks.now))
             else:
                 message.receives += 1
                 message.visible_at = self.tasks.now + hidden_seconds
-                if self.faults.at("message twice", message.id, message.receives):
-                    message.visible_at = self.tasks.now + self.chance.between(0, 60, "twice", message.id)
-                self.arrived(message.visible_at)
+                if self.faults.draw("message twice", message.id, message.receives):
+                    message.visible_at = self.tasks.now + self.chance.uniform(0, 60, "twice", message.id)
+                self.on_message(message.visible_at)
                 taken.append(message)
         return taken
 
@@ -79,48 +79,48 @@ class Queue:
         """Done with it. Where it was handed out twice meanwhile, the other one goes on all the same."""
         self.messages.pop(message.id, None)
 
-    def hide(self, message: Message, seconds: float) -> None:
+    def change_visibility(self, message: Message, seconds: float) -> None:
         """It can be received again after that time."""
         message.visible_at = self.tasks.now + seconds
-        self.arrived(message.visible_at)
+        self.on_message(message.visible_at)
 
 
 @dataclass
-class Worker:
+class QueueWorker:
     """The mapping from a queue to its function."""
 
     settings: WorkerSettings
-    queue: Queue
-    tasks: Tasks
-    faults: Faults
-    lambdas: Lambdas
+    queue: SimulatedQueue
+    tasks: VirtualScheduler
+    faults: FaultInjector
+    lambdas: SimulatedLambda
     _busy: int = 0
     _wakes_at: float = float("inf")
     _batches: int = 0
 
     def __post_init__(self) -> None:
-        self.queue.arrived = lambda at: self._wake(at + 0.02 + self.settings.window_seconds)
+        self.queue.on_message = lambda at: self._wake(at + 0.02 + self.settings.window_seconds)
 
     def _wake(self, when: float) -> None:
         if when < self._wakes_at:
             self._wakes_at = when
-            self.tasks.at(when, lambda: self._look(when))
+            self.tasks.call_at(when, lambda: self._poll(when))
 
-    def _look(self, when: float) -> None:
+    def _poll(self, when: float) -> None:
         if when != self._wakes_at:
             return
         self._wakes_at = float("inf")
         while self._busy < self.settings.concurrency and (messages := self.queue.receive(self.settings.batch_size)):
-            self._call(messages)
-        self._look_again()
+            self._invoke(messages)
+        self._schedule_poll()
 
-    def _look_again(self) -> None:
+    def _schedule_poll(self) -> None:
         """Come back when the next message is visible; while all hands are busy, when one is free again."""
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
             self._wake(max(min(visible), self.tasks.now) + 0.02)
 
-    def _call(self, messages: list[Message]) -> None:
+    def _invoke(self, messages: list[Message]) -> None:
         self._busy += 1
         self._batches += 1
         first = messages[0]
@@ -129,9 +129,9 @@ class Worker:
         def done(outcome: Outcome) -> None:
             self._busy -= 1
             for message in messages:
-                if message.id in _taken(outcome, messages):
+                if message.id in _processed_ids(outcome, messages):
                     self.queue.delete(message)
-            self._look_again()
+            self._schedule_poll()
 
         self.lambdas.invoke(
             self.settings.function, event, done, f"{first.id} {first.receives} +{len(messages)} {self._batches}"
@@ -154,9 +154,9 @@ def _record(message: Message, queue: str) -> dict[str, Any]:
     }
 
 
-def _taken(outcome: Outcome, messages: list[Message]) -> set[str]:
+def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
     """The messages that an outcome says are done (ReportBatchItemFailures)."""
-    if not isinstance(outcome, Returned):
+    if not isinstance(outcome, InvocationReturned):
         return set()
     ids = {message.id for message in messages}
     response = outcome.response if isinstance(outcome.response, Mapping) else {}
@@ -165,30 +165,30 @@ def _taken(outcome: Outcome, messages: list[Message]) -> set[str]:
 
 
 @dataclass
-class Bus:
+class SimulatedBus:
     """Sends each event to the queues of the rules that ask for it, each in its own time."""
 
     rules: tuple[RuleSettings, ...]
-    queues: Mapping[str, Queue]
-    tasks: Tasks
-    chance: Chance
-    faults: Faults
+    queues: Mapping[str, SimulatedQueue]
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    faults: FaultInjector
     published: list[Mapping[str, Any]] = field(default_factory=list)
 
     def publish(self, event: Mapping[str, Any]) -> None:
         self.published.append(event)
-        names = [queue for rule in self.rules if _asks_for(rule, event) for queue in rule.queues]
+        names = [queue for rule in self.rules if _rule_matches(rule, event) for queue in rule.queues]
         for name in names:
             place = f"{event['detail'].get('id')} {name}"
-            self._send(name, event, 0.01 + self.chance.number("bus", place) ** 2)
-            if self.faults.at("event twice", place):
-                self._send(name, event, self.chance.between(0, 10 * MINUTE, "twice", place))
+            self._send(name, event, 0.01 + self.chance.random("bus", place) ** 2)
+            if self.faults.draw("event twice", place):
+                self._send(name, event, self.chance.uniform(0, 10 * MINUTE, "twice", place))
 
     def _send(self, name: str, event: Mapping[str, Any], seconds: float) -> None:
-        if late := self.faults.at("event late", event["detail"].get("id"), name):
+        if late := self.faults.draw("event late", event["detail"].get("id"), name):
             seconds += 30 * MINUTE * late.share**2
-        self.tasks.after(seconds, lambda: self.queues[name].send(json.dumps(event)))
+        self.tasks.call_later(seconds, lambda: self.queues[name].send(json.dumps(event)))
 
 
-def _asks_for(rule: RuleSettings, event: Mapping[str, Any]) -> bool:
+def _rule_matches(rule: RuleSettings, event: Mapping[str, Any]) -> bool:
     return event["source"] in rule.sources and event["detail-type"] in rule.types

@@ -19,18 +19,18 @@ from typing import Any
 from local import engine as local_engine
 from local.engine import SHARED_MEMORY, Engine
 from tests.simulation.template import template
-from tests.simulation.world import World
+from tests.simulation.world import Simulation
 
-LOCAL: list[Engine] = []
+ENGINES: list[Engine] = []
 """The engine of this process."""
-ENGINE_LASTS_SEEDS = 10
+SEEDS_PER_ENGINE = 10
 """With each transaction it looks through those of its last ten minutes: in a young engine there are few."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SeedResult:
     """What came of a seed. `violations` are sentences that begin with their invariant; `decisions`: what was set out
     to be done, and what went wrong, by name; `faults`: how often each kind struck."""
 
@@ -51,22 +51,22 @@ class Verdict:
         return {violation.partition(":")[0] for violation in self.violations}
 
 
-def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> Verdict:
+def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> SeedResult:
     """Run one seed, all of it or with only these decisions."""
     began = time.perf_counter()
-    world = World(engine, seed, only, fierce=fierce)
+    world = Simulation(engine, seed, only, fierce=fierce)
     world.run()
-    return Verdict(
+    return SeedResult(
         seed=seed,
         violations=tuple(dict.fromkeys(world.violations)),
-        decisions=(*world.set_out, *dict.fromkeys(strike.name for strike in world.faults.struck)),
-        faults=Counter(strike.kind for strike in world.faults.struck),
+        decisions=(*world.planned, *dict.fromkeys(strike.name for strike in world.faults.strikes)),
+        faults=Counter(strike.kind for strike in world.faults.strikes),
         trace=tuple(world.trace),
         seconds=time.perf_counter() - began,
     )
 
 
-def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
+def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
     """The verdicts of these seeds, in any order, without their traces."""
     template()  # synthesized once, before there are several to do it
     with (
@@ -76,28 +76,28 @@ def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
         free: Any = manager.Queue()
         for number, directory in enumerate(directories):
             free.put((number, directory))
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (free,)) as workers:
-            yield from workers.map(_run, seeds)
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _init_worker, (free,)) as workers:
+            yield from workers.map(_run_in_worker, seeds)
 
 
-def _begin(free: Any) -> None:
+def _init_worker(free: Any) -> None:
     number, directory = free.get()
-    on_core(number)
+    pin_to_core(number)
     engine = local_engine.find(Path(directory))
     assert engine is not None, "the engine was started before its worker"
-    LOCAL.append(engine)
+    ENGINES.append(engine)
     gc.freeze()  # a seed leaves little behind, and looking for it among everything that was imported takes long
     gc.set_threshold(50_000, 50, 100)
 
 
-def _run(seed: int) -> Verdict:
-    if next(_runs) % ENGINE_LASTS_SEEDS == 0:
-        LOCAL[0] = local_engine.start(LOCAL[0].directory)
-    verdict = run_seed(LOCAL[0], seed)
-    return Verdict(**{**verdict.__dict__, "trace": ()})
+def _run_in_worker(seed: int) -> SeedResult:
+    if next(_runs) % SEEDS_PER_ENGINE == 0:
+        ENGINES[0] = local_engine.start(ENGINES[0].directory)
+    verdict = run_seed(ENGINES[0], seed)
+    return SeedResult(**{**verdict.__dict__, "trace": ()})
 
 
-def on_core(number: int) -> None:
+def pin_to_core(number: int) -> None:
     """Run on one core from now on, and so whatever this starts, where the system has a say for it.
 
     A worker and its engine take turns: to wake somebody on another core takes longer than most requests.
@@ -116,7 +116,7 @@ def engines(count: int) -> Iterator[list[str]]:
     started = []
     for number, directory in enumerate(directories):
         if count > 1:
-            on_core(number)
+            pin_to_core(number)
         started.append(local_engine.start(directory))
     if CORES:
         os.sched_setaffinity(0, CORES)

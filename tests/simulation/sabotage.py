@@ -13,32 +13,32 @@ from functions import archive, objects, relay, wiring
 from functions import mails as posting
 from functions.dynamodb import writes
 from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Batch
-from functions.dynamodb.writes import Changed, Write
+from functions.dynamodb.streams import StreamBatch
+from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import changes, counters, derived, entities
 from functions.model import table as t
 from functions.model.changes import Change
-from functions.model.states import moved_shipment
-from functions.queues import Messages
+from functions.model.states import apply_shipment_command
+from functions.queues import MessageBatch
 from functions.shop import archive as closing
 from functions.shop import disputes, ending, notices, notifications, payments, refunds, settling, shipments, stock
 from functions.shop.shop import Caller
 from ops import recover
-from ops.recover import redrive
+from ops.recover import redrive_record
 from tests.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _NUMBERS = itertools.count()
-_COUNTED_ONCE = counters.counted
+_COUNTED_ONCE = counters.plan_total_writes
 
 
 # How to plant ---------------------------------------------------------------------------------------------------------
-def instead(target: Any, name: str, new: Any) -> Plant:
+def patch_attribute(target: Any, name: str, new: Any) -> Plant:
     """Put something else in the place of an attribute."""
     return lambda: mock.patch.object(target, name, new)
 
 
-def together(*plants: Plant) -> Plant:
+def combine(*plants: Plant) -> Plant:
     """Several of them as one."""
 
     @contextmanager
@@ -51,7 +51,7 @@ def together(*plants: Plant) -> Plant:
     return planted
 
 
-def in_two(row: Any) -> Plant:
+def write_separately(row: Any) -> Plant:
     """What a transaction writes of this row is written by itself, when the rest is done."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
@@ -59,31 +59,31 @@ def in_two(row: Any) -> Plant:
             if part:
                 _WRITE(self, *part)
 
-    return instead(Table, "write", write)
+    return patch_attribute(Table, "write", write)
 
 
-def never(row: Any) -> Plant:
+def skip_writes(row: Any) -> Plant:
     """What a transaction writes of this row is left out."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
 
-    return instead(Table, "write", write)
+    return patch_attribute(Table, "write", write)
 
 
-def unchecked(row: Any) -> Plant:
+def skip_condition_checks(row: Any) -> Plant:
     """A transaction does not look whether what it needs of this row is there."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
 
-    return instead(Table, "write", write)
+    return patch_attribute(Table, "write", write)
 
 
 _WRITE = Table.write
 
 
-def mappings_begin(position: str) -> Plant:
+def start_mappings_at(position: str) -> Plant:
     """The stream's mappings are deployed with another starting position."""
 
     @contextmanager
@@ -97,7 +97,7 @@ def mappings_begin(position: str) -> Plant:
 
 
 # Writes ---------------------------------------------------------------------------------------------------------------
-def unguarded(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
+def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
     """The same write without its condition."""
 
     def made(*args: Any, **kwargs: Any) -> Write[Any]:
@@ -111,65 +111,65 @@ def unguarded(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
     return made
 
 
-def other_effect(row: Any, item: Any, **refused: Any) -> Write[Any]:
+def put_with_new_effect_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
     if row is t.EFFECT:
         item = replace(item, effect_id=f"{item.effect_id}{next(_NUMBERS)}")
-    return writes.put(row, item, **refused)
+    return writes.put_if_absent(row, item, **refused)
 
 
-def fresh_activity(row: Any, item: Any) -> Write[Any]:
-    return writes.put(row, replace(item, change_id=id_of_delivery()) if row is t.ACTIVITY else item)
+def put_with_new_change_id(row: Any, item: Any) -> Write[Any]:
+    return writes.put_if_absent(row, replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item)
 
 
-def put_once(row: Any, copy: Any) -> Write[Any]:
-    return writes.put(row, copy)
+def put_if_absent(row: Any, copy: Any) -> Write[Any]:
+    return writes.put_if_absent(row, copy)
 
 
 # Streams and queues ---------------------------------------------------------------------------------------------------
-def id_of_delivery(*_: Any) -> str:
+def new_delivery_id(*_: Any) -> str:
     return f"{next(_NUMBERS):032}"
 
 
-def swallow(self: Batch, record: Any, act: Callable[[Any], None]) -> None:
+def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) -> None:
     try:
         act(record)
     except Exception as error:  # noqa: BLE001  that is the mutant
-        self.failed(error, record)
+        self.on_failure(error, record)
 
 
-def publish_unseen(batch: Batch, entries: list[Any]) -> list[dict[str, Any]]:
+def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[dict[str, Any]]:
     if entries:
         wiring.client("events").put_events(Entries=[entry for _, entry in entries])
     return []
 
 
-def publish_but(name: str) -> Callable[[Batch, list[Any]], list[dict[str, Any]]]:
+def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
     """Publish all events but those of this type."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
-_PUBLISH = relay._publish
+_PUBLISH = relay._publish_entries
 
 
-def nothing_failed(self: Messages) -> dict[str, Any]:
+def report_no_failures(self: MessageBatch) -> dict[str, Any]:
     return {"batchItemFailures": []}
 
 
-def park_ids(bucket: str, reader: str) -> Callable[[Any, str], None]:
+def park_ids_only(bucket: str, reader: str) -> Callable[[Any, str], None]:
     real = _PARKING(bucket, reader)
     return lambda record, reason: real(
         {name: record[name] for name in record.keys() & {"eventID", "messageId"}}, reason
     )
 
 
-_PARKING = wiring.parking
+_PARKING = wiring.dead_letter_writer
 
 
 # Copies ---------------------------------------------------------------------------------------------------------------
-def without(row: Any, name: str) -> Callable[[Change], derived.Following]:
+def without_log_entry(row: Any, name: str) -> Callable[[Change], derived.CopyChanges]:
     """What a change means for the copies, without this log's entry for this kind of change."""
 
-    def following(change: Change) -> derived.Following:
+    def following(change: Change) -> derived.CopyChanges:
         todo = _FOLLOWING(change)
         left = tuple((into, one) for into, one in todo.append if into is not row or change.name != name)
         return replace(todo, append=left)
@@ -177,43 +177,43 @@ def without(row: Any, name: str) -> Callable[[Change], derived.Following]:
     return following
 
 
-_FOLLOWING = derived.following
+_FOLLOWING = derived.plan_copy_changes
 
 
-def counted_anew(
-    todo: counters.Counting, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
-) -> Iterator[counters.Step]:
+def count_again(
+    todo: counters.ContributionChange, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
+) -> Iterator[counters.PlannedWrite]:
     """What counts already counts for nothing."""
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
 
 
-def counted_when_back(change: Change) -> counters.Counting | None:
+def count_restored_item(change: Change) -> counters.ContributionChange | None:
     """What comes back is counted as if it were new."""
     if change.name == "OrderRestored":
-        return counters.standing(change.row, change.after, change.after.updated_at)
+        return counters.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
 
 
-_COUNTING = counters.counting
+_COUNTING = counters.contribution_change_of
 
 
-def put_as_it_was(shop: Any, publish: Any, record: Any) -> None:
+def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
     """Redrive by what the record says of its item, not by what the table does."""
-    change = changes.read(record)
-    for row, copy in derived.following(change).put if change else ():
-        shop.table.write(unguarded(writes.put)(row, copy))
+    change = changes.parse_change(record)
+    for row, copy in derived.plan_copy_changes(change).put if change else ():
+        shop.table.write(without_condition(writes.put_if_absent)(row, copy))
     _REDRIVE(shop, publish, record)
 
 
-_REDRIVE = redrive
+_REDRIVE = redrive_record
 
 
-def reached_anew(shop: Any, order: entities.Order) -> Iterator[Change]:
+def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
     """The change by which an order came to its state, as if it were another."""
-    return (replace(change, id=id_of_delivery()) for change in _REACHED(shop, order))
+    return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
 
 
-_REACHED = recover._reached
+_REACHED = recover._change_to_current_status
 
 
 # Mails ----------------------------------------------------------------------------------------------------------------
@@ -235,10 +235,10 @@ def send_to_another(sender: str, to: str, mail: Any, effect: str) -> Any:
     return _SEND(sender, f"other-{to}", mail, effect)
 
 
-_SEND = posting.send
+_SEND = posting.send_mail
 
 
-def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> Any:
+def send_to_first_address(shop: Any, customer_id: str, order_id: str) -> Any:
     about = _LETTER(shop, customer_id, order_id)
     if about:
         first = _FIRST.setdefault((shop.table.name, customer_id), about.customer.email)
@@ -246,59 +246,61 @@ def send_to_the_address_before(shop: Any, customer_id: str, order_id: str) -> An
     return about
 
 
-_LETTER, _FIRST = notifications.letter, dict[tuple[str, str], str]()
+_LETTER, _FIRST = notifications.get_mail_context, dict[tuple[str, str], str]()
 
 
-def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> notices.Page:
+def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> notices.FollowerPage:
     return _PAGE(campaign, product, followers, None)
 
 
-_PAGE = notices.Page
+_PAGE = notices.FollowerPage
 
 
 # Customers ------------------------------------------------------------------------------------------------------------
-def leaving_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
+def turn_keeping_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
     write = _TURN(before_row, before, row, item)
     old = before_row.write(before)
     kept = {name: old[name] for name in ("GSI1PK", "GSI1SK", "company_id") if name in old}
     return replace(write, request={**write.request, "Item": {**write.request["Item"], **kept}})
 
 
-_TURN = writes.turn
+_TURN = writes.replace_with
 
 
-def keep_what_they_hold(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
-    return writes.present(row, key, refused=lambda found: Changed(row, key))
+def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
+    return writes.check_exists(row, key, condition_error=lambda found: WriteConflict(row, key))
 
 
 # The archive ----------------------------------------------------------------------------------------------------------
-def without_children(shop: Any, order_id: str) -> closing.Estate | None:
+def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
     """What the archive is told of an order: itself."""
-    estate = closing.close(shop, order_id)
+    estate = closing.start_archiving(shop, order_id)
     if estate is None or estate.images is None:
         return estate
     return replace(estate, images=[image for image in estate.images if image["type"]["S"] == "Order"])
 
 
 def delete_first(shop: Any, bucket: str, order_id: str) -> None:
-    estate = closing.close(shop, order_id)
+    estate = closing.start_archiving(shop, order_id)
     if estate is None:
         return
     key = f"orders/{order_id}/{estate.order.version}.json"
     if estate.images is None:
         body = objects.get(bucket, key)
     else:
-        gone = [image for image in estate.images if image["type"]["S"] not in closing.STAYS]
+        gone = [image for image in estate.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
         shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
-        made = archive.order_object(estate.order, estate.images)
-        body = objects.put_once(bucket, key, made, "application/json")
+        made = archive.serialize_archive(estate.order, estate.images)
+        body = objects.put_if_absent(bucket, key, made, "application/json")
     try:
-        closing.leave_stub(shop, estate.order, archive.restored(body), key, hashlib.sha256(body).hexdigest())
-    except Changed:
+        closing.replace_order_with_stub(
+            shop, estate.order, archive.parse_archive(body), key, hashlib.sha256(body).hexdigest()
+        )
+    except WriteConflict:
         return
 
 
-def put_over(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
+def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
     objects.put(bucket, key, body, content_type)
     return body
 
@@ -311,87 +313,89 @@ _ACTIVITY = archive.archive_activity
 
 
 # Orders and money -----------------------------------------------------------------------------------------------------
-def taken_without_look(order: entities.Order) -> Iterator[Write[entities.Stock]]:
+def take_without_condition(order: entities.Order) -> Iterator[Write[entities.Stock]]:
     for write in _TAKE(order):
-        yield unguarded(lambda write=write: write)()
+        yield without_condition(lambda write=write: write)()
 
 
-_TAKE = stock.take
+_TAKE = stock.reserve
 
 
 def release_nothing(_: Any) -> Iterator[Any]:
     return iter(())
 
 
-def nothing_back(*_: Any) -> refunds.GivenBack:
-    return refunds.GivenBack()
+def refund_nothing(*_: Any) -> refunds.RefundPlan:
+    return refunds.RefundPlan()
 
 
-def asked_anew(shop: Any, provider: Any, refund: entities.Refund, *_: Any) -> settling.AtProvider:
+def request_refund_with_new_key(
+    shop: Any, provider: Any, refund: entities.Refund, *_: Any
+) -> settling.ProviderRefundState:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
-    made: settling.AtProvider = provider.refund(
+    made: settling.ProviderRefundState = provider.refund(
         key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
     )
     return made
 
 
-def forget_what_is_back(item: Any, **new: Any) -> Any:
+def drop_refunded_amount(item: Any, **new: Any) -> Any:
     return replace(item, **{name: value for name, value in new.items() if name != "refunded"})
 
 
-def counted_alone(shop: Any, order: entities.Order, came: entities.Payment) -> list[Write[Any]]:
+def count_without_refund(shop: Any, order: entities.Order, came: entities.Payment) -> list[Write[Any]]:
     return [write for write in _COUNTED(shop, order, came) if write.row is not t.REFUND]
 
 
-_COUNTED = payments._counted
+_COUNTED = payments._count_towards_order
 
 
-def less_by_nothing(shop: Any, order: entities.Order, taken: int) -> entities.Order:
+def deduct_nothing(shop: Any, order: entities.Order, taken: int) -> entities.Order:
     return _LESS(shop, order, 0 * taken)
 
 
-_LESS = disputes._less
+_LESS = disputes._deduct_lost_money
 
 
-def owing_nothing(*args: Any, **kwargs: Any) -> refunds.GivenBack:
+def owe_nothing(*args: Any, **kwargs: Any) -> refunds.RefundPlan:
     return replace(_GIVEN_BACK(*args, **kwargs), owed=0)
 
 
-_GIVEN_BACK = refunds.given_back
+_GIVEN_BACK = refunds.plan_refunds
 
 
-def payment_of_the_event(shop: Any, told: payments.Told, body: Mapping[str, Any]) -> Any:
+def payment_per_event(shop: Any, told: payments.ProviderPaymentEvent, body: Mapping[str, Any]) -> Any:
     return _RECORD_PAYMENT(shop, replace(told, payment_id=f"{told.payment_id}-{told.event_id}"), body)
 
 
 _RECORD_PAYMENT = payments.record_payment
 
 
-def all_is_left(there: Any, taken: Any) -> dict[str, int]:
+def resend_everything(there: Any, taken: Any) -> dict[str, int]:
     return dict(there) if _LEFT(there, taken) else {}
 
 
-_LEFT = shipments._left
+_LEFT = shipments._remaining
 
 
-def one_of_each(order: entities.Order, quantities: Mapping[str, int]) -> entities.Shipment:
+def request_one_of_each(order: entities.Order, quantities: Mapping[str, int]) -> entities.Shipment:
     return _REQUESTED(order, dict.fromkeys(quantities, 1))
 
 
-_REQUESTED = shipments._requested
+_REQUESTED = shipments._build_shipment
 
 
-def sent_is_delivered(shipment: entities.Shipment, command: Any, at: Any) -> entities.Shipment:
-    after = moved_shipment(shipment, command, at)
+def dispatch_as_delivered(shipment: entities.Shipment, command: Any, at: Any) -> entities.Shipment:
+    after = apply_shipment_command(shipment, command, at)
     return replace(after, status="DELIVERED") if command == "dispatch" else after
 
 
-def counted_as_delivered(item: Any, **new: Any) -> Any:
+def count_as_delivered(item: Any, **new: Any) -> Any:
     return replace(item, **(new | ({"delivered": new["shipped"]} if "shipped" in new else {})))
 
 
-def stop_unasked(shop: Any, caller: Any, order_id: str) -> entities.Order:
+def cancel_without_asking(shop: Any, caller: Any, order_id: str) -> entities.Order:
     order = _CANCEL(shop, caller, order_id)
     if order.status == "CANCEL_REQUESTED":
         return ending.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)

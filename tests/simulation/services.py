@@ -11,32 +11,32 @@ from xml.sax.saxutils import escape
 
 import orjson
 
-from functions.dynamodb.keys import instant
-from tests.simulation.chance import Chance
-from tests.simulation.clients import Request
+from functions.dynamodb.keys import to_instant
+from tests.simulation.chance import SeededRandom
+from tests.simulation.clients import UnsignedRequest
 from tests.simulation.faults import Strike
-from tests.simulation.queues import Message, Queue, arn_of
+from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import Process, Tasks
-from tests.simulation.wire import Answer, JsonService
+from tests.simulation.tasks import SimulatedProcess, VirtualScheduler
+from tests.simulation.wire import JsonService, WireResponse
 
-LONGEST_LAG_SECONDS = 90.0
-REFUSES_SECONDS = 10.0
+MAX_REPLICA_LAG_SECONDS = 90.0
+MAX_REFUSAL_SECONDS = 10.0
 TRANSACTIONS = {"TransactWriteItems"}
 
 
-def _json(value: Any) -> Answer:
-    return Answer(200, orjson.dumps(value))
+def _json(value: Any) -> WireResponse:
+    return WireResponse(200, orjson.dumps(value))
 
 
-class DynamoDB(JsonService):
+class SimulatedDynamoDB(JsonService):
     """The local engine, and what it never does by itself: conflicts, late replicas, half-done batches."""
 
-    def __init__(self, table: SimulatedTable, chance: Chance) -> None:
+    def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
         self._table, self._chance = table, chance
 
-    def about(self, operation: str, request: Request) -> str:
-        asked = request.asked
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        asked = request.parsed_body
         match operation:
             case "PutItem":
                 key = asked["Item"]
@@ -57,39 +57,39 @@ class DynamoDB(JsonService):
                 key = asked["Key"]
         return f"{key['PK']['S']}/{key['SK']['S']}"
 
-    def may_be_late(self, operation: str, request: Request) -> bool:
+    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         if operation not in ("GetItem", "BatchGetItem", "Query"):
             return False
-        asked = request.asked
+        asked = request.parsed_body
         return not any(one.get("ConsistentRead") for one in (asked, *asked.get("RequestItems", {}).values()))
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        if operation == "Query" and {"S": ""} in request.asked["ExpressionAttributeValues"].values():
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
             return self.refusal("ValidationException", 400)  # the engine lets an empty key pass, AWS does not
-        return Answer(*self._table.send(operation, cast(bytes, request.body)))
+        return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
-    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
+    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         match strike.kind:
             case "conflict":
                 return self._conflict(strike, operation, request)
             case "late replica":
-                lag = LONGEST_LAG_SECONDS * strike.share**2
-                return Answer(200, self._table.late_answer(operation, request.asked, lag))
+                lag = MAX_REPLICA_LAG_SECONDS * strike.share**2
+                return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag))
             case "unprocessed" | "dies half-way":
-                return self._half_done(strike, operation, request.asked)
+                return self._half_done(strike, operation, request.parsed_body)
         return None
 
-    def _conflict(self, strike: Strike, operation: str, request: Request) -> Answer:
+    def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
         """Somebody else's transaction is at one of the items: of a transaction, the reasons say at which."""
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
-        reasons = [{"Code": "None"} for _ in request.asked["TransactItems"]]
+        reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
         code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
         reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
         body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
-        return Answer(400, orjson.dumps(body))
+        return WireResponse(400, orjson.dumps(body))
 
-    def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> Answer:
+    def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
         """Of a batch the first part is done, the rest is handed back."""
         ((table, wanted),) = asked["RequestItems"].items()
         requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
@@ -105,33 +105,33 @@ class DynamoDB(JsonService):
 
 
 @dataclass
-class S3:
+class SimulatedS3:
     """Buckets of objects, of each the one version there is. `overwritten`: the objects of which other bytes took the
     place, but for those that `may_change` (a bucket, who writes). `written`: when each was, by bucket and key."""
 
     now: Callable[[], float]
-    may_change: Callable[[str], bool] = lambda bucket: False
+    allows_overwrite: Callable[[str], bool] = lambda bucket: False
     THROTTLED = "SlowDown"
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
-    written: dict[tuple[str, str], float] = field(default_factory=dict)
+    written_at: dict[tuple[str, str], float] = field(default_factory=dict)
 
-    def may_be_late(self, operation: str, request: Request) -> bool:
+    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
 
-    def about(self, operation: str, request: Request) -> str:
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
         return unquote(urlsplit(request.url).path).lstrip("/")
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        bucket, _, key = self.about(operation, request).partition("/")
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        bucket, _, key = self.target_of(operation, request).partition("/")
         objects = self.buckets.setdefault(bucket, {})
         if operation == "GetObject":
-            return Answer(200, objects[key]) if key in objects else self.refusal("NoSuchKey", 404)
+            return WireResponse(200, objects[key]) if key in objects else self.refusal("NoSuchKey", 404)
         if operation == "DeleteObject":
             objects.pop(key, None)
-            return Answer(204, b"")
+            return WireResponse(204, b"")
         if operation in ("ListObjectsV2", "ListObjectVersions"):
-            return self._listed(operation, bucket, request)
+            return self._list_objects(operation, bucket, request)
         assert operation == "PutObject", operation
         sent = cast(Any, request.body)
         body = bytes(sent.read() if hasattr(sent, "read") else sent)
@@ -140,15 +140,15 @@ class S3:
             return self.refusal("BadDigest", 400)
         if _text(request.headers.get("If-None-Match") or "") == "*" and key in objects:
             return self.refusal("PreconditionFailed", 412)
-        self.keep(bucket, key, body)
-        return Answer(200, b"", {"ETag": '"0"'})
+        self.put(bucket, key, body)
+        return WireResponse(200, b"", {"ETag": '"0"'})
 
-    def _listed(self, operation: str, bucket: str, request: Request) -> Answer:
+    def _list_objects(self, operation: str, bucket: str, request: UnsignedRequest) -> WireResponse:
         asked, objects = parse_qs(urlsplit(request.url).query), self.buckets[bucket]
         one = "Contents" if operation == "ListObjectsV2" else "Version"
 
         def told(key: str) -> str:
-            at = instant(datetime.fromtimestamp(self.written[bucket, key], UTC))
+            at = to_instant(datetime.fromtimestamp(self.written_at[bucket, key], UTC))
             size = len(objects[key])
             return (
                 f"<Key>{escape(key)}</Key><VersionId>1</VersionId><LastModified>{at}</LastModified><Size>{size}</Size>"
@@ -158,49 +158,51 @@ class S3:
         listed = "".join(f"<{one}>{told(key)}</{one}>" for key in keys)
         root = "ListBucketResult" if operation == "ListObjectsV2" else "ListVersionsResult"
         body = f"<?xml version='1.0'?><{root}><IsTruncated>false</IsTruncated>{listed}</{root}>"
-        return Answer(200, body.encode(), {"Content-Type": "application/xml"})
+        return WireResponse(200, body.encode(), {"Content-Type": "application/xml"})
 
-    def keep(self, bucket: str, key: str, body: bytes) -> None:
+    def put(self, bucket: str, key: str, body: bytes) -> None:
         objects = self.buckets.setdefault(bucket, {})
-        if objects.get(key, body) != body and not self.may_change(bucket):
+        if objects.get(key, body) != body and not self.allows_overwrite(bucket):
             self.overwritten.append(f"{bucket}/{key}")
         objects[key] = body
-        self.written[bucket, key] = self.now()
+        self.written_at[bucket, key] = self.now()
 
-    def refusal(self, code: str, status: int) -> Answer:
+    def refusal(self, code: str, status: int) -> WireResponse:
         status = 503 if code == "SlowDown" else status
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"
-        return Answer(status, body.encode(), {"Content-Type": "application/xml"})
+        return WireResponse(status, body.encode(), {"Content-Type": "application/xml"})
 
-    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
+    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         return None
 
 
-class EventBridge(JsonService):
+class SimulatedEventBridge(JsonService):
     """Takes entries, and hands each that it took to `publish` as the event that its rules see."""
 
     THROTTLED = "ThrottlingException"
 
-    def __init__(self, chance: Chance, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, chance: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]
+    ) -> None:
         self._chance, self._now, self._publish = chance, now, publish
         self._count = 0
         self._refuses_until = 0.0
 
-    def about(self, operation: str, request: Request) -> str:
-        first = orjson.loads(request.asked["Entries"][0]["Detail"])
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        first = orjson.loads(request.parsed_body["Entries"][0]["Detail"])
         return f"{first['type']}/{first['id']}"
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        entries = request.asked["Entries"]
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        entries = request.parsed_body["Entries"]
         some = range(len(entries)) if self._now() < self._refuses_until else ()
         refused = [number for number in some if self._chance.happens(0.5, "refused", self._count, number)]
         return _json(self._put(entries, refused))
 
-    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
+    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         if strike.kind != "entries refused":
             return None
-        self._refuses_until = self._now() + REFUSES_SECONDS * strike.share
-        entries = request.asked["Entries"]
+        self._refuses_until = self._now() + MAX_REFUSAL_SECONDS * strike.share
+        entries = request.parsed_body["Entries"]
         chosen = [number for number in range(len(entries)) if self._chance.happens(0.5, strike.name, number)]
         return _json(self._put(entries, refused=chosen or [0]))
 
@@ -230,26 +232,26 @@ class SentMail:
     """A mail that the provider took, and from whom. `effect`: its tag."""
 
     at: float
-    sender: Process | None
+    sender: SimulatedProcess | None
     to: str
     subject: str
     effect: str
 
 
-class Ses(JsonService):
+class SimulatedSes(JsonService):
     """Takes every mail, as often as it is sent."""
 
     THROTTLED = "TooManyRequestsException"
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: VirtualScheduler) -> None:
         self._tasks = tasks
         self.mails: list[SentMail] = []
 
-    def about(self, operation: str, request: Request) -> str:
-        return str(request.asked["EmailTags"][0]["Value"])
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        return str(request.parsed_body["EmailTags"][0]["Value"])
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        asked = request.asked
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        asked = request.parsed_body
         mail = SentMail(
             self._tasks.now,
             self._tasks.process,
@@ -261,14 +263,14 @@ class Ses(JsonService):
         return _json({"MessageId": f"mail-{len(self.mails)}"})
 
 
-class Sqs(JsonService):
+class SimulatedSqs(JsonService):
     """Takes messages for its queues, and hands out those of any to whoever asks. A queue's URL is its name."""
 
-    def __init__(self, queues: Mapping[str, Queue]) -> None:
+    def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
 
-    def about(self, operation: str, request: Request) -> str:
-        asked = request.asked
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        asked = request.parsed_body
         if operation != "SendMessage":
             return str(asked.get("ReceiptHandle") or asked["QueueUrl"])
         try:
@@ -277,8 +279,8 @@ class Sqs(JsonService):
         except (LookupError, TypeError, ValueError):  # it is poison
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        asked = request.asked
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        asked = request.parsed_body
         queue = self._queues[asked["QueueUrl"]]
         match operation:
             case "SendMessage":
@@ -288,13 +290,13 @@ class Sqs(JsonService):
                 taken = queue.receive(asked["MaxNumberOfMessages"], asked["VisibilityTimeout"])
                 return _json({"Messages": [_message(one) for one in taken]})
             case "DeleteMessage":
-                if message := queue.messages.get(_id_in(asked["ReceiptHandle"])):
+                if message := queue.messages.get(_message_id_of(asked["ReceiptHandle"])):
                     queue.delete(message)
                 return _json({})
             case "ChangeMessageVisibilityBatch":
                 for entry in asked["Entries"]:
-                    if message := queue.messages.get(_id_in(entry["ReceiptHandle"])):
-                        queue.hide(message, entry["VisibilityTimeout"])
+                    if message := queue.messages.get(_message_id_of(entry["ReceiptHandle"])):
+                        queue.change_visibility(message, entry["VisibilityTimeout"])
                 return _json({"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []})
         assert operation == "GetQueueAttributes", operation
         policy = {"deadLetterTargetArn": arn_of(str(queue.settings.dead_letters)), "maxReceiveCount": 5}
@@ -308,28 +310,28 @@ def _message(message: Message) -> dict[str, Any]:
     return {"MessageId": message.id, "ReceiptHandle": handle, "Body": message.body, "Attributes": attributes}
 
 
-def _id_in(receipt_handle: str) -> str:
+def _message_id_of(receipt_handle: str) -> str:
     return receipt_handle.rpartition("/")[0]
 
 
-class Secrets(JsonService):
+class SimulatedSecrets(JsonService):
     THROTTLED = "ThrottlingException"
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
-    def about(self, operation: str, request: Request) -> str:
-        return str(request.asked["SecretId"])
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        return str(request.parsed_body["SecretId"])
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        return _json({"SecretString": self._values[request.asked["SecretId"]]})
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        return _json({"SecretString": self._values[request.parsed_body["SecretId"]]})
 
 
 def email_of(name: str) -> str:
     return f"mail-{name}@example.com"
 
 
-class Cognito(JsonService):
+class SimulatedCognito(JsonService):
     """Knows everybody whose token is their name, and has verified their address, which may be another by now:
     `addresses`."""
 
@@ -338,11 +340,11 @@ class Cognito(JsonService):
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
 
-    def about(self, operation: str, request: Request) -> str:
-        return str(request.asked["AccessToken"])
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
+        return str(request.parsed_body["AccessToken"])
 
-    def answer(self, operation: str, request: Request) -> Answer:
-        name = request.asked["AccessToken"]
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
+        name = request.parsed_body["AccessToken"]
         email = self._addresses.get(name) or email_of(name)
         attributes = {"sub": name, "email": email, "email_verified": "true"}
         listed = [{"Name": key, "Value": value} for key, value in attributes.items()]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.simulation.world import World
+from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
 """The sort key of these items, or what follows in their partition key, is a name in the code."""
@@ -16,7 +16,7 @@ CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "m
 """Attributes that hold a name of the code rather than data."""
 
 
-def stored_names(world: World) -> dict[str, set[str]]:
+def stored_names(world: Simulation) -> dict[str, set[str]]:
     """Every stored or sent name of a run, by what bears it."""
     names: dict[str, set[str]] = {}
     for record in world.records:
@@ -24,7 +24,9 @@ def stored_names(world: World) -> dict[str, set[str]]:
             if image := record["dynamodb"].get(half):
                 for what, found in _names_of_item(image):
                     names.setdefault(what, set()).update(found)
-    names["objects"] = {_object(key) for _, key in world.s3.written if not key.startswith("aws/")}  # those Lambda names
+    names["objects"] = {
+        _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
+    }  # those Lambda names
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from local.engine import Engine
-from tests.simulation.runs import Verdict, run_seed
+from tests.simulation.runs import SeedResult, run_seed
 
-MOST_RUNS = 200
-MOST_LINES = 100
+MAX_RUNS = 200
+MAX_LINES = 100
 
 
-def shrunk(engine: Engine, failed: Verdict) -> Verdict:
+def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
     """The run with the fewest decisions found that breaks the same invariant. A decision is a command that somebody
     sets out to do, or a fault; the delta debugging of Zeller and Hildebrandt, with a limit."""
     invariant = failed.violations[0].partition(":")[0]
@@ -33,9 +33,9 @@ def shrunk(engine: Engine, failed: Verdict) -> Verdict:
         decisions = commands
     for kind in dict.fromkeys(map(_kind, decisions)):  # most kinds of fault have nothing to do with it
         rest = [decision for decision in decisions if _kind(decision) != kind]
-        if rest and runs < MOST_RUNS and still_fails(rest):
+        if rest and runs < MAX_RUNS and still_fails(rest):
             decisions = rest
-    fewest(decisions, still_fails, lambda: runs >= MOST_RUNS)
+    minimize_decisions(decisions, still_fails, lambda: runs >= MAX_RUNS)
     return best
 
 
@@ -45,7 +45,9 @@ def _kind(decision: str) -> str:
     return kind if at else decision
 
 
-def fewest(decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]) -> list[str]:
+def minimize_decisions(
+    decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
+) -> list[str]:
     """Leave out ever smaller parts of the decisions, as long as it still fails without them."""
     parts = 2
     while len(decisions) > 1 and not enough():
@@ -62,25 +64,23 @@ def fewest(decisions: list[str], still_fails: Callable[[Sequence[str]], bool], e
     return decisions
 
 
-def told(verdict: Verdict) -> str:
+def format_story(verdict: SeedResult) -> str:
     """A verdict as a story: what is wrong, how to see it again, and what led to it."""
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
-    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay(verdict.seed)}\n"
+    head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
     if not verdict.trace:
         return head
     decisions = "\n".join(f"  {name}" for name in verdict.decisions)
-    lines = _lines(verdict)
-    left_out = f"\n  ... and {len(lines) - MOST_LINES} lines before" if len(lines) > MOST_LINES else ""
-    return f"{head}it takes {len(verdict.decisions)} decisions\n{decisions}{left_out}\n" + "\n".join(
-        lines[-MOST_LINES:]
-    )
+    lines = _relevant_lines(verdict)
+    left_out = f"\n  ... and {len(lines) - MAX_LINES} lines before" if len(lines) > MAX_LINES else ""
+    return f"{head}it takes {len(verdict.decisions)} decisions\n{decisions}{left_out}\n" + "\n".join(lines[-MAX_LINES:])
 
 
-def replay(seed: int) -> str:
+def replay_command(seed: int) -> str:
     return f"make simulate SEED={seed}"
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def _relevant_lines(verdict: SeedResult) -> list[str]:
     """The trace, as far as it is about what is wrong: what the sentences name, and what went wrong before."""
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []

@@ -8,20 +8,20 @@ from typing import Any
 
 from local.mappings import (
     Action,
-    Delivered,
     EventSourceMapping,
-    Failed,
+    FailureDelivered,
+    InvocationFailed,
+    InvocationReturned,
     Invoke,
+    MappingAssumptions,
+    MappingSettings,
     Outcome,
-    Returned,
-    Settings,
-    Switches,
 )
-from tests.simulation.chance import Chance
-from tests.simulation.faults import DAY, Faults
-from tests.simulation.lambdas import Lambdas
+from tests.simulation.chance import SeededRandom
+from tests.simulation.faults import DAY, FaultInjector
+from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.table import STREAM
-from tests.simulation.tasks import Tasks
+from tests.simulation.tasks import VirtualScheduler
 
 RETENTION_SECONDS = DAY
 RESULTS_LOST_SECONDS = 20.0
@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass
-class Shard:
+class StreamShard:
     """A range of the partition keys' hashes, [low, high), and the records of its time."""
 
     id: str
@@ -41,18 +41,18 @@ class Shard:
 
 
 @dataclass
-class Stream:
+class SimulatedStream:
     """All shards, the oldest first. `readers` are told when there is something new."""
 
-    shards: list[Shard] = field(default_factory=lambda: [Shard("shardId-0", None, 0, 1 << 32)])
-    readers: list["Reader"] = field(default_factory=list)
+    shards: list[StreamShard] = field(default_factory=lambda: [StreamShard("shardId-0", None, 0, 1 << 32)])
+    readers: list["SimulatedReader"] = field(default_factory=list)
 
     def append(self, record: Record) -> None:
         place = zlib.crc32(record["dynamodb"]["Keys"]["PK"]["S"].encode())
         shard = next(shard for shard in self.shards if not shard.closed and shard.low <= place < shard.high)
         shard.records.append(record)
         for reader in self.readers:
-            reader.notice()
+            reader.wake_soon()
 
     def split(self, share: float) -> None:
         """Close an open shard, and have two take its place."""
@@ -61,31 +61,31 @@ class Stream:
         shard.closed = True
         middle = (shard.low + shard.high) // 2
         for low, high in ((shard.low, middle), (middle, shard.high)):
-            self.shards.append(Shard(f"shardId-{len(self.shards)}", shard.id, low, high))
+            self.shards.append(StreamShard(f"shardId-{len(self.shards)}", shard.id, low, high))
         for reader in self.readers:
-            reader.notice()
+            reader.wake_soon()
 
 
 @dataclass
-class Reader:
+class SimulatedReader:
     """One stream mapping. `lost_up_to`: records made up to then may have been lost, because the stream forgot them
     before they were handled, or because nobody took what the mapping gave up. `gave_up`: the numbers of all it did.
     `alarm` is rung at both."""
 
     function: str
-    settings: Settings
-    switches: Switches
-    stream: Stream
-    tasks: Tasks
-    chance: Chance
-    faults: Faults
-    lambdas: Lambdas
-    keep: Callable[[str, str, bytes], None]
-    alarm: Callable[[], None] = lambda: None
-    on: bool = True
+    settings: MappingSettings
+    assumptions: MappingAssumptions
+    stream: SimulatedStream
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    faults: FaultInjector
+    lambdas: SimulatedLambda
+    store_failure: Callable[[str, str, bytes], None]
+    on_loss: Callable[[], None] = lambda: None
+    enabled: bool = True
     lost_up_to: float = float("-inf")
-    gave_up: set[str] = field(default_factory=set)
-    mappings: int = 0
+    discarded: set[str] = field(default_factory=set)
+    mapping_count: int = 0
     _batches: int = 0
     _expired: int = 0
     _wakes_at: float = float("inf")
@@ -95,24 +95,24 @@ class Reader:
     _handled: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.begin(None)
+        self.start_mapping(None)
 
     # the mapping ------------------------------------------------------------------------------------------------------
-    def begin(self, resume: Mapping[str, str] | None) -> None:
+    def start_mapping(self, resume: Mapping[str, str] | None) -> None:
         """A new mapping in the old one's place. What the old one has under way, nobody waits for any more."""
-        if self.mappings:
+        if self.mapping_count:
             for id, at in self._mapping.checkpoint().items():
                 self._handled[id] = max(self._handled.get(id, 0), int(at))
-        self.mappings += 1
-        number = self.mappings
+        self.mapping_count += 1
+        number = self.mapping_count
         self._mapping = EventSourceMapping(
             self.settings,
             mapping_id=f"{self.function}-{number}",
             function_arn=f"arn:aws:lambda:eu-central-1:000000000000:function:{self.function}",
             stream_arn=STREAM,
             new_id=lambda: f"{self.function}-{number}-{self._next_id()}",
-            resume=resume,
-            switches=self.switches,
+            resume_from=resume,
+            assumptions=self.assumptions,
         )
         begins_at_end = resume is None and self.settings.starting_position == "LATEST"
         self._read = {}
@@ -123,32 +123,33 @@ class Reader:
         if resume is not None:
             for shard in self.stream.shards:
                 handled = resume.get(shard.id)
-                done = [one for one in shard.records if handled and int(_number(one)) <= int(handled)]
+                done = [one for one in shard.records if handled and int(_sequence_number(one)) <= int(handled)]
                 self._read[shard.id] = len(done)
-        self.notice()
+        self.wake_soon()
 
-    def replace(self, *, from_checkpoint: bool) -> None:
-        self.begin(self._mapping.checkpoint() if from_checkpoint else None)
+    def replace_mapping(self, *, from_checkpoint: bool) -> None:
+        self.start_mapping(self._mapping.checkpoint() if from_checkpoint else None)
 
-    def turn(self, *, on: bool) -> None:
-        self.on = on
-        self.notice()
+    def set_enabled(self, *, on: bool) -> None:
+        self.enabled = on
+        self.wake_soon()
 
-    def behind(self) -> int:
+    def count_unhandled(self) -> int:
         """How many records are neither handled nor given up."""
         done = self._mapping.checkpoint()
         return sum(
             1
             for shard in self.stream.shards
             for record in shard.records
-            if int(_number(record)) > int(done.get(shard.id, 0)) and self.tasks.now - _made(record) < RETENTION_SECONDS
+            if int(_sequence_number(record)) > int(done.get(shard.id, 0))
+            and self.tasks.now - _created_at(record) < RETENTION_SECONDS
         )
 
-    def notice(self) -> None:
+    def wake_soon(self) -> None:
         """There may be something to do soon: shards are looked at a few times a second."""
         number, soonest = self._next_id(), self.tasks.now + 0.05
         if soonest < self._wakes_at:
-            self._wake(soonest + self.chance.between(0, 0.4, "poll", self.function, number))
+            self._wake(soonest + self.chance.uniform(0, 0.4, "poll", self.function, number))
 
     def _next_id(self) -> int:
         self._batches += 1
@@ -158,47 +159,47 @@ class Reader:
     def _wake(self, when: float) -> None:
         if when < self._wakes_at:
             self._wakes_at = when
-            self.tasks.at(when, lambda: self._look(when))
+            self.tasks.call_at(when, lambda: self._poll(when))
 
-    def _look(self, when: float) -> None:
+    def _poll(self, when: float) -> None:
         if when != self._wakes_at:
             return  # it was woken earlier meanwhile, and has looked then
         self._wakes_at = float("inf")
-        if not self.on:
+        if not self.enabled:
             return
         self._find_shards()
-        self._feed()
+        self._read_shards()
         fed = True
         while fed:  # a parent may be done without a call, where nothing of it passes, and its children begin
-            for action in self._mapping.due(self.tasks.now):
-                self._do(self._mapping, action)
-            fed = self._feed()
+            for action in self._mapping.due_actions(self.tasks.now):
+                self._execute(self._mapping, action)
+            fed = self._read_shards()
         self._note_expired()
-        if (next_at := self._mapping.next_at(self.tasks.now)) is not None:
+        if (next_at := self._mapping.next_action_at(self.tasks.now)) is not None:
             self._wake(next_at)
 
     def _find_shards(self) -> None:
         for shard in self.stream.shards[len(self._read) :]:
-            self._mapping.shard(shard.id, shard.parent)
+            self._mapping.add_shard(shard.id, shard.parent)
             self._read[shard.id] = 0
 
-    def _feed(self) -> bool:
+    def _read_shards(self) -> bool:
         """Read on in every shard, if there is more; what the stream has forgotten is passed over, and may be lost."""
         any_fed, fed = False, True
         while fed:  # a parent may be done with what was fed, and its children begin
             fed = False
             for shard in self.stream.shards:
                 is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed
-                if is_at_its_end or not self._mapping.wants(shard.id):
+                if is_at_its_end or not self._mapping.should_read(shard.id):
                     continue
                 new = shard.records[self._read[shard.id] :]
                 self._read[shard.id] = len(shard.records)
                 for record in new:
-                    if self.tasks.now - _made(record) > RETENTION_SECONDS:
-                        if int(_number(record)) > self._handled.get(shard.id, 0):
-                            self._lose(_made(record))
+                    if self.tasks.now - _created_at(record) > RETENTION_SECONDS:
+                        if int(_sequence_number(record)) > self._handled.get(shard.id, 0):
+                            self._record_loss(_created_at(record))
                     else:
-                        self._mapping.feed(shard.id, record, self.tasks.now)
+                        self._mapping.add_record(shard.id, record, self.tasks.now)
                         any_fed = fed = True
                 if shard.closed:
                     self._mapping.close_shard(shard.id)
@@ -207,45 +208,47 @@ class Reader:
     def _note_expired(self) -> None:
         if self._mapping.counters.expired > self._expired:
             self._expired = self._mapping.counters.expired
-            self._lose(self.tasks.now - RETENTION_SECONDS)
+            self._record_loss(self.tasks.now - RETENTION_SECONDS)
 
-    def _lose(self, up_to: float) -> None:
+    def _record_loss(self, up_to: float) -> None:
         self.lost_up_to = max(self.lost_up_to, up_to)
-        self.alarm()
+        self.on_loss()
 
-    def _do(self, mapping: EventSourceMapping, action: Action) -> None:
+    def _execute(self, mapping: EventSourceMapping, action: Action) -> None:
         if not isinstance(action, Invoke):
-            self.gave_up |= {record.sequence_number for record in action.records}
-            self.alarm()
-            kept = not self.faults.at("kept by nobody", self.function, action.records[0].sequence_number)
+            self.discarded |= {record.sequence_number for record in action.records}
+            self.on_loss()
+            kept = not self.faults.draw("kept by nobody", self.function, action.records[0].sequence_number)
             if kept:
-                self.keep(action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode())
+                self.store_failure(
+                    action.destination.rpartition(":")[2], str(action.key), json.dumps(action.document).encode()
+                )
             else:
-                self._lose(action.records[-1].created_at)
-            self.tasks.after(0.02, lambda: self._done(mapping, action, Delivered(kept)))
+                self._record_loss(action.records[-1].created_at)
+            self.tasks.call_later(0.02, lambda: self._report_outcome(mapping, action, FailureDelivered(kept)))
             return
         place = f"{action.records[0].sequence_number}+{len(action.records)} {self._next_id()}"
 
         def done(outcome: Outcome) -> None:
-            if lost := self.faults.at("result lost", self.function, place):
+            if lost := self.faults.draw("result lost", self.function, place):
                 self._results_lost_until = self.tasks.now + RESULTS_LOST_SECONDS * lost.share
-            if isinstance(outcome, Returned) and self.tasks.now < self._results_lost_until:
-                outcome = Failed("result lost")
-            self._done(mapping, action, outcome)
-            if self.faults.at("delivered twice", self.function, place):
+            if isinstance(outcome, InvocationReturned) and self.tasks.now < self._results_lost_until:
+                outcome = InvocationFailed("result lost")
+            self._report_outcome(mapping, action, outcome)
+            if self.faults.draw("delivered twice", self.function, place):
                 self.lambdas.invoke(self.function, action.event, lambda _: None, f"{place} again")
 
         self.lambdas.invoke(self.function, action.event, done, place)
 
-    def _done(self, mapping: EventSourceMapping, action: Action, outcome: Outcome) -> None:
-        mapping.result(action, outcome, self.tasks.now)
+    def _report_outcome(self, mapping: EventSourceMapping, action: Action, outcome: Outcome) -> None:
+        mapping.report_outcome(action, outcome, self.tasks.now)
         if mapping is self._mapping:
-            self.notice()
+            self.wake_soon()
 
 
-def _number(record: Record) -> str:
+def _sequence_number(record: Record) -> str:
     return str(record["dynamodb"]["SequenceNumber"])
 
 
-def _made(record: Record) -> float:
+def _created_at(record: Record) -> float:
     return float(record["dynamodb"]["ApproximateCreationDateTime"])

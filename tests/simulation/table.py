@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from functions.dynamodb.keys import ATTRIBUTES
+from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.store import BATCH_WRITE_LIMIT
-from functions.model.table import PROJECTED, create_table_request
+from functions.model.table import INDEX_PROJECTIONS, create_table_request
 from local.engine import REGION, Engine
-from local.mappings.records import TIME_TO_LIVE
-from tests.line import Line
+from local.mappings.records import TTL_IDENTITY
+from tests.line import EngineConnection
 
 Image = Mapping[str, Any]
 Key = tuple[str, str]
@@ -26,12 +26,12 @@ NEW_RECORDS = """
     SELECT id, event_name, keys_json, new_image, old_image FROM _stream_records
     WHERE id > ? AND +table_name = ? ORDER BY id
 """
-WITHIN = {"M", "L"}
+NESTED_KINDS = {"M", "L"}
 """The kinds of attributes that hold others."""
 FIRST_SEQUENCE_NUMBER = 10**20
 
 
-class TappedLine(Line):
+class TracedEngineConnection(EngineConnection):
     """A line to the engine, and one to its file, where its stream's records are read in a fraction of the time that a
     GetRecords takes."""
 
@@ -51,15 +51,15 @@ class TappedLine(Line):
         (self._seen,) = self._file.execute("SELECT COALESCE(MAX(id), 0) FROM _stream_records").fetchone()
 
     def _do(self, operation: str, request: Mapping[str, Any]) -> None:
-        status, answer = self.ask(f"DynamoDB_20120810.{operation}", orjson.dumps(request))
+        status, answer = self.request(f"DynamoDB_20120810.{operation}", orjson.dumps(request))
         assert status == 200, answer
 
-    def written(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def read_new_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The table's stream records that are new since this was last asked: the event's name, and the change."""
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
-            images = {one: _in_order(orjson.loads(text)) for one, text in texts.items() if text is not None}
+            images = {one: _sort_attributes(orjson.loads(text)) for one, text in texts.items() if text is not None}
             size = sum(len(text) for text in texts.values() if text is not None)
             yield name.decode(), {**images, "SizeBytes": size, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -71,7 +71,7 @@ class TappedLine(Line):
 class SimulatedTable:
     """`listeners` are told of each stream record, in Lambda's shape, at the moment of its write."""
 
-    def __init__(self, line: TappedLine, name: str, now: Callable[[], float]) -> None:
+    def __init__(self, line: TracedEngineConnection, name: str, now: Callable[[], float]) -> None:
         line.new_table(name)
         self.name = name
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
@@ -82,12 +82,12 @@ class SimulatedTable:
     # asking the engine ------------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
         """What the engine answers; what it wrote is known when this returns."""
-        status, answer = self._line.ask(f"DynamoDB_20120810.{operation}", body)
+        status, answer = self._line.request(f"DynamoDB_20120810.{operation}", body)
         if operation in WRITES and status == 200:
-            self._observe(expired=False)
+            self._record_writes(expired=False)
         return status, answer
 
-    def do(self, operation: str, **request: Any) -> dict[str, Any]:
+    def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """A request of the simulation's own, on which nothing ever goes wrong."""
         status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
@@ -100,13 +100,13 @@ class SimulatedTable:
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
             body = orjson.dumps({"RequestItems": {self.name: deletions}})
-            status, answer = self._line.ask("DynamoDB_20120810.BatchWriteItem", body)
+            status, answer = self._line.request("DynamoDB_20120810.BatchWriteItem", body)
             assert status == 200, answer
-            self._observe(expired=True)
+            self._record_writes(expired=True)
 
-    def _observe(self, *, expired: bool) -> None:
+    def _record_writes(self, *, expired: bool) -> None:
         """Take note of what was just written, under virtual time and a count of our own instead of the engine's."""
-        for name, change in self._line.written():
+        for name, change in self._line.read_new_records():
             self._count += 1
             record = {
                 "eventID": f"{self._count:032x}",
@@ -120,7 +120,7 @@ class SimulatedTable:
                     "SequenceNumber": str(FIRST_SEQUENCE_NUMBER + self._count),
                 },
                 "eventSourceARN": STREAM,
-                **({"userIdentity": TIME_TO_LIVE} if expired else {}),
+                **({"userIdentity": TTL_IDENTITY} if expired else {}),
             }
             self.history[_key(change["Keys"])].append((self._now(), change.get("NewImage")))
             for listener in self.listeners:
@@ -140,13 +140,13 @@ class SimulatedTable:
         return [image for image in self.items() if image["type"]["S"] in types]
 
     # a replica that is late -------------------------------------------------------------------------------------------
-    def late_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
+    def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
         """How a replica, or an index, that is this far behind answers a read."""
         moment = self._now() - lag_seconds
         answer: dict[str, Any]
         match operation:
             case "Query":
-                answer = self._late_page(request, moment)
+                answer = self._stale_page(request, moment)
             case "GetItem":
                 image = self._as_of(_key(request["Key"]), moment)
                 answer = {"Item": _projected(image, request)} if image else {}
@@ -160,10 +160,10 @@ class SimulatedTable:
         past = [image for written, image in self.history.get(key, ()) if written <= moment]
         return past[-1] if past else None
 
-    def _late_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
+    def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
         """A Query as `dynamodb.store` spells it, answered from the past."""
         index = request.get("IndexName", "main")
-        partition, sort = ATTRIBUTES[index.lower()]
+        partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}
         low, high = values.get(":low", ""), values.get(":high", "\U0010ffff")
         if ":after" in values:
@@ -181,25 +181,26 @@ class SimulatedTable:
         last = {"LastEvaluatedKey": {name: page[-1][name] for name in {partition, sort, "PK", "SK"}}} if more else {}
         if ":now" in values:
             page = [image for image in page if "ttl" not in image or int(image["ttl"]["N"]) > int(values[":now"])]
-        names = PROJECTED.get(index)
-        keys = {name for pair in (ATTRIBUTES["main"], (partition, sort)) for name in pair}
+        names = INDEX_PROJECTIONS.get(index)
+        keys = {name for pair in (KEY_ATTRIBUTES["main"], (partition, sort)) for name in pair}
         shown = [{n: v for n, v in image.items() if names is None or n in names or n in keys} for image in page]
         return {"Items": shown, "Count": len(shown), "ScannedCount": min(limit, len(found)), **last}
 
 
-def _in_order(image: Mapping[str, Any]) -> Image:
+def _sort_attributes(image: Mapping[str, Any]) -> Image:
     """The attributes of an item in the order of their names: the engine has them in another order each time."""
     return {
-        name: one if next(iter(one)) not in WITHIN else _attribute_in_order(one) for name, one in sorted(image.items())
+        name: one if next(iter(one)) not in NESTED_KINDS else _sort_attribute(one)
+        for name, one in sorted(image.items())
     }
 
 
-def _attribute_in_order(attribute: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sort_attribute(attribute: Mapping[str, Any]) -> Mapping[str, Any]:
     match attribute:
         case {"M": image}:
-            return {"M": _in_order(image)}
+            return {"M": _sort_attributes(image)}
         case {"L": attributes}:
-            return {"L": [_attribute_in_order(one) for one in attributes]}
+            return {"L": [_sort_attribute(one) for one in attributes]}
     return attribute
 
 

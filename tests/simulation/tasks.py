@@ -12,27 +12,27 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
-from tests.simulation.chance import Chance
+from tests.simulation.chance import SeededRandom
 
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 """Ten times what a lively seed takes."""
 
 
-def in_turn(questions: Sequence[Callable[[], Any]]) -> list[Any]:
+def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
     """The answers to several questions, one after the other: threads would make it another story each time."""
     return [ask() for ask in questions]
 
 
-class Endless(Exception):
+class TooManySteps(Exception):
     """Something goes on and on."""
 
 
-class Died(BaseException):
+class ProcessDied(BaseException):
     """The process died here. No handler sees it: what catches every Exception does not catch this."""
 
 
 @dataclass(eq=False)
-class Process:
+class SimulatedProcess:
     """What a task runs as: one call of a function, or somebody outside. `skew_seconds`: how wrong its clock is.
 
     `ends_at`: when it is killed, at the latest. `struck`: what went wrong in it.
@@ -45,27 +45,27 @@ class Process:
 
 
 @dataclass
-class Tasks:
+class VirtualScheduler:
     """`now`: virtual epoch seconds. `apart` is asked, when a task is put aside, for what puts its own things in place
     again: a process of Lambda shares nothing with another, our tasks share this interpreter."""
 
-    chance: Chance
+    chance: SeededRandom
     now: float
-    apart: Callable[[], Callable[[], None]] = lambda: lambda: None
+    save_state: Callable[[], Callable[[], None]] = lambda: lambda: None
     steps: int = 0
     _waiting: list[tuple[float, int, Callable[[], Any]]] = field(default_factory=list)
-    _running: dict[greenlet, Process] = field(default_factory=dict)
+    _running: dict[greenlet, SimulatedProcess] = field(default_factory=dict)
     _count: int = 0
     _loop: greenlet = field(default_factory=getcurrent)
 
     # time -------------------------------------------------------------------------------------------------------------
-    def at(self, when: float, act: Callable[[], Any]) -> None:
+    def call_at(self, when: float, act: Callable[[], Any]) -> None:
         """Do something at a moment, or now if that is past."""
         self._count += 1
         heapq.heappush(self._waiting, (max(when, self.now), self._count, act))
 
-    def after(self, seconds: float, act: Callable[[], Any]) -> None:
-        self.at(self.now + seconds, act)
+    def call_later(self, seconds: float, act: Callable[[], Any]) -> None:
+        self.call_at(self.now + seconds, act)
 
     def clock(self) -> datetime:
         """What the clock of whoever asks shows."""
@@ -77,15 +77,15 @@ class Tasks:
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
             self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise Endless
+            if self.steps > MAX_STEPS:
+                raise TooManySteps
             act()
         if self._waiting:
             self.now = until
         return not self._waiting
 
     # tasks ------------------------------------------------------------------------------------------------------------
-    def start(self, process: Process, work: Callable[[], object], after_seconds: float = 0.0) -> None:
+    def start(self, process: SimulatedProcess, work: Callable[[], object], after_seconds: float = 0.0) -> None:
         """Begin a task."""
 
         def run() -> None:
@@ -96,14 +96,14 @@ class Tasks:
                 del self._running[task]
 
         task = greenlet(run, self._loop)  # not under the task that starts it, which would go on in its pauses
-        self.after(after_seconds, task.switch)
+        self.call_later(after_seconds, task.switch)
 
     @property
-    def process(self) -> Process | None:
+    def process(self) -> SimulatedProcess | None:
         """Who is running; None outside of any task."""
         return self._running.get(getcurrent())
 
-    def running_as(self, process: Process, work: Callable[[], Any]) -> Any:
+    def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
         """Do something in this task, as another process: a function that is called, and waited for."""
         task = getcurrent()
         before = self._running[task]
@@ -125,10 +125,10 @@ class Tasks:
         wakes = self.now + seconds
         if process.ends_at is not None and wakes > process.ends_at:
             wakes = process.ends_at
-        self.at(wakes, task.switch)
-        restore = self.apart()
+        self.call_at(wakes, task.switch)
+        restore = self.save_state()
         task.parent.switch()
         restore()
         if process.ends_at is not None and self.now >= process.ends_at:
             process.struck.append("dies: its time is over")
-            raise Died
+            raise ProcessDied

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from local.mappings import Settings, Switches
-from local.up import synthesized
+from local.mappings import MappingAssumptions, MappingSettings
+from local.up import synthesize_template
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionConfig:
     """`name`: its module in functions, without the `handler` that some end in."""
 
     name: str
@@ -51,10 +51,10 @@ class RuleSettings:
 
 
 @dataclass(frozen=True)
-class Template:
+class StackModel:
     """Everything of the stack that has a part in what happens. Queues and buckets are named by their logical ids."""
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, FunctionConfig]
     streams: Mapping[str, Mapping[str, Any]]
     queues: Mapping[str, QueueSettings]
     workers: tuple[WorkerSettings, ...]
@@ -70,15 +70,17 @@ class Template:
                 assert found.setdefault(name, value) == value, f"{name} differs between functions"
         return found | {"TABLE_NAME": table}
 
-    def mapping(self, function: str) -> Settings:
+    def mapping_settings(self, function: str) -> MappingSettings:
         """The settings of a function's stream mapping."""
-        return Settings.from_template(self.streams[function], resolve=lambda value: f"arn:aws:s3:::{_name(value)}")
+        return MappingSettings.from_template(
+            self.streams[function], resolve=lambda value: f"arn:aws:s3:::{_resolve_name(value)}"
+        )
 
     def queue_of(self, function: str) -> str:
         return next(worker.queue for worker in self.workers if worker.function == function)
 
 
-def _name(value: Any) -> str:
+def _resolve_name(value: Any) -> str:
     """What a value in the template stands for: itself, or the resource it refers to, in lower case as buckets are."""
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
@@ -87,20 +89,22 @@ def _name(value: Any) -> str:
 
 
 @cache
-def template() -> Template:
+def template() -> StackModel:
     """The stack's template, synthesized anew when what it is made of has changed."""
-    resources = synthesized()["Resources"]
+    resources = synthesize_template()["Resources"]
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         return ((id.lower(), found["Properties"]) for id, found in resources.items() if found["Type"] == kind)
 
     functions = {id: _function(properties) for id, properties in of("AWS::Lambda::Function") if "Handler" in properties}
     mappings = list(of("AWS::Lambda::EventSourceMapping"))
-    by_stream = {functions[_name(one["FunctionName"])].name: one for _, one in mappings if "StartingPosition" in one}
+    by_stream = {
+        functions[_resolve_name(one["FunctionName"])].name: one for _, one in mappings if "StartingPosition" in one
+    }
     workers = tuple(
         WorkerSettings(
-            queue=_name(one["EventSourceArn"]),
-            function=functions[_name(one["FunctionName"])].name,
+            queue=_resolve_name(one["EventSourceArn"]),
+            function=functions[_resolve_name(one["FunctionName"])].name,
             batch_size=one["BatchSize"],
             window_seconds=one["MaximumBatchingWindowInSeconds"],
             concurrency=one.get("ScalingConfig", {}).get("MaximumConcurrency", 5),
@@ -109,7 +113,7 @@ def template() -> Template:
         if "StartingPosition" not in one
     )
     environment = {function.name: function.environment for function in functions.values()}
-    return Template(
+    return StackModel(
         functions={function.name: function for function in functions.values()},
         streams=by_stream,
         queues={id: _queue(id, properties) for id, properties in of("AWS::SQS::Queue")},
@@ -120,14 +124,14 @@ def template() -> Template:
     )
 
 
-def _function(properties: Mapping[str, Any]) -> Function:
+def _function(properties: Mapping[str, Any]) -> FunctionConfig:
     variables = properties["Environment"]["Variables"]
     handler = properties["Handler"]
-    return Function(
+    return FunctionConfig(
         name=handler.removeprefix("functions.").partition(".")[0],
         handler=handler,
         timeout_seconds=properties["Timeout"],
-        environment={name: _name(value) for name, value in variables.items()},
+        environment={name: _resolve_name(value) for name, value in variables.items()},
     )
 
 
@@ -137,7 +141,7 @@ def _queue(name: str, properties: Mapping[str, Any]) -> QueueSettings:
         name=name,
         visibility_seconds=properties.get("VisibilityTimeout", 30),
         retention_seconds=properties["MessageRetentionPeriod"],
-        dead_letters=_name(redrive["deadLetterTargetArn"]) if redrive else None,
+        dead_letters=_resolve_name(redrive["deadLetterTargetArn"]) if redrive else None,
         max_receives=redrive.get("maxReceiveCount", 1_000),
     )
 
@@ -148,11 +152,11 @@ def _rule(properties: Mapping[str, Any]) -> RuleSettings:
     return RuleSettings(
         sources=frozenset(pattern["source"]),
         types=frozenset(pattern["detail-type"]),
-        queues=tuple(_name(target["Arn"]) for target in properties["Targets"]),
+        queues=tuple(_resolve_name(target["Arn"]) for target in properties["Targets"]),
     )
 
 
-SETTINGS: tuple[dict[str, str], ...] = (
+DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {},
     {"SHIPPING": ""},
@@ -165,9 +169,9 @@ PAGE_SIZES = ("1", "2", "100")
 """How many followers are told at a time. There are never as many as a real page takes."""
 
 
-def deployed(choose: Any) -> Template:
+def choose_deployment(choose: Any) -> StackModel:
     """The template of a shop with settings of its own, chosen by `choose(values, name)`."""
-    own, lanes = choose(SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
+    own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
     functions = {
         name: replace(one, environment={key: own.get(key, value) for key, value in one.environment.items()})
@@ -181,9 +185,9 @@ RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300),
 """Mappings try for twelve hours, and a reader fails for two days: the last is long, or nothing else would happen."""
 
 
-def switches(choose: Any) -> Switches:
+def choose_assumptions(choose: Any) -> MappingAssumptions:
     """What AWS leaves open, chosen by `choose(values, name)`; only the order of the halves is taken as given."""
-    return Switches(
+    return MappingAssumptions(
         retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),
         bisect_midpoint=choose(("floor", "ceiling"), "midpoint"),
         bisect_attempts=choose(("inherit", "reset"), "attempts"),

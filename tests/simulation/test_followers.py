@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.images import Image
-from functions.dynamodb.keys import Instant, instant_of
-from functions.dynamodb.units import Units
+from functions.dynamodb.keys import Instant, instant_from_epoch
+from functions.dynamodb.units import ConsumedCapacityCounter
 from functions.model import table as t
 from functions.model.entities import Customer, Follow, Product, Stock
 from local.engine import Engine
 from stacks.stage import STAGES
 from tests.simulation import clients, tasks
 from tests.simulation.faults import DAY, HOUR
-from tests.simulation.world import OPENS_AT, World
+from tests.simulation.world import OPENS_AT, Simulation
 
 FOLLOWERS = int(os.environ.get("FOLLOWERS", "10000"))
 WITH_FAULTS = 400
 PAGE = 100
-AT: Instant = instant_of(int(OPENS_AT - DAY))
+AT: Instant = instant_from_epoch(int(OPENS_AT - DAY))
 SEED = 3
 """One in which a page is as large as it really is."""
 
@@ -38,25 +38,25 @@ def followers(count: int) -> Iterator[Image]:
     """So many customers who follow the mug."""
     for id in map(person, range(count)):
         email = f"{id}@example.com"
-        yield t.CUSTOMER.write(
+        yield t.CUSTOMER.encode(
             Customer(customer_id=id, name="Ann", email=email, email_hash=id, created_at=AT, updated_at=AT)
         )
-        yield t.FOLLOW.write(Follow(customer_id=id, product_id="mug", created_at=AT))
+        yield t.FOLLOW.encode(Follow(customer_id=id, product_id="mug", created_at=AT))
 
 
-def opened(world: World, count: int, *, remembered: bool = False) -> Stock:
+def opened(world: Simulation, count: int, *, remembered: bool = False) -> Stock:
     """A shop with a mug of which there is none, and its followers, of whom the stream tells nothing any more.
     `remembered`: a replica that is late knows of them, too."""
     empty = Stock(product_id="mug", part=0, available=0, received=0, created_at=AT)
     mug = Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT)
-    for image in (t.PRODUCT.write(mug), t.STOCK.write(empty)):
-        world.table.do("PutItem", Item=image)
+    for image in (t.PRODUCT.encode(mug), t.STOCK.encode(empty)):
+        world.table.call("PutItem", Item=image)
     line = world.table._line
     for known in followers(count) if remembered else ():
         world.table.history[known["PK"]["S"], known["SK"]["S"]].append((OPENS_AT - DAY, known))
     puts = ({"PutRequest": {"Item": one}} for one in followers(count))
     while some := list(islice(puts, 25)):
-        status, answer = line.ask(
+        status, answer = line.request(
             "DynamoDB_20120810.BatchWriteItem", json.dumps({"RequestItems": {world.table.name: some}}).encode()
         )
         assert status == 200, answer
@@ -65,41 +65,41 @@ def opened(world: World, count: int, *, remembered: bool = False) -> Stock:
     return empty
 
 
-def comes_in(world: World, empty: Stock) -> None:
-    world.table.do("PutItem", Item=t.STOCK.write(replace(empty, available=9, received=9, version=2)))
+def comes_in(world: Simulation, empty: Stock) -> None:
+    world.table.call("PutItem", Item=t.STOCK.encode(replace(empty, available=9, received=9, version=2)))
 
 
 @pytest.mark.followers
 def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provider_allows(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MOST_STEPS", 10**9)
+    monkeypatch.setattr(tasks, "MAX_STEPS", 10**9)
     began = time.perf_counter()
-    world = World(engine, SEED)
+    world = Simulation(engine, SEED)
     assert world.template.functions["notices"].environment["PAGE_SIZE"] == str(PAGE)
     empty = opened(world, FOLLOWERS)
     loaded = time.perf_counter()
     asked: Counter[str] = Counter()
-    units = Units()
+    units = ConsumedCapacityCounter()
     events = clients.client("dynamodb").meta.events
 
-    def send(service: str, operation: str, request: clients.Request) -> clients.Response:
+    def send(service: str, operation: str, request: clients.UnsignedRequest) -> clients.Response:
         if world.tasks.process and world.tasks.process.name == "notices":
             asked[operation] += 1
         return world.wire.send(service, operation, request)
 
-    clients.reach(send)
-    units.watch(clients.client("dynamodb"))
+    clients.set_transport(send)
+    units.instrument(clients.client("dynamodb"))
     try:
-        with world._in_place():
+        with world._patched():
             comes_in(world, empty)
             world.tasks.run(OPENS_AT + FOLLOWERS + DAY)
     finally:
-        events.unregister("after-call.dynamodb", units._count)
-    took, mails = units.taken(), world.ses.mails
+        events.unregister("after-call.dynamodb", units._count_capacity)
+    took, mails = units.consumed_since_last_call(), world.ses.mails
 
     assert Counter(mail.to for mail in mails) == Counter(f"{person(n)}@example.com" for n in range(FOLLOWERS))
-    (campaign,) = map(t.CAMPAIGN.read, world.table.of_type("Campaign"))
+    (campaign,) = map(t.CAMPAIGN.decode, world.table.of_type("Campaign"))
     assert campaign.status == "TOLD"
     assert {image["status"]["S"] for image in world.table.of_type("Notification")} == {"SENT"}
     assert not any(queue.messages for queue in world.queues.values())
@@ -131,11 +131,11 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
 def test_whatever_goes_wrong_everybody_is_told_and_twice_only_where_a_mail_could_not_be_marked(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MOST_STEPS", 10**9)
-    world = World(engine, SEED)
+    monkeypatch.setattr(tasks, "MAX_STEPS", 10**9)
+    world = Simulation(engine, SEED)
     empty = opened(world, WITH_FAULTS, remembered=True)
-    with world._in_place():
-        world.faults.off = False
+    with world._patched():
+        world.faults.is_off = False
         comes_in(world, empty)
         world.tasks.run(OPENS_AT + 90 * DAY)
     told = Counter(mail.to for mail in world.ses.mails)
@@ -146,7 +146,7 @@ def test_whatever_goes_wrong_everybody_is_told_and_twice_only_where_a_mail_could
     for effect, sent in mails.items():
         for mail in sent[:-1]:
             assert any(text.startswith("dies") or effect in text for text in mail.sender.struck), effect
-    struck = Counter(strike.kind for strike in world.faults.struck)
+    struck = Counter(strike.kind for strike in world.faults.strikes)
     deaths = sum(count for kind, count in struck.items() if kind.startswith("dies"))
     print(f"{WITH_FAULTS} followers, {struck.total()} faults, {deaths} deaths, {sum(told.values())} mails")
     assert deaths > 10

@@ -12,13 +12,17 @@ from tests.simulation.runs import run_seed
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_caught(engine: Engine, mutant: Mutant) -> None:
     with mutant.plant():
-        verdicts = (run_seed(engine, seed, fierce=True) for seed in range(mutant.since, mutant.since + mutant.seeds))
-        if mutant.only:
+        verdicts = (
+            run_seed(engine, seed, fierce=True) for seed in range(mutant.first_seed, mutant.first_seed + mutant.seeds)
+        )
+        if mutant.sole_invariant:
             seen = [sentence for verdict in verdicts for sentence in verdict.violations]
-            assert {sentence.partition(":")[0] for sentence in seen} == {mutant.only}, f"{mutant.does}: {seen}"
+            assert {sentence.partition(":")[0] for sentence in seen} == {mutant.sole_invariant}, (
+                f"{mutant.description}: {seen}"
+            )
         else:
-            assert any(verdict.violations for verdict in verdicts), mutant.does
+            assert any(verdict.violations for verdict in verdicts), mutant.description
 
 
 def test_each_invariant_is_the_only_one_to_see_some_fault() -> None:
-    assert {mutant.only for mutant in MUTANTS} - {""} == {invariant.__name__ for invariant in INVARIANTS}
+    assert {mutant.sole_invariant for mutant in MUTANTS} - {""} == {invariant.__name__ for invariant in INVARIANTS}

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.images import Image
-from functions.dynamodb.keys import Instant, instant_of
+from functions.dynamodb.keys import Instant, instant_from_epoch
 from functions.model import changes, derived
 from functions.model import table as t
 from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
-from functions.model.states import OrderCommand, moved
+from functions.model.states import OrderCommand, apply_order_command
 from local.engine import Engine
 from tests.simulation import nature, tasks
-from tests.simulation.book import Book
+from tests.simulation.book import Ledger
 from tests.simulation.faults import DAY, HOUR
 from tests.simulation.invariants import nothing_waits_for_ever
-from tests.simulation.world import OPENS_AT, World
+from tests.simulation.world import OPENS_AT, Simulation
 
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
 """What expires: orders with all they own, and activity. Not counted: the orders' markers, which are not archived."""
@@ -71,24 +71,24 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
     )
     life = [placed]
     for hours, command in enumerate(commands, 1 - len(commands)):
-        life.append(moved(life[-1], command, at(closed + hours * HOUR)))
+        life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
-    yield t.ORDER.write(last)
+    yield t.ORDER.encode(last)
     for one in life:  # the stream will tell of the last as of a new one: its entry is the one that is there by then
         how = "INSERT" if one in (placed, last) else "MODIFY"
-        change = changes.read({"eventName": how, "dynamodb": {"NewImage": t.ORDER.write(one)}})
+        change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
-        yield from map(t.TIMELINE.write, derived.timeline(change))
-    yield from map(t.ORDER_LINE.write, derived.sales(last))
+        yield from map(t.TIMELINE.encode, derived.timeline_events(change))
+    yield from map(t.ORDER_LINE.encode, derived.order_line_copies(last))
     own: dict[str, Any] = {"order_id": id, "created_at": placed_at}
     whose = own | {"customer_id": last.customer_id}
     paid: dict[str, Any] = own | {"amount": last.total, "currency": "EUR", "updated_at": closed_at}
-    yield t.EXPIRY.write(Expiry(**whose, ttl=int(ends)))
-    yield t.PAYMENT.write(Payment(**paid, payment_id="pi_1", status="FAILED", reason="card_declined"))
+    yield t.EXPIRY.encode(Expiry(**whose, ttl=int(ends)))
+    yield t.PAYMENT.encode(Payment(**paid, payment_id="pi_1", status="FAILED", reason="card_declined"))
     if last.status != "DELIVERED":
         return
-    yield t.PAYMENT.write(Payment(**paid, payment_id="pi_2", status="CAPTURED"))
-    yield t.SHIPMENT.write(
+    yield t.PAYMENT.encode(Payment(**paid, payment_id="pi_2", status="CAPTURED"))
+    yield t.SHIPMENT.encode(
         Shipment(
             **whose,
             shipment_id=f"{id}-1",
@@ -100,7 +100,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
             version=3,
         )
     )
-    yield t.INVOICE.write(
+    yield t.INVOICE.encode(
         Invoice(
             **whose,
             invoice_id=f"2026-{id}",
@@ -120,11 +120,11 @@ def entry(chance: Random, id: str, days: int) -> Image:
     ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
     what: dict[str, Any] = {"change_id": id, "event": "OrderPlaced", "order_id": f"o{id}", "version": 1}
     whose = f"c{chance.randrange(50)}"
-    return t.ACTIVITY.write(Activity(**what, customer_id=whose, at=at(ends - days * DAY), ttl=int(ends)))
+    return t.ACTIVITY.encode(Activity(**what, customer_id=whose, at=at(ends - days * DAY), ttl=int(ends)))
 
 
 def at(epoch: float) -> Instant:
-    return instant_of(int(epoch))
+    return instant_from_epoch(int(epoch))
 
 
 def place(image: Image) -> tuple[str, str]:
@@ -141,9 +141,9 @@ def sha256(image: Image) -> str:
 def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MOST_STEPS", 1_000_000)
+    monkeypatch.setattr(tasks, "MAX_STEPS", 1_000_000)
     monkeypatch.setattr(nature, "GOES_ROUND_SECONDS", 1)  # each item ends by itself, as the most calls are made
-    chance, world = Random(3), World(engine, seed=3)  # noqa: S311  it makes items, no secrets
+    chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  it makes items, no secrets
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters
     delivered = [
@@ -152,15 +152,15 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
     cancelled = [i for n in range(CANCELLED) for i in order(chance, f"c{n}", 365, "cancel")]
     left = ITEMS + DELIVERED + CANCELLED - len(delivered) - len(cancelled)
     activity = [entry(chance, f"a{n}", 90) for n in range(left)]
-    world.tasks.at(BEGINS, partial(world.nature.broken.add, "archive"))
-    world.tasks.at(BEGINS + LASTS_SECONDS, partial(world.nature.broken.discard, "archive"))
+    world.tasks.call_at(BEGINS, partial(world.environment.broken_functions.add, "archive"))
+    world.tasks.call_at(BEGINS + LASTS_SECONDS, partial(world.environment.broken_functions.discard, "archive"))
 
-    with world._in_place():
+    with world._patched():
         for days, images in ((395, delivered), (365, cancelled), (90, activity)):
             world.tasks.run(BEGINS + ALL_END_WITHIN_SECONDS - days * DAY)
             puts = ({"PutRequest": {"Item": {**image, **every_type(chance)}}} for image in images)
             while some := list(islice(puts, 25)):
-                assert not world.table.do("BatchWriteItem", RequestItems={world.table.name: some})["UnprocessedItems"]
+                assert not world.table.call("BatchWriteItem", RequestItems={world.table.name: some})["UnprocessedItems"]
         world.tasks.run(BEGINS)
         written = [image for image in world.table.items() if "of type L" in image and image["type"]["S"] != "Expiry"]
         assert all({tag for value in image.values() for tag in value} == set(TYPES) for image in written)
@@ -173,10 +173,10 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
 
         world.tasks.run(BEGINS + 10 * DAY)
 
-    book = Book(world)
+    book = Ledger(world)
     objects = {key: body for key, body in book.objects.items() if key.startswith("orders/")}
     in_objects = [image for body in objects.values() for image in json.loads(body)["items"]]
-    archived = {place(image): sha256(image) for image in (*in_objects, *book.ended_activity)}
+    archived = {place(image): sha256(image) for image in (*in_objects, *book.archived_activity)}
     assert len(set(before.values())) == ITEMS
     assert sorted(before.keys() - archived.keys())[:5] == [], "missing"
     assert [place for place in before if archived[place] != before[place]][:5] == [], "not as they were"

@@ -14,12 +14,12 @@ import pytest
 
 from functions.shop import stock
 from local.engine import Engine
-from tests.simulation.operators import drifted
+from tests.simulation.operators import drift_violations
 from tests.simulation.runs import run_seed
-from tests.simulation.services import DynamoDB
-from tests.simulation.story import fewest, shrunk, told
-from tests.simulation.wire import Answer
-from tests.simulation.world import World
+from tests.simulation.services import SimulatedDynamoDB
+from tests.simulation.story import format_story, minimize_decisions, shrink_failure
+from tests.simulation.wire import WireResponse
+from tests.simulation.world import Simulation
 from tests.support.scale import many
 
 QUICK = (1,)
@@ -28,7 +28,7 @@ QUICK = (1,)
 @pytest.mark.parametrize("seed", QUICK)
 def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
-    assert not verdict.violations, told(verdict)
+    assert not verdict.violations, format_story(verdict)
     assert verdict.faults.total() >= 20
 
 
@@ -49,13 +49,13 @@ def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
 
 
 def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engine) -> None:
-    world = World(engine, 7)
+    world = Simulation(engine, 7)
     world.run()
     assert not world.violations
-    assert list(drifted(world)) == []
+    assert list(drift_violations(world)) == []
     lost = world.table.of_type("TimelineEvent", "OrderSummary")[0]
-    world.table.do("DeleteItem", Key={"PK": lost["PK"], "SK": lost["SK"]})
-    (sentence,) = drifted(world)
+    world.table.call("DeleteItem", Key={"PK": lost["PK"], "SK": lost["SK"]})
+    (sentence,) = drift_violations(world)
     assert f" missing: {lost['PK']['S']} / {lost['SK']['S']} is None" in sentence
 
 
@@ -71,16 +71,16 @@ def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
 
 def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every read of a seed is answered twice: by the engine, and out of the history as of this moment."""
-    answer, compared = DynamoDB.answer, []
+    answer, compared = SimulatedDynamoDB.answer, []
 
-    def both(self: DynamoDB, operation: str, request: Any) -> Answer:
+    def both(self: SimulatedDynamoDB, operation: str, request: Any) -> WireResponse:
         real = answer(self, operation, request)
         if operation in ("Query", "GetItem", "BatchGetItem"):
-            late = json.loads(self._table.late_answer(operation, json.loads(request.body), 0.0))
+            late = json.loads(self._table.stale_answer(operation, json.loads(request.body), 0.0))
             compared.append((_comparable(json.loads(real.body)), _comparable(late)))
         return real
 
-    monkeypatch.setattr(DynamoDB, "answer", both)
+    monkeypatch.setattr(SimulatedDynamoDB, "answer", both)
     run_seed(engine, 2)
     assert len(compared) > 100
     assert [real for real, _ in compared] == [late for _, late in compared]
@@ -106,9 +106,9 @@ def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     # To shrink seed 2 takes half as many runs as to shrink seed 1.
     failed = next(verdict for seed in range(many(1, 2), 10) if (verdict := run_seed(engine, seed)).violations)
     assert failed.invariants == {"stock_adds_up"}
-    small = shrunk(engine, failed)
+    small = shrink_failure(engine, failed)
     assert len(small.decisions) < 3
-    story = told(small)
+    story = format_story(small)
     assert f"make simulate SEED={failed.seed}" in story
     assert small.decisions[0] in story
     assert "LAPSED" in story or "CANCELLED" in story
@@ -117,4 +117,4 @@ def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
 def test_the_fewest_decisions_are_those_that_it_takes() -> None:
     decisions = [f"decision {number}" for number in range(50)]
     takes = {"decision 7", "decision 31"}
-    assert set(fewest(decisions, lambda some: takes <= set(some), lambda: False)) == takes
+    assert set(minimize_decisions(decisions, lambda some: takes <= set(some), lambda: False)) == takes

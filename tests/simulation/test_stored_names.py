@@ -7,7 +7,7 @@ from functions.model import table
 from functions.model.reactions import REACTIONS
 from local.engine import Engine
 from tests.simulation.stored_names import stored_names
-from tests.simulation.world import World
+from tests.simulation.world import Simulation
 from tests.support.scale import many
 
 RECORDED = Path(__file__).with_name("stored_names.json")
@@ -17,7 +17,7 @@ SEEDS = range(1, 1 + many(40, 2))
 def test_a_simulated_shop_stores_and_sends_only_recorded_names(engine: Engine) -> None:
     recorded = json.loads(RECORDED.read_text())
     for seed in SEEDS:
-        world = World(engine, seed)
+        world = Simulation(engine, seed)
         world.run()
         for what, names in stored_names(world).items():
             new = names - set(recorded.get(what, ()))
@@ -27,7 +27,7 @@ def test_a_simulated_shop_stores_and_sends_only_recorded_names(engine: Engine) -
 def test_every_recorded_type_and_key_is_still_in_the_model() -> None:
     recorded = json.loads(RECORDED.read_text())
     types = {what.removesuffix(" keys") for what in recorded if what.endswith(" keys")}
-    assert types <= set(table.BY_TYPE)
+    assert types <= set(table.ROWS_BY_TYPE)
 
 
 def test_reactions_have_the_names_that_keys_and_prefixes_hold() -> None:

@@ -15,8 +15,8 @@ from botocore.serialize import JSONSerializer
 from functions import wiring
 from local.engine import Engine
 from tests.simulation import clients
-from tests.simulation.clients import Request, Response
-from tests.simulation.table import SimulatedTable, TappedLine
+from tests.simulation.clients import Response, UnsignedRequest
+from tests.simulation.table import SimulatedTable, TracedEngineConnection
 
 TEXT = b64encode(b"\x00\xff").decode()
 EVERY_TYPE: dict[str, Any] = {
@@ -34,15 +34,15 @@ EVERY_TYPE: dict[str, Any] = {
 
 
 def test_the_records_read_from_the_engines_file_are_those_its_stream_gives(engine: Engine) -> None:
-    line = TappedLine(engine)
+    line = TracedEngineConnection(engine)
     table = SimulatedTable(line, "read-twice", lambda: 0.0)
     seen: list[Any] = []
     table.listeners.append(seen.append)
     keys = [{"PK": {"S": "ä"}, "SK": {"S": str(number)}} for number in range(3)]
     puts = [{"Put": {"TableName": table.name, "Item": {**EVERY_TYPE, **key}}} for key in keys]
-    table.do("PutItem", Item=keys[0])
+    table.call("PutItem", Item=keys[0])
     assert table.send("TransactWriteItems", json.dumps({"TransactItems": puts}).encode())[0] == 200
-    table.do("DeleteItem", Key=keys[1])
+    table.call("DeleteItem", Key=keys[1])
     table.expire([("ä", "2")])
 
     stream = engine.streams()
@@ -51,7 +51,7 @@ def test_the_records_read_from_the_engines_file_are_those_its_stream_gives(engin
     start = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
 
     def asked(operation: str, **request: Any) -> Any:
-        status, body = line.ask(f"DynamoDBStreams_20120810.{operation}", json.dumps(request).encode())
+        status, body = line.request(f"DynamoDBStreams_20120810.{operation}", json.dumps(request).encode())
         assert status == 200, body
         return json.loads(body)
 
@@ -90,8 +90,8 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
     calls: list[str] = []
     monkeypatch.setattr(botocore.endpoint, "time", SimpleNamespace(sleep=lambda seconds: None))
 
-    def refuse(service: str, operation: str, request: Request) -> Response:
-        calls.append(f"{service}.{operation} {request.asked['SecretId']}")
+    def refuse(service: str, operation: str, request: UnsignedRequest) -> Response:
+        calls.append(f"{service}.{operation} {request.parsed_body['SecretId']}")
         return Response(request.url, 500, {"x-amzn-errortype": "InternalServerError"}, b"{}")
 
     def attempts() -> int:
@@ -102,7 +102,7 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
         return len(calls)
 
     for _ in range(2):
-        clients.reach(refuse)
+        clients.set_transport(refuse)
         made = [attempts() for _ in range(100)]
         assert made[0] == 4
         assert made[-1] == 1
@@ -111,5 +111,5 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
 @pytest.mark.parametrize("service", ["dynamodb", "s3", "events", "sesv2"])
 def test_a_client_tries_as_often_as_the_functions_own(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    own = boto3.client(service, config=wiring.config(service))  # type: ignore[call-overload]
+    own = boto3.client(service, config=wiring.client_config(service))  # type: ignore[call-overload]
     assert clients.client(service).meta.config.retries == own.meta.config.retries

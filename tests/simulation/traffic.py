@@ -9,18 +9,18 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from functions.dynamodb.keys import instant
-from tests.api.asking import STAFF, Token, event
-from tests.simulation.chance import Chance
+from functions.dynamodb.keys import to_instant
+from tests.api.asking import STAFF, Token, http_event
+from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import HOUR, MINUTE
-from tests.simulation.people import People, Said
-from tests.simulation.provider import TOLD_AFTER_SECONDS, Provider
+from tests.simulation.people import ApiClients, ClientResponse
+from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """Price, parts of its stock, pieces at first."""
 BACKORDERED = "rug"
-WANTED = "hat"
+OUT_OF_STOCK = "hat"
 """What nobody can order at first: there is none. Those who want it follow it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 """Percent, how often it may be redeemed, parts of that."""
@@ -28,7 +28,7 @@ IMPORTED = ("jug", "can", "urn")
 """Products that only files bring."""
 COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
-SHARED = "house@example.com"
+SHARED_EMAIL = "house@example.com"
 """An address that several people have, one after the other at the shop."""
 ORDERS = (5, 8)
 """At least, and at most."""
@@ -36,7 +36,7 @@ FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
     "paid in part", "never paid", "cancelled",
 )  # fmt: skip
-PAID_AS = {
+PAYMENT_OUTCOMES = {
     "paid": (("succeeded",),),
     "paid twice": (("succeeded",), ("succeeded",)),
     "failed, then paid": (("failed", "succeeded"),),
@@ -59,16 +59,16 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Command:
+class PlannedCommand:
     """Something that somebody sets out to do. `after_seconds`: from the opening of the shop on."""
 
     name: str
     after_seconds: float
-    do: Callable[[], None]
+    run: Callable[[], None]
 
 
 @dataclass
-class Told:
+class KnownFacts:
     """What people know for certain, because the shop has told them."""
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -80,23 +80,23 @@ class Told:
     issued: int = 0
     maybe_issued: int = 0
     categories: set[str] = field(default_factory=set)
-    strange: list[str] = field(default_factory=list)
+    unexpected_answers: list[str] = field(default_factory=list)
 
 
 @dataclass
-class Traffic:
+class SimulatedTraffic:
     """Makes the commands of a seed. `addresses`: what the identity provider has verified of whom, once that is another
     than at first. `cards`: the gift cards, `credit`: the accounts of store credit. `leaving`: who wants to be
     forgotten."""
 
-    chance: Chance
-    people: People
-    provider: Provider
+    chance: SeededRandom
+    people: ApiClients
+    provider: SimulatedProvider
     addresses: dict[str, str]
-    told: Told = field(default_factory=Told)
+    known: KnownFacts = field(default_factory=KnownFacts)
     cards: list[dict[str, Any]] = field(default_factory=list)
     credit: list[dict[str, Any]] = field(default_factory=list)
-    leaving: set[str] = field(default_factory=set)
+    erasure_requested: set[str] = field(default_factory=set)
 
     # before anything goes wrong ---------------------------------------------------------------------------------------
     def open_shop(self) -> None:
@@ -105,7 +105,7 @@ class Traffic:
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
-        body = {"product_id": WANTED, "name": f"Blue {WANTED}", "price": 700, "currency": "EUR", "parts": 1}
+        body = {"product_id": OUT_OF_STOCK, "name": f"Blue {OUT_OF_STOCK}", "price": 700, "currency": "EUR", "parts": 1}
         self._expect(201, STAFF, "POST", "/products", body)
         for customer in CUSTOMERS:
             self._expect(201, customer, "POST", "/customers", {"name": personal_words(customer.sub)[0]})
@@ -118,85 +118,85 @@ class Traffic:
             self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
 
     # the day ----------------------------------------------------------------------------------------------------------
-    def commands(self) -> list[Command]:
+    def commands(self) -> list[PlannedCommand]:
         """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
-        made = [self._order(number) for number in range(self.chance.whole(*ORDERS, "orders"))]
-        made += [self._other(number) for number in range(self.chance.whole(2, 6, "others"))]
+        made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
+        made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
         if self.chance.happens(0.4, "addresses"):
-            made += [self._moving(number) for number in range(self.chance.whole(1, 4, "addresses"))]
+            made += [self._change_email(number) for number in range(self.chance.randint(1, 4, "addresses"))]
         if self.chance.happens(0.4, "members"):
-            made += [self._membership(number) for number in range(self.chance.whole(1, 4, "members"))]
+            made += [self._change_membership(number) for number in range(self.chance.randint(1, 4, "members"))]
         if self.chance.happens(0.3, "categories"):
-            made += [self._category(number) for number in range(self.chance.whole(2, 5, "categories"))]
+            made += [self._category(number) for number in range(self.chance.randint(2, 5, "categories"))]
         if self.chance.happens(0.4, "imports"):
-            made += [self._import(number) for number in range(self.chance.whole(1, 3, "imports"))]
-        made += [self._opinion(number) for number in range(self.chance.whole(0, 2, "opinions"))]
-        for number in range(self.chance.whole(0, 2, "fans")):
-            made += self._fans(number)
+            made += [self._import(number) for number in range(self.chance.randint(1, 3, "imports"))]
+        made += [self._follow_and_review(number) for number in range(self.chance.randint(0, 2, "opinions"))]
+        for number in range(self.chance.randint(0, 2, "fans")):
+            made += self._follow_and_restock(number)
         if self.chance.happens(0.3, "somebody leaves"):
-            made.append(self._leaving("leaving", self.chance.one_of(CUSTOMERS, "who leaves")))
+            made.append(self._request_erasure("leaving", self.chance.choice(CUSTOMERS, "who leaves")))
         return made
 
     def _at(self, name: str) -> float:
-        burst = int(3 * self.chance.number("burst", name) ** 2) * 40 * MINUTE
-        return burst + self.chance.between(0, 3.0, "moment", name)
+        burst = int(3 * self.chance.random("burst", name) ** 2) * 40 * MINUTE
+        return burst + self.chance.uniform(0, 3.0, "moment", name)
 
-    def _order(self, number: int) -> Command:
+    def _order(self, number: int) -> PlannedCommand:
         name = f"order {number}"
-        customer = self.chance.one_of(CUSTOMERS, name)
-        fate = self.chance.one_of(FATES, name, "fate")
-        afterwards = self.chance.one_of(AFTERWARDS, name, "afterwards")
-        products = self.chance.in_any_order(list(PRODUCTS), name)[: self.chance.whole(1, 3, name, "lines")]
-        lines = [{"product_id": id, "quantity": self.chance.whole(1, 4, name, id)} for id in products]
+        customer = self.chance.choice(CUSTOMERS, name)
+        fate = self.chance.choice(FATES, name, "fate")
+        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
+        products = self.chance.shuffled(list(PRODUCTS), name)[: self.chance.randint(1, 3, name, "lines")]
+        lines = [{"product_id": id, "quantity": self.chance.randint(1, 4, name, id)} for id in products]
         word = personal_words(customer.sub)[0]
         body: dict[str, Any] = {"lines": lines, "address": address_of(customer.sub)}
-        code = self.chance.one_of(("", "", "", "spring", "spring", "free"), name, "code")
+        code = self.chance.choice(("", "", "", "spring", "spring", "free"), name, "code")
         if code:
             body["discount_code"] = code
 
         def place() -> None:
             said = self._place(customer, f"key-{number}", body)
             if said is not None:
-                self._go_on(name, fate, customer, said)
-                self._afterwards(name, afterwards, customer, said)
+                self._continue_order(name, fate, customer, said)
+                self._follow_up(name, afterwards, customer, said)
 
         def rename() -> None:
             self._expect(200, customer, "PATCH", f"/customers/{customer.sub}", {"name": f"{word} of {name}"})
 
         def do() -> None:
             if self.chance.happens(0.3, name, "another name"):
-                self.people.begin(customer.sub, rename, 0.05 * self.chance.number(name, "when another name"))
+                self.people.start(customer.sub, rename, 0.05 * self.chance.random(name, "when another name"))
             if self.chance.happens(0.25, name, "double click"):
-                other = {**body, "lines": _one_more(lines)} if self.chance.happens(0.4, name, "other") else body
-                self.people.begin(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
+                other = {**body, "lines": _with_one_more(lines)} if self.chance.happens(0.4, name, "other") else body
+                self.people.start(customer.sub, lambda: self._place_quietly(customer, f"key-{number}", other))
             place()
 
         with_code = f" with {code}" if code else ""
-        told = f"{name}: {customer.sub} orders {_listed(lines)}{with_code}; {fate}, then {afterwards}"
-        return Command(told, self._at(name), do)
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}{with_code}; {fate}, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
 
     def _place_quietly(self, customer: Token, key: str, body: dict[str, Any]) -> None:
         self._place(customer, key, body)
 
     def _place(self, customer: Token, key: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """Place an order; what the shop said of it if it took it."""
-        said = self.people.ask(customer, "POST", "/orders", body, key)
+        said = self.people.call(customer, "POST", "/orders", body, key)
         if said is None or said.status not in (200, 201):
-            self._note_strange(said, (409, 422), f"placing with {key}")
+            self._check_status(said, (409, 422), f"placing with {key}")
             return None
         order: dict[str, Any] = said.body
-        self.told.by_key[key].add(f"{order['order_id']} of {_listed(body['lines'])}")
-        self.told.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
+        self.known.by_key[key].add(f"{order['order_id']} of {_format_lines(body['lines'])}")
+        self.known.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
         return order
 
     # what becomes of an order -----------------------------------------------------------------------------------------
-    def _go_on(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
+    def _continue_order(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
         order_id, total = order["order_id"], order["total"]
         pause = self.people.tasks.pause
-        pause(20 * MINUTE * self.chance.number(name, "thinks") ** 6)
+        pause(20 * MINUTE * self.chance.random(name, "thinks") ** 6)
         if self.chance.happens(0.2, name, "moves"):
-            self.people.begin(customer.sub, partial(self._readdress, customer, order_id))
-            pause(self.chance.between(0, 0.5, name, "moving"))
+            self.people.start(customer.sub, partial(self._readdress, customer, order_id))
+            pause(self.chance.uniform(0, 0.5, name, "moving"))
         match fate if total else "never paid":
             case "paid with card and credit":
                 self._pay_with_credit(name, customer, order_id)
@@ -205,37 +205,37 @@ class Traffic:
                 self.provider.pay(order_id, max(1, total // 2))
                 self._pay_with_credit(name, customer, order_id, most=max(1, total // 4))
             case "paid late":
-                pause(self.chance.between(8, 60, name, "late") * MINUTE)
+                pause(self.chance.uniform(8, 60, name, "late") * MINUTE)
                 self.provider.pay(order_id, total)
             case "paid as it lapses":
                 window_ends = datetime.fromisoformat(order["placed_at"]).timestamp() + PAYMENT_WINDOW_SECONDS
                 looked_at = (window_ends + 5) // MINUTE * MINUTE + MINUTE
-                race = self.chance.between(-0.05, 0.05, name, "race")
-                pause(max(0.0, looked_at - self.people.tasks.now - TOLD_AFTER_SECONDS + race))
+                race = self.chance.uniform(-0.05, 0.05, name, "race")
+                pause(max(0.0, looked_at - self.people.tasks.now - WEBHOOK_DELAY_SECONDS + race))
                 self.provider.pay(order_id, total)
             case "overpaid":
-                self.provider.pay(order_id, total + 1 + self.chance.whole(0, 900, name, "too much"))
+                self.provider.pay(order_id, total + 1 + self.chance.randint(0, 900, name, "too much"))
             case "cancelled":
                 self._cancel(customer, order_id)
             case "cancelled or paid":
                 self.provider.pay(order_id, total)
-                pause(TOLD_AFTER_SECONDS + self.chance.between(-0.3, 0.2, name, "race"))
+                pause(WEBHOOK_DELAY_SECONDS + self.chance.uniform(-0.3, 0.2, name, "race"))
                 self._cancel(customer, order_id)
             case told:
-                for outcomes in PAID_AS.get(told, ()):
+                for outcomes in PAYMENT_OUTCOMES.get(told, ()):
                     self.provider.pay(order_id, total, outcomes)
 
     def _cancel(self, customer: Token, order_id: str) -> None:
-        said = self.people.ask(customer, "POST", f"/orders/{order_id}/cancel")
-        self._note_strange(said, (200, 409), "cancelling")
+        said = self.people.call(customer, "POST", f"/orders/{order_id}/cancel")
+        self._check_status(said, (200, 409), "cancelling")
 
     def _readdress(self, customer: Token, order_id: str) -> None:
-        said = self.people.ask(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
-        self._note_strange(said, (200, 409), "sending elsewhere")
+        said = self.people.call(customer, "PATCH", f"/orders/{order_id}/address", address_of(customer.sub, 2))
+        self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
         """With a gift card; somebody pays twice at a time, with a key each, or with the same."""
-        body: dict[str, Any] = {"gift_card": self.chance.one_of(self.cards, name, "card")["code"]} if self.cards else {}
+        body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
         if most is not None:
@@ -243,46 +243,46 @@ class Traffic:
         path = f"/orders/{order_id}/payments"
 
         def pay(key: str) -> None:
-            said = self.people.ask(customer, "POST", path, body, key)
-            self._note_strange(said, (200, 201, 409), "paying with credit")
+            said = self.people.call(customer, "POST", path, body, key)
+            self._check_status(said, (200, 201, 409), "paying with credit")
 
         if self.chance.happens(0.3, name, "pays twice"):
-            key = self.chance.one_of(("a", "b"), name, "which key")
-            self.people.begin(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
+            key = self.chance.choice(("a", "b"), name, "which key")
+            self.people.start(customer.sub, lambda: pay(f"credit-{name}-{key}".replace(" ", "-")))
         pay(f"credit-{name}-a".replace(" ", "-"))
 
     def _due(self, customer: Token, order_id: str, total: int) -> int:
         """What the customer believes to owe: as the shop says, or all of it."""
-        said = self.people.ask(customer, "GET", f"/orders/{order_id}")
+        said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
         return due or total
 
-    def _afterwards(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
+    def _follow_up(self, name: str, what: str, customer: Token, order: dict[str, Any]) -> None:
         order_id = order["order_id"]
         pause = self.people.tasks.pause
         match what:
             case "cancels":
-                soon = 0.1 ** (2 * self.chance.number(name, "soon"))
-                pause(self.chance.between(1, 20 * MINUTE, name, "regrets") * soon)
+                soon = 0.1 ** (2 * self.chance.random(name, "soon"))
+                pause(self.chance.uniform(1, 20 * MINUTE, name, "regrets") * soon)
                 self._cancel(customer, order_id)
                 if self.chance.happens(0.4, name, "insists"):
-                    pause(self.chance.between(1, 10 * MINUTE, name, "insisting"))
+                    pause(self.chance.uniform(1, 10 * MINUTE, name, "insisting"))
                     self._cancel(customer, order_id)
             case "goodwill":
-                pause(self.chance.between(0, HOUR, name, "complains"))
+                pause(self.chance.uniform(0, HOUR, name, "complains"))
                 for number in range(1 + self.chance.happens(0.3, name, "generous")):
                     body = {
-                        "amount": self.chance.whole(1, 3000, name, "goodwill", number),
+                        "amount": self.chance.randint(1, 3000, name, "goodwill", number),
                         "to": self._to(name, number),
                     }
                     key = f"goodwill-{order['order_id']}-{number}"
-                    said = self.people.ask(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
-                    self._note_strange(said, (200, 201, 404, 409), "goodwill")
+                    said = self.people.call(STAFF, "POST", f"/orders/{order_id}/refunds", body, key)
+                    self._check_status(said, (200, 201, 404, 409), "goodwill")
             case "returns some" | "returns all" | "returns twice":
-                pause(self.chance.between(0.2, 2, name, "unpacks") * HOUR)
+                pause(self.chance.uniform(0.2, 2, name, "unpacks") * HOUR)
                 self._return(name, order, whole=what == "returns all", number=0)
                 if what == "returns twice":
-                    pause(self.chance.between(0, 2, name, "once more") * MINUTE)
+                    pause(self.chance.uniform(0, 2, name, "once more") * MINUTE)
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
@@ -290,7 +290,7 @@ class Traffic:
         lines = []
         for line in order["lines"]:
             product, ordered = line["product_id"], line["quantity"]
-            most = ordered if whole else self.chance.whole(0, ordered, name, "back", product)
+            most = ordered if whole else self.chance.randint(0, ordered, name, "back", product)
             if most:
                 restock = self.chance.happens(0.6, name, "restock", product)
                 lines.append({"product_id": product, "quantity": most, "restock": restock})
@@ -301,31 +301,31 @@ class Traffic:
         key = f"return-{order['order_id']}-{number}"
         for attempt in range(3):
             if self.chance.happens(0.3, name, "two hands", attempt):
-                self.people.begin("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
+                self.people.start("staff", partial(self._take_back, order["order_id"], body, f"{key}-other"))
             said = self._take_back(order["order_id"], body, key)
             if said is None or said.status != 409:
                 return
             self.people.tasks.pause(2 * HOUR * 4**attempt)
 
-    def _take_back(self, order_id: str, body: Any, key: str) -> Said | None:
+    def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
         """Enter a return; with another key, as somebody else at the warehouse does who has the same in hand."""
-        said = self.people.ask(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
-        self._note_strange(said, (200, 201, 404, 409), "returning")
+        said = self.people.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
+        self._check_status(said, (200, 201, 404, 409), "returning")
         return said
 
     def _to(self, *question: object) -> str:
         return "credit" if self.chance.happens(0.35, "to", *question) else "original"
 
     # what others do ---------------------------------------------------------------------------------------------------
-    def _other(self, number: int) -> Command:
+    def _miscellaneous(self, number: int) -> PlannedCommand:
         name = f"other {number}"
-        customer = self.chance.one_of(CUSTOMERS, name)
-        product = self.chance.one_of(list(PRODUCTS), name, "product")
+        customer = self.chance.choice(CUSTOMERS, name)
+        product = self.chance.choice(list(PRODUCTS), name, "product")
         kinds = ("receipt", "price", "settings", "rename", "page", "orders", "queue", "credit", "credit", "transfer")
-        kind = self.chance.one_of((*kinds, "transfer"), name, "kind")
+        kind = self.chance.choice((*kinds, "transfer"), name, "kind")
         sub = customer.sub
         acts: dict[str, Callable[[], None]] = {
-            "receipt": lambda: self._receive(product, self.chance.whole(1, 9, name, "pieces"), f"receipt-{number}"),
+            "receipt": lambda: self._receive(product, self.chance.randint(1, 9, name, "pieces"), f"receipt-{number}"),
             "price": lambda: self._expect(200, STAFF, "PATCH", f"/products/{product}", {"price": 100 + number}),
             "settings": lambda: self._expect(
                 200, customer, "PUT", f"/customers/{sub}/settings/notifications",
@@ -340,218 +340,220 @@ class Traffic:
             "credit": lambda: self._issue(f"/customers/{sub}/credit", 1000 + number, f"credit-{number}"),
             "transfer": lambda: self._transfer(name, customer),
         }  # fmt: skip
-        return Command(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
+        return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
-    def _moving(self, number: int) -> Command:
+    def _change_email(self, number: int) -> PlannedCommand:
         """Somebody has another address, their own or one that others want too, and mostly tells the shop, or twice."""
         name = f"moving {number}"
-        customer = self.chance.one_of(CUSTOMERS, name)
+        customer = self.chance.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
-        email = SHARED if self.chance.happens(0.4, name, "shared") else own
+        email = SHARED_EMAIL if self.chance.happens(0.4, name, "shared") else own
 
         def tell() -> None:
-            said = self.people.ask(customer, "PUT", f"/customers/{customer.sub}/email")
-            gone = (404,) if customer.sub in self.leaving else ()
-            self._note_strange(said, (200, 409, *gone), "changing an address")
+            said = self.people.call(customer, "PUT", f"/customers/{customer.sub}/email")
+            gone = (404,) if customer.sub in self.erasure_requested else ()
+            self._check_status(said, (200, 409, *gone), "changing an address")
 
         def move() -> None:
             self.addresses[customer.sub] = email
             if self.chance.happens(0.3, name, "tells twice"):
-                self.people.begin(customer.sub, tell)
+                self.people.start(customer.sub, tell)
             tell()
 
-        return Command(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
+        return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
 
-    def _membership(self, number: int) -> Command:
+    def _change_membership(self, number: int) -> PlannedCommand:
         """Staff makes somebody a member of a company, or not any more."""
         name = f"membership {number}"
-        customer = self.chance.one_of(CUSTOMERS, name)
-        company = self.chance.one_of(COMPANIES, name, "company")
-        method = self.chance.one_of(("PUT", "PUT", "DELETE"), name, "what")
+        customer = self.chance.choice(CUSTOMERS, name)
+        company = self.chance.choice(COMPANIES, name, "company")
+        method = self.chance.choice(("PUT", "PUT", "DELETE"), name, "what")
 
         def change() -> None:
-            said = self.people.ask(STAFF, method, f"/companies/{company}/members/{customer.sub}")
-            gone = (404,) if customer.sub in self.leaving else ()
-            self._note_strange(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
-            said = self.people.ask(customer, "GET", f"/companies/{company}")
-            self._note_strange(said, (200, 404), "looking at a company")
+            said = self.people.call(STAFF, method, f"/companies/{company}/members/{customer.sub}")
+            gone = (404,) if customer.sub in self.erasure_requested else ()
+            self._check_status(said, (200, *gone) if method == "DELETE" else (200, 409, *gone), "membership")
+            said = self.people.call(customer, "GET", f"/companies/{company}")
+            self._check_status(said, (200, 404), "looking at a company")
 
-        return Command(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
+        return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
-    def _category(self, number: int) -> Command:
+    def _category(self, number: int) -> PlannedCommand:
         """Staff makes a category, whether or not there is one to put it into, and looks at what customers do."""
         name = f"category {number}"
-        path, customer = self.chance.one_of(CATEGORIES, name), self.chance.one_of(CUSTOMERS, name, "whose activity")
+        path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")
 
         def make() -> None:
-            said = self.people.ask(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
-            self._note_strange(said, (201, 404, 409), "making a category")
+            said = self.people.call(STAFF, "POST", "/categories", {"path": path, "name": f"Category {number}"})
+            self._check_status(said, (201, 404, 409), "making a category")
             if said and said.status == 201:
-                self.told.categories.add(path)
+                self.known.categories.add(path)
             self._expect(200, STAFF, "GET", f"/categories/children?path={quote(path, safe='')}")
-            self._expect(200, STAFF, "GET", f"/activity?day={instant(self.people.tasks.clock())[:10]}")
+            self._expect(200, STAFF, "GET", f"/activity?day={to_instant(self.people.tasks.clock())[:10]}")
             self._expect(200, customer, "GET", f"/customers/{customer.sub}/activity")
 
-        return Command(f"{name}: {path} is made", self._at(name), make)
+        return PlannedCommand(f"{name}: {path} is made", self._at(name), make)
 
-    def _opinion(self, number: int) -> Command:
+    def _follow_and_review(self, number: int) -> PlannedCommand:
         """Somebody follows a product, says something of what they ordered, and takes some of it back."""
         name = f"opinion {number}"
-        customer = self.chance.one_of(CUSTOMERS, name)
-        product = self.chance.one_of(list(PRODUCTS), name, "product")
+        customer = self.chance.choice(CUSTOMERS, name)
+        product = self.chance.choice(list(PRODUCTS), name, "product")
 
         def speak() -> None:
             self._expect(200, customer, "PUT", f"/products/{product}/followers/me")
             if self.chance.happens(0.4, name, "no more"):
                 self._expect(200, customer, "DELETE", f"/products/{product}/followers/me")
-            self.people.tasks.pause(4 * HOUR * self.chance.number(name, "waits"))
-            for order_id, order in list(self.told.orders.items()):
+            self.people.tasks.pause(4 * HOUR * self.chance.random(name, "waits"))
+            for order_id, order in list(self.known.orders.items()):
                 if order["customer_id"] == customer.sub:
                     self._review(name, customer, order["body"]["lines"][0]["product_id"], order_id)
 
         told = f"{name}: {customer.sub} follows {product} and says something of what was ordered"
-        return Command(told, self._at(name), speak)
+        return PlannedCommand(told, self._at(name), speak)
 
-    def _fans(self, number: int) -> list[Command]:
+    def _follow_and_restock(self, number: int) -> list[PlannedCommand]:
         """Some follow a product, which comes in or costs another price while they do; some follow it no more then."""
         name = f"fans {number}"
-        product = self.chance.one_of((WANTED, WANTED, "mug", BACKORDERED), name, "product")
+        product = self.chance.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
         begins = self._at(name)
         made = []
         for customer in CUSTOMERS:
             path = f"/products/{product}/followers/me"
             if self.chance.happens(0.8, name, customer.sub):
-                at = begins + self.chance.between(0, 3.0, name, customer.sub, "follows")
+                at = begins + self.chance.uniform(0, 3.0, name, customer.sub, "follows")
                 follow = partial(self._expect, 200, customer, "PUT", path)
-                made.append(Command(f"{name}: {customer.sub} follows {product}", at, follow))
+                made.append(PlannedCommand(f"{name}: {customer.sub} follows {product}", at, follow))
             if self.chance.happens(0.2, name, customer.sub, "no more"):
-                at = begins + HOUR * self.chance.number(name, customer.sub, "until when")
+                at = begins + HOUR * self.chance.random(name, customer.sub, "until when")
                 leave = partial(self._expect, 200, customer, "DELETE", path)
-                made.append(Command(f"{name}: {customer.sub} does not follow {product} any more", at, leave))
-        news = begins + 3 * MINUTE + HOUR * self.chance.number(name, "news") ** 2
-        for again in range(self.chance.whole(1, 3, name, "how often")):
-            at = news + self.chance.one_of((0.0, 5.0, HOUR), name, again, "when") * self.chance.number(
+                made.append(PlannedCommand(f"{name}: {customer.sub} does not follow {product} any more", at, leave))
+        news = begins + 3 * MINUTE + HOUR * self.chance.random(name, "news") ** 2
+        for again in range(self.chance.randint(1, 3, name, "how often")):
+            at = news + self.chance.choice((0.0, 5.0, HOUR), name, again, "when") * self.chance.random(
                 name, again, "at"
             )
-            pieces, price = (self.chance.whole(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
+            pieces, price = (self.chance.randint(low, high, name, again) for low, high in ((1, 9), (300, 1300)))
             if self.chance.happens(0.5, name, again, "comes in"):
                 what = partial(self._receive, product, pieces, f"{name}-{again}".replace(" ", "-"))
-                made.append(Command(f"{name}: {pieces} {product} come in", at, what))
+                made.append(PlannedCommand(f"{name}: {pieces} {product} come in", at, what))
             else:
                 what = partial(self._expect, 200, STAFF, "PATCH", f"/products/{product}", {"price": price})
-                made.append(Command(f"{name}: {product} costs {price}", at, what))
+                made.append(PlannedCommand(f"{name}: {product} costs {price}", at, what))
         return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
         """What somebody says has their name in it. They may not have it yet."""
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
         for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
-            stars = self.chance.whole(1, 5, name, order_id, again)
+            stars = self.chance.randint(1, 5, name, order_id, again)
             body = {"order_id": order_id, "stars": stars, "text": f"{word} says {again}"}
-            self._note_strange(self.people.ask(customer, "PUT", path, body), (200, 404, 409), "reviewing")
+            self._check_status(self.people.call(customer, "PUT", path, body), (200, 404, 409), "reviewing")
         if self.chance.happens(0.2, name, order_id, "takes it back"):
             self._expect(200, customer, "DELETE", path)
 
-    def _import(self, number: int) -> Command:
+    def _import(self, number: int) -> PlannedCommand:
         """Staff sends a file of products that there may be already, with what came in of them, or sends it twice."""
         name = f"import {number}"
-        ids = self.chance.in_any_order(list(IMPORTED), name)[: self.chance.whole(1, 3, name, "lines")]
-        wrong = self.chance.whole(0, 2, name, "wrong")
+        ids = self.chance.shuffled(list(IMPORTED), name)[: self.chance.randint(1, 3, name, "lines")]
+        wrong = self.chance.randint(0, 2, name, "wrong")
         lines: list[dict[str, Any]] = [
             {"product_id": id, "name": f"The {id}", "price": 100 + number, "currency": "EUR"}
-            | {"quantity": self.chance.whole(1, 9, name, id)}
+            | {"quantity": self.chance.randint(1, 9, name, id)}
             for id in ids
         ]
         text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
         headers = {"content-type": "application/x-ndjson", "idempotency-key": name.replace(" ", "-")}
 
         def send() -> None:
-            request = event("POST", "/products:import", token=STAFF, body=text, headers=headers)
+            request = http_event("POST", "/products:import", token=STAFF, body=text, headers=headers)
             said = self.people.send(request, f"POST /products:import {name}")
             if said is None:
                 for line in lines:
-                    self.told.maybe_received[line["product_id"]] += line["quantity"]
-            elif said.status == 202 and said.body["import_id"] not in self.told.imports:
-                self.told.imports[said.body["import_id"]] = (len(lines), wrong, self.people.tasks.now)
+                    self.known.maybe_received[line["product_id"]] += line["quantity"]
+            elif said.status == 202 and said.body["import_id"] not in self.known.imports:
+                self.known.imports[said.body["import_id"]] = (len(lines), wrong, self.people.tasks.now)
                 for line in lines:
-                    self.told.received[line["product_id"]] += line["quantity"]
-            self._note_strange(said, (202,), "importing")
+                    self.known.received[line["product_id"]] += line["quantity"]
+            self._check_status(said, (202,), "importing")
 
         def do() -> None:
             if self.chance.happens(0.3, name, "double click"):
-                self.people.begin("staff", send)
+                self.people.start("staff", send)
             send()
 
-        return Command(f"{name}: {_listed(lines)} and {wrong} wrong lines", self._at(name), do)
+        return PlannedCommand(f"{name}: {_format_lines(lines)} and {wrong} wrong lines", self._at(name), do)
 
     def _receive(self, product: str, pieces: int, key: str) -> None:
-        said = self.people.ask(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
+        said = self.people.call(STAFF, "POST", f"/products/{product}/receipts", {"quantity": pieces}, key)
         if said and said.status in (200, 201):
-            self.told.received[product] += pieces
+            self.known.received[product] += pieces
         else:
-            self.told.maybe_received[product] += pieces
-            self._note_strange(said, (), "receiving stock")
+            self.known.maybe_received[product] += pieces
+            self._check_status(said, (), "receiving stock")
 
     def _issue(self, path: str, amount: int, key: str) -> None:
-        said = self.people.ask(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
+        said = self.people.call(STAFF, "POST", path, {"amount": amount, "currency": "EUR"}, key)
         if said and said.status in (200, 201):
-            self.told.issued += amount
+            self.known.issued += amount
             (self.cards if "code" in said.body else self.credit).append(said.body)
         elif said is None:
-            self.told.maybe_issued += amount
+            self.known.maybe_issued += amount
         else:
-            self._note_strange(said, (404,) if self.leaving else (), "issuing credit")
+            self._check_status(said, (404,) if self.erasure_requested else (), "issuing credit")
 
     def _transfer(self, name: str, customer: Token) -> None:
         """From a gift card to another, or to somebody's store credit, where there is any."""
         if len(self.cards) < 2:
             return
-        source, target = self.chance.in_any_order(self.cards, name, "cards")[:2]
+        source, target = self.chance.shuffled(self.cards, name, "cards")[:2]
         if self.credit and self.chance.happens(0.4, name, "to credit"):
-            target = self.chance.one_of(self.credit, name, "whose")
+            target = self.chance.choice(self.credit, name, "whose")
         body = {"gift_card": source["code"], "to": target["account_id"], "amount": 700, "currency": "EUR"}
         for again in range(1 + ("code" in target and self.chance.happens(0.5, name, "transfers back"))):
-            said = self.people.ask(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
-            self._note_strange(said, (200, 201, 404, 409) if self.leaving else (200, 201, 409), "transferring")
+            said = self.people.call(customer, "POST", "/transfers", body, f"{name} {again}".replace(" ", "-"))
+            self._check_status(
+                said, (200, 201, 404, 409) if self.erasure_requested else (200, 201, 409), "transferring"
+            )
             if "code" in target:
                 body = {**body, "gift_card": target["code"], "to": source["account_id"], "amount": 300}
 
-    def _leaving(self, name: str, customer: Token) -> Command:
+    def _request_erasure(self, name: str, customer: Token) -> PlannedCommand:
         def leave() -> None:
-            self.leaving.add(customer.sub)
-            said = self.people.ask(customer, "DELETE", f"/customers/{customer.sub}")
-            self._note_strange(said, (202,), "leaving")
+            self.erasure_requested.add(customer.sub)
+            said = self.people.call(customer, "DELETE", f"/customers/{customer.sub}")
+            self._check_status(said, (202,), "leaving")
 
-        at = self._at(name) + 3 * HOUR * self.chance.number(name, "when") ** 2
-        return Command(f"{name}: {customer.sub} wants to be forgotten", at, leave)
+        at = self._at(name) + 3 * HOUR * self.chance.random(name, "when") ** 2
+        return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
-    def hear(self, record: Mapping[str, Any]) -> None:
+    def react(self, record: Mapping[str, Any]) -> None:
         """Staff hears of a refund that failed, and mostly tries it again; customers of the first part of their order,
         and some do not want the rest; whose bank asks a payment back often wants to be rid of the order, too."""
         image = record["dynamodb"].get("NewImage")
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
             case "Refund", "FAILED":
-                self._try_again(image)
+                self._retry_refund(image)
             case "Order", "PARTIALLY_SHIPPED":
-                self._want_no_more(image["order_id"]["S"], image["version"]["N"], 0.25)
+                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.25)
             case "Payment", "DISPUTED":
-                self._want_no_more(image["order_id"]["S"], image["version"]["N"], 0.6)
+                self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.6)
 
-    def _try_again(self, refund: Any) -> None:
+    def _retry_refund(self, refund: Any) -> None:
         order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]
         attempt = refund.get("attempt", {"N": "1"})["N"]
 
         def again() -> None:
             path = f"/orders/{order_id}/refunds/{id}/retry"
-            said = self.people.ask(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
-            self._note_strange(said, (200, 404, 409), "trying a refund again")
+            said = self.people.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
+            self._check_status(said, (200, 404, 409), "trying a refund again")
 
         if self.chance.happens(0.7, "tries again", id, attempt):
-            self.people.begin("staff", again, HOUR * self.chance.number("hears", id, attempt))
+            self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
 
-    def _want_no_more(self, order_id: str, version: str, probability: float) -> None:
+    def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
         """Cancel what is left of an order, or return all that has come of it."""
-        order, drawn = self.told.orders.get(order_id), ("no more", order_id, version)
+        order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.chance.happens(probability, *drawn):
             return
         customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
@@ -561,23 +563,23 @@ class Traffic:
             if self.chance.happens(0.4, *drawn, "sends it back"):
                 self._return(" ".join(drawn), order, whole=True, number=int(version) + 2)
 
-        self.people.begin(customer.sub, rid, 20 * MINUTE * self.chance.number(*drawn, "after") ** 3)
+        self.people.start(customer.sub, rid, 20 * MINUTE * self.chance.random(*drawn, "after") ** 3)
 
     # a year later -----------------------------------------------------------------------------------------------------
-    def late(self) -> list[Command]:
+    def late_commands(self) -> list[PlannedCommand]:
         """Somebody comes back to what is archived: with an old key, and with money; or wants to be forgotten."""
         made = []
-        for order_id, order in self.told.orders.items():
+        for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
             if self.chance.happens(0.3, name, "key"):
                 customer = next(one for one in CUSTOMERS if one.sub == order["customer_id"])
                 again = partial(self._place_quietly, customer, order["key"], order["body"])
-                made.append(Command(f"{name}: asks again with its key", self._at(name), again))
+                made.append(PlannedCommand(f"{name}: asks again with its key", self._at(name), again))
             if self.chance.happens(0.2, name, "money"):
                 pay = partial(self._pay_archived, name, order_id, order["total"])
-                made.append(Command(f"{name}: pays an archived order", self._at(name), pay))
+                made.append(PlannedCommand(f"{name}: pays an archived order", self._at(name), pay))
         if self.chance.happens(0.4, "somebody leaves late"):
-            made.append(self._leaving("late leaving", self.chance.one_of(CUSTOMERS, "who leaves late")))
+            made.append(self._request_erasure("late leaving", self.chance.choice(CUSTOMERS, "who leaves late")))
         return made
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
@@ -587,24 +589,24 @@ class Traffic:
         if self.chance.happens(0.7, name, "looked at"):
             self.people.tasks.pause(10 * MINUTE)
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
-            said = self.people.ask(STAFF, "POST", path, None, f"unmatched-{payment_id}")
-            self._note_strange(said, (200, 201, 404, 409), "giving back what matched nothing")
+            said = self.people.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
+            self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
 
     # answers ----------------------------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
-        said = self.people.ask(token, method, path, body)
-        gone = (404, 409) if token.sub in self.leaving else ()
-        self._note_strange(said, (status, *gone), f"{method} {path}")
+        said = self.people.call(token, method, path, body)
+        gone = (404, 409) if token.sub in self.erasure_requested else ()
+        self._check_status(said, (status, *gone), f"{method} {path}")
 
-    def _note_strange(self, said: Said | None, statuses: tuple[int, ...], what: str) -> None:
+    def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
         """An answer that is none of these is strange; none at all is not."""
         if said is not None and said.status not in statuses:
-            self.told.strange.append(f"{what} was answered {said.status}: {said.body}")
+            self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 
 
-def _one_more(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_one_more(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**line, "quantity": line["quantity"] + 1} for line in lines]
 
 
-def _listed(lines: list[dict[str, Any]]) -> str:
+def _format_lines(lines: list[dict[str, Any]]) -> str:
     return ", ".join(f"{line['quantity']} {line['product_id']}" for line in lines)

@@ -14,17 +14,17 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from functions import wiring
 from tests.simulation import clients
-from tests.simulation.chance import Chance
-from tests.simulation.clients import Request, Response
-from tests.simulation.faults import MINUTE, Call, Faults, Strike
-from tests.simulation.tasks import Died, Tasks
+from tests.simulation.chance import SeededRandom
+from tests.simulation.clients import Response, UnsignedRequest
+from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
+from tests.simulation.tasks import ProcessDied, VirtualScheduler
 
-LASTS_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
+MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 """How long a request may be on its way, at most, under a fault that delays it."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class WireResponse:
     """What a service says, as it goes over the wire."""
 
     status: int
@@ -37,49 +37,51 @@ class Service(Protocol):
 
     THROTTLED: str
 
-    def about(self, operation: str, request: Request) -> str:
+    def target_of(self, operation: str, request: UnsignedRequest) -> str:
         """What a request is about, in words that are the same when it is sent again."""
         ...
 
-    def may_be_late(self, operation: str, request: Request) -> bool:
+    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         """Whether it is a read that need not show what was just written."""
         ...
 
-    def answer(self, operation: str, request: Request) -> Answer: ...
+    def answer(self, operation: str, request: UnsignedRequest) -> WireResponse: ...
 
-    def refusal(self, code: str, status: int) -> Answer:
+    def refusal(self, code: str, status: int) -> WireResponse:
         """A no with this code."""
         ...
 
-    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
+    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         """The answer under a fault that only this service knows; None: under any other."""
         ...
 
 
-class Wire:
+class SimulatedWire:
     """What the clients of this process reach, from when it is made on until the next one is."""
 
-    def __init__(self, tasks: Tasks, faults: Faults, chance: Chance, services: Mapping[str, Service]) -> None:
+    def __init__(
+        self, tasks: VirtualScheduler, faults: FaultInjector, chance: SeededRandom, services: Mapping[str, Service]
+    ) -> None:
         self._tasks, self._faults, self._chance, self._services = tasks, faults, chance, services
         self._count: dict[str, int] = {}
         self.calls = 0
         self.time = SimpleNamespace(sleep=tasks.pause)
-        clients.reach(self.send)
+        clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
         """The client of a service, as `wiring.client` gives it."""
         return clients.client(service)
 
-    def send(self, service_name: str, operation: str, request: Request) -> Response:
+    def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:
         """One request: the hook's whole work. Raises what botocore would raise, or Died."""
         service = self._services[service_name]
         process = self._tasks.process
         self.calls += 1
-        about = service.about(operation, request)
-        late = service.may_be_late(operation, request)
-        call = Call(process.name if process else "nobody", service_name, operation, about, late)
+        about = service.target_of(operation, request)
+        late = service.allows_stale_read(operation, request)
+        call = ServiceCall(process.name if process else "nobody", service_name, operation, about, late)
         text = str(call)
-        strike = self._faults.at_call(call, mortal=process.ends_at is not None) if process else None
+        strike = self._faults.draw_for_call(call, mortal=process.ends_at is not None) if process else None
         if process and strike:
             process.struck.append(f"{strike.kind} @ {text}")
         self._tasks.pause(self._seconds(text, strike))
@@ -89,38 +91,42 @@ class Wire:
     def _seconds(self, text: str, strike: Strike | None) -> float:
         """How long it takes: milliseconds, as a rule."""
         self._count[text] = number = self._count.get(text, 0) + 1
-        seconds = 0.002 + 0.03 * self._chance.number("latency", text, number) ** 2
+        seconds = 0.002 + 0.03 * self._chance.random("latency", text, number) ** 2
         return seconds + (
-            LASTS_SECONDS.get(strike.kind, 0.0) * strike.share ** (4 if strike.kind == "slow" else 1) if strike else 0.0
+            MAX_DELAY_SECONDS.get(strike.kind, 0.0) * strike.share ** (4 if strike.kind == "slow" else 1)
+            if strike
+            else 0.0
         )
 
-    def _answer(self, service: Service, operation: str, request: Request, strike: Strike | None) -> Answer:
-        if strike is None or strike.kind in LASTS_SECONDS:
+    def _answer(
+        self, service: Service, operation: str, request: UnsignedRequest, strike: Strike | None
+    ) -> WireResponse:
+        if strike is None or strike.kind in MAX_DELAY_SECONDS:
             return service.answer(operation, request)
         match strike.kind:
             case "dies before":
-                raise Died
+                raise ProcessDied
             case "dies after":
                 service.answer(operation, request)
-                raise Died
+                raise ProcessDied
             case "unreachable":
-                self._tasks.pause(wiring.TIMEOUTS.connect_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(wiring.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
                 raise ConnectTimeoutError(endpoint_url=request.url)
             case "answer lost":
                 service.answer(operation, request)
-                self._tasks.pause(wiring.TIMEOUTS.read_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(wiring.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
                 raise ReadTimeoutError(endpoint_url=request.url)
             case "throttled" | "mails throttled":
                 return service.refusal(service.THROTTLED, 400)
             case "server error":
                 return service.refusal("InternalServerError", 500)
             case "dies half-way":
-                service.struck(strike, operation, request)
-                raise Died
+                service.answer_fault(strike, operation, request)
+                raise ProcessDied
             case "done, but server error":
                 service.answer(operation, request)
                 return service.refusal("InternalServerError", 500)
-        return service.struck(strike, operation, request) or service.answer(operation, request)
+        return service.answer_fault(strike, operation, request) or service.answer(operation, request)
 
 
 class JsonService:
@@ -128,12 +134,12 @@ class JsonService:
 
     THROTTLED = "ThrottlingException"
 
-    def may_be_late(self, operation: str, request: Request) -> bool:
+    def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
 
-    def refusal(self, code: str, status: int) -> Answer:
+    def refusal(self, code: str, status: int) -> WireResponse:
         body = json.dumps({"__type": code, "message": "put there by the simulation"}).encode()
-        return Answer(status, body, {"x-amzn-errortype": code})
+        return WireResponse(status, body, {"x-amzn-errortype": code})
 
-    def struck(self, strike: Strike, operation: str, request: Request) -> Answer | None:
+    def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         return None

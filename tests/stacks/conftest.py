@@ -17,22 +17,22 @@ ON_CALL = "oncall@shop.example"
 
 
 @dataclass(frozen=True)
-class Template:
+class SynthesizedTemplate:
     """A synthesized stack, with what tests look for."""
 
     file: Path
     body: dict[str, Any]
 
-    def all(self, resource_type: str) -> dict[str, Resource]:
+    def resources(self, resource_type: str) -> dict[str, Resource]:
         """The resources of a type, by logical id."""
         resources: dict[str, Resource] = self.body["Resources"]
         return {id: resource for id, resource in resources.items() if resource["Type"] == resource_type}
 
     def properties(self, resource_type: str) -> dict[str, Any]:
         """The properties of the resources of a type, by logical id."""
-        return {id: resource["Properties"] for id, resource in self.all(resource_type).items()}
+        return {id: resource["Properties"] for id, resource in self.resources(resource_type).items()}
 
-    def only(self, resource_type: str) -> Any:
+    def only_properties(self, resource_type: str) -> Any:
         """The properties of the only resource of a type."""
         (properties,) = self.properties(resource_type).values()
         return properties
@@ -57,34 +57,34 @@ class Template:
         return [statement for policy in attached for statement in policy["PolicyDocument"]["Statement"]]
 
 
-def synthesized(stack: str, **context: object) -> Template:
+def synthesize(stack: str, **context: object) -> SynthesizedTemplate:
     """The template of a stack, synthesized with these settings as on the laptop: the functions' source is their code.
 
     The cache that it comes from is the one of `make synth` and `make up`.
     """
-    file = synth_cache.assembly({"laptop": "true", **context}) / f"{stack}.template.json"
-    return Template(file, json.loads(file.read_text()))
+    file = synth_cache.get_assembly({"laptop": "true", **context}) / f"{stack}.template.json"
+    return SynthesizedTemplate(file, json.loads(file.read_text()))
 
 
 @pytest.fixture(scope="session")
-def templates() -> dict[str, Template]:
+def templates() -> dict[str, SynthesizedTemplate]:
     """The template of each stage."""
     return {
-        "dev": synthesized("orderstream-dev"),
-        "prod": synthesized("orderstream-prod", stage="prod", alarm_address=ON_CALL, **VALIDATED),
+        "dev": synthesize("orderstream-dev"),
+        "prod": synthesize("orderstream-prod", stage="prod", alarm_address=ON_CALL, **VALIDATED),
     }
 
 
 @pytest.fixture(scope="session")
-def dev(templates: dict[str, Template]) -> Template:
+def dev(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return templates["dev"]
 
 
 @pytest.fixture(scope="session")
-def prod(templates: dict[str, Template]) -> Template:
+def prod(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return templates["prod"]
 
 
-def listed(value: Any) -> Iterator[Any]:
+def as_list(value: Any) -> Iterator[Any]:
     """What a template gives as one thing or as a list of them."""
     yield from value if isinstance(value, list) else [value]

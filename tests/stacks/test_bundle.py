@@ -17,7 +17,7 @@ SOURCES = ("*.py", "templates/*")
 @pytest.fixture(scope="module")
 def built() -> Path:
     """The bundle for AWS, made now if no synth has made it before."""
-    return bundle.bundle()[0]
+    return bundle.build_bundle()[0]
 
 
 def test_the_zipped_bundle_is_at_most_15_mb(built: Path, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_compiled_packages_are_built_for_lambdas_processor_and_python(built: Pat
 
 def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> None:
     sources, compiled = list(built.rglob("*.py")), list(built.rglob("*.pyc"))
-    assert len(compiled) == (len(sources) if bundle.python_of(bundle.LAMBDA) else 0)
+    assert len(compiled) == (len(sources) if bundle.find_python(bundle.LAMBDA_TARGET) else 0)
     for file in compiled:
         head = file.read_bytes()[:8]
         assert file.name.endswith(".cpython-313.pyc")
@@ -57,7 +57,7 @@ def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> 
 def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built: Path) -> None:
     source = "\n".join(file.read_text() for file in bundle.SOURCE.rglob("*.py"))
     made = set(re.findall(r'\bclient\(\s*"([\w-]+)"', source))
-    assert made == set(bundle.SERVICES)
+    assert made == set(bundle.BOTOCORE_SERVICES)
     program = (
         f"import sys; sys.path.insert(0, {str(built)!r})\n"
         "import boto3\n"
@@ -71,7 +71,7 @@ def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built
 
 def test_a_bundle_that_is_there_is_taken_as_it_is(built: Path) -> None:
     made = built.stat().st_ino
-    again, _ = bundle.bundle()
+    again, _ = bundle.build_bundle()
     assert (again, again.stat().st_ino) == (built, made)
 
 
@@ -85,19 +85,19 @@ def test_the_same_inputs_are_the_same_bundle_and_any_other_is_another(
     monkeypatch.setattr(bundle, "SOURCE", source)
     monkeypatch.setattr(bundle, "BUNDLES", tmp_path / "bundles")
     monkeypatch.setattr(bundle, "__file__", str(tmp_path / "functions" / "copies.py"))
-    first, digest = bundle.bundle(source_only=True)
+    first, digest = bundle.build_bundle(source_only=True)
     assert (first / "functions" / "copies.py").read_text() == "one"
-    assert bundle.bundle(source_only=True) == (first, digest)
+    assert bundle.build_bundle(source_only=True) == (first, digest)
     (source / "copies.py").write_text("two")
-    second, other = bundle.bundle(source_only=True)
+    second, other = bundle.build_bundle(source_only=True)
     assert other != digest
     assert (second / "functions" / "copies.py").read_text() == "two"
 
 
 def test_old_bundles_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "BUNDLES", tmp_path)
-    for number in range(bundle.KEPT + 3):
+    for number in range(bundle.MAX_BUNDLES + 3):
         (tmp_path / f"old-{number}").mkdir()
-    folder, _ = bundle.bundle(source_only=True)
+    folder, _ = bundle.build_bundle(source_only=True)
     assert folder.exists()
-    assert len(list(tmp_path.iterdir())) == bundle.KEPT
+    assert len(list(tmp_path.iterdir())) == bundle.MAX_BUNDLES

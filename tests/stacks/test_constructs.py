@@ -16,13 +16,13 @@ FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333
 
 
 def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:
-    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
 
     stack = Stack(App(), "stack")
     stage = Stage(name="mine", protect=False, most_read_units=40, most_write_units=20)
-    Table(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
+    OrdersTable(stack, "Table", stage=stage, key=kms.Key(stack, "Key"))
     (found,) = assertions.Template.from_stack(stack).find_resources(TABLE).values()
     table, (replica,) = found["Properties"], found["Properties"]["Replicas"]
     write, read = {"MaxWriteRequestUnits": 20}, {"MaxReadRequestUnits": 40}
@@ -31,30 +31,31 @@ def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:
 
 
 def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
-    from stacks.table import Table  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
 
     stack, arn = Stack(App(), "stack"), "arn:aws:dynamodb:eu-central-1:111122223333:table/restored"
     stage = Stage(name="mine", protect=True, restored_stream=f"{arn}/stream/2026-11-21T09:30:00.000")
-    table = Table(stack, "Table", stage=stage, key=None)
+    table = OrdersTable(stack, "Table", stage=stage, key=None)
     assert (table.name, table.arn, table.stream_arn) == ("restored", arn, stage.restored_stream)
     assert table.index_arns["GSI2"] == f"{arn}/index/GSI2"
     assert not assertions.Template.from_stack(stack).find_resources(TABLE)
 
 
 def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -> None:
-    from stacks.secrets import Secrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.secrets import ShopSecrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack  # noqa: PLC0415
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
 
     stack = Stack(App(), "stack")
     key = kms.Key(stack, "Key")
     closed, moving = (
-        Secrets(stack, f"Secrets{only}", stage=replace(FIREWALL, front_only=only), key=key) for only in (True, False)
+        ShopSecrets(stack, f"Secrets{only}", stage=replace(FIREWALL, front_only=only), key=key)
+        for only in (True, False)
     )
-    assert closed.asked_arn == closed.front_arn
-    assert moving.front, "CloudFront shows it already"
-    assert moving.asked_arn == "", "and nobody is asked for it"
+    assert closed.required_origin_secret_arn == closed.origin_secret_arn
+    assert moving.origin_secret, "CloudFront shows it already"
+    assert moving.required_origin_secret_arn == "", "and nobody is asked for it"
 
 
 def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,31 +65,31 @@ def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong() -> None:
         raise ValueError("lives: effects are remembered for 1 d")
 
-    monkeypatch.setattr(lives, "check", wrong)
+    monkeypatch.setattr(lives, "validate_retention", wrong)
     with pytest.raises(ValueError, match="effects are remembered"):
         OrdersStack(App(), "stack", stage=STAGES["dev"], code=None)
 
 
 def test_a_finding_of_cdk_nag_fails_the_synth() -> None:
-    from stacks.acknowledged import guard  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.acknowledged import add_nag_checks  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack  # noqa: PLC0415
     from aws_cdk import aws_s3 as s3  # noqa: PLC0415
 
     app = App()
     s3.Bucket(Stack(app, "stack"), "Bare")
-    guard(app)
+    add_nag_checks(app)
     with pytest.raises(RuntimeError, match=r"AwsSolutions-S10"):
         app.synth()
 
 
 def test_operators_are_the_roles_and_users_that_the_stage_names() -> None:
-    from stacks.operators import trusted  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.operators import trusted_principals  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
     from aws_cdk import aws_iam as iam  # noqa: PLC0415
 
     arns = ("arn:aws:iam::111122223333:role/oncall", "arn:aws:iam::111122223333:user/ann")
     stack = Stack(App(), "stack")
-    iam.Role(stack, "Role", assumed_by=trusted(replace(STAGES["dev"], operators=arns)))
+    iam.Role(stack, "Role", assumed_by=trusted_principals(replace(STAGES["dev"], operators=arns)))
     (role,) = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Role").values()
     statements = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     assert {it["Principal"]["AWS"]: it.get("Condition") for it in statements} == {

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from functions.model import derived
-from functions.model.changes import KINDS
+from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
 from functions.model.table import ROWS
-from local.mappings import Filters
+from local.mappings import FilterCriteria
 from stacks import filters
-from tests.stacks.conftest import Template
+from tests.stacks.conftest import SynthesizedTemplate
 
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 DERIVED = {row.type for row in ROWS if row.kind != "primary"}
@@ -32,10 +32,10 @@ def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
     }
 
 
-def let_through(template: Template, reader: str) -> set[Kind]:
+def let_through(template: SynthesizedTemplate, reader: str) -> set[Kind]:
     """The kinds of record that a reader's mapping accepts, of all that there can be."""
     patterns = [it["Pattern"] for it in template.mapping(reader)["FilterCriteria"]["Filters"]]
-    accept = Filters(tuple(patterns)).accept
+    accept = FilterCriteria(tuple(patterns)).matches
     return {kind for kind in all_kinds() if accept(record(*kind))}
 
 
@@ -46,48 +46,54 @@ def all_kinds() -> Iterator[Kind]:
 
 
 @pytest.mark.parametrize("reader", ["copies", "relay"])
-def test_f15_nothing_derived_calls_a_reader_again(dev: Template, reader: str) -> None:
+def test_f15_nothing_derived_calls_a_reader_again(dev: SynthesizedTemplate, reader: str) -> None:
     written = {kind for kind in let_through(dev, reader) if kind[1] != "REMOVE"}
     assert written, "a filter that lets nothing through would pass, too"
     assert not [kind for kind in written if kind[0] in DERIVED]
 
 
-def test_copies_see_what_they_are_made_of_and_nothing_else(dev: Template) -> None:
-    sources = [row.type for row in derived.SOURCES]
+def test_copies_see_what_they_are_made_of_and_nothing_else(dev: SynthesizedTemplate) -> None:
+    sources = [row.type for row in derived.SOURCE_ROWS]
     written = {(name, on, False) for name in sources for on in ("INSERT", "MODIFY")}
     assert let_through(dev, "copies") == written | {("Review", "REMOVE", False), ("Review", "REMOVE", True)}
 
 
-def test_relay_sees_what_has_an_event_and_nothing_else(dev: Template) -> None:
-    told = {(event.of, event.name) for event in EVENTS}
-    wanted = {(kind.row.type, kind.on, kind.expired) for kind in KINDS if (kind.row, kind.name) in told}
+def test_relay_sees_what_has_an_event_and_nothing_else(dev: SynthesizedTemplate) -> None:
+    told = {(event.row, event.name) for event in EVENTS}
+    wanted = {
+        (kind.row.type, kind.event_name, kind.only_ttl_deletion)
+        for kind in CHANGE_TYPES
+        if (kind.row, kind.name) in told
+    }
     assert let_through(dev, "relay") == wanted
 
 
-def test_relay_sees_of_stock_only_what_was_gone(dev: Template) -> None:
+def test_relay_sees_of_stock_only_what_was_gone(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
     seen = []
     for available in ("0", "-1", "-12", "1", "10", "100"):
         of_stock = record("Stock", "MODIFY")
         of_stock["dynamodb"]["OldImage"] = of_stock["dynamodb"]["OldImage"] | {"available": {"N": available}}
-        seen += [available] * Filters(patterns).accept(of_stock)
+        seen += [available] * FilterCriteria(patterns).matches(of_stock)
     assert seen == ["0", "-1", "-12"]
 
 
-def test_relay_never_sees_the_removal_of_an_orders_children(dev: Template) -> None:
+def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemplate) -> None:
     removals = {kind for kind in let_through(dev, "relay") if kind[1] == "REMOVE"}
     assert removals == {("Expiry", "REMOVE", True), ("Activity", "REMOVE", True)}
 
 
-def test_relay_tells_an_expiry_from_a_persons_delete(dev: Template) -> None:
+def test_relay_tells_an_expiry_from_a_persons_delete(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
     by_a_person = record("Expiry", "REMOVE") | {"userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}}
-    assert Filters(patterns).accept(record("Expiry", "REMOVE", expired=True))
-    assert not Filters(patterns).accept(by_a_person)
-    assert not Filters(patterns).accept(record("Expiry", "REMOVE"))
+    assert FilterCriteria(patterns).matches(record("Expiry", "REMOVE", expired=True))
+    assert not FilterCriteria(patterns).matches(by_a_person)
+    assert not FilterCriteria(patterns).matches(record("Expiry", "REMOVE"))
 
 
-@pytest.mark.parametrize("patterns", [filters.of_copies(), filters.of_relay()], ids=["copies", "relay"])
+@pytest.mark.parametrize(
+    "patterns", [filters.build_copies_patterns(), filters.build_publisher_patterns()], ids=["copies", "relay"]
+)
 def test_a_mapping_takes_5_patterns_of_4096_characters(patterns: list[str]) -> None:
     assert 1 <= len(patterns) <= 5
     assert max(map(len, patterns)) <= 4096
@@ -95,7 +101,7 @@ def test_a_mapping_takes_5_patterns_of_4096_characters(patterns: list[str]) -> N
 
 
 def test_a_copy_of_a_copy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = derived.SNAPSHOTS[0].into
-    monkeypatch.setattr(derived, "SOURCES", (*derived.SOURCES, copy))
+    copy = derived.SNAPSHOTS[0].target_row
+    monkeypatch.setattr(derived, "SOURCE_ROWS", (*derived.SOURCE_ROWS, copy))
     with pytest.raises(ValueError, match=f"derived from .*{copy.type}"):
-        filters.of_copies()
+        filters.build_copies_patterns()

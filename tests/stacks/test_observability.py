@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from functions.model.metrics import METRICS, Metric
+from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
-from stacks.conditions import ALARMS, LEVELS, PACED, RUNBOOKS, Alarm
-from stacks.stage import BadSetting, read
-from tests.stacks.conftest import ON_CALL, Template
+from stacks.conditions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, RUNBOOKS, AlarmDefinition
+from stacks.stage import InvalidSetting, read_settings
+from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
 
 PLACES = {
     "queue": {reaction.name for reaction in REACTIONS},
@@ -23,7 +23,7 @@ PLACES = {
 
 
 # alarms ---------------------------------------------------------------------------------------------------------------
-def made(template: Template, alarm: Alarm) -> dict[str, Any]:
+def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any]:
     """The alarms of a template that a declared one became, by the rest of their names."""
     stem = f"orderstream-dev-{alarm.name}"
     found = {it["AlarmName"]: it for it in template.properties("AWS::CloudWatch::Alarm").values()}
@@ -31,19 +31,21 @@ def made(template: Template, alarm: Alarm) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
-def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(dev: Template, alarm: Alarm) -> None:
+def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(
+    dev: SynthesizedTemplate, alarm: AlarmDefinition
+) -> None:
     found = made(dev, alarm)
-    assert found.keys() == (PLACES[alarm.each] - alarm.spared if alarm.each else {""})
-    (topic,) = dev.all("AWS::SNS::Topic")
+    assert found.keys() == (PLACES[alarm.for_each] - alarm.excluded if alarm.for_each else {""})
+    (topic,) = dev.resources("AWS::SNS::Topic")
     for it in found.values():
-        limit, compared, without = (alarm.over, "GreaterThan", "ignore" if alarm.level else "notBreaching")
-        if alarm.under is not None:
-            limit, compared, without = alarm.under, "LessThan", "breaching"
+        limit, compared, without = (alarm.above, "GreaterThan", "ignore" if alarm.is_level else "notBreaching")
+        if alarm.below is not None:
+            limit, compared, without = alarm.below, "LessThan", "breaching"
         assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
         assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
         assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
-        if isinstance(alarm.metric, Metric):
+        if isinstance(alarm.metric, MetricDefinition):
             assert (it["Namespace"], it["MetricName"], "Dimensions" in it) == (
                 "orderstream-dev",
                 alarm.metric.name,
@@ -54,15 +56,15 @@ def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(dev
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
 
-def test_an_alarm_of_a_queue_looks_at_that_queue(dev: Template) -> None:
+def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> None:
     for alarm in ALARMS:
-        if alarm.each not in ("queue", "dead letters"):
+        if alarm.for_each not in ("queue", "dead letters"):
             continue
         for name, it in made(dev, alarm).items():
             (dimension,) = it["Dimensions"]
             queue = dimension["Value"]["Fn::GetAtt"][0]
             assert queue.lower().startswith(name)
-            assert ("DeadLetters" in queue) is (alarm.each == "dead letters")
+            assert ("DeadLetters" in queue) is (alarm.for_each == "dead letters")
 
 
 def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
@@ -70,31 +72,34 @@ def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
     assert {alarm.runbook for alarm in ALARMS} == pages - {"region-move", "restore-table", "rotate-secrets"}
     assert len({alarm.name for alarm in ALARMS}) == len(ALARMS)
     for alarm in ALARMS:
-        text = (PROJECT / alarm.page).read_text(encoding="utf-8")
+        text = (PROJECT / alarm.runbook_path).read_text(encoding="utf-8")
         assert f"`{alarm.name}" in text, "it names the alarm"
         for part in ("**What is seen.**", "**First look.**", "**Why.**", "**Cure.**", "**It is over**"):
-            assert text.count(part) == 1, (alarm.page, part)
+            assert text.count(part) == 1, (alarm.runbook_path, part)
 
 
 def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_that_before_the_stream_forgets(
-    dev: Template,
+    dev: SynthesizedTemplate,
 ) -> None:
     for reader in PLACES["reader"]:
         gives_up = dev.mapping(reader)["MaximumRecordAgeInSeconds"]
         assert dev.mapping(reader)["MaximumRetryAttempts"] == -1, "attempts end nothing sooner"
-        assert 2 * max(seconds for _, seconds in LEVELS) <= gives_up <= 18 * 60 * 60
+        assert 2 * max(seconds for _, seconds in LAG_LEVELS) <= gives_up <= 18 * 60 * 60
 
 
 def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:
-    assert {reaction.name for reaction in REACTIONS} >= PACED
+    assert {reaction.name for reaction in REACTIONS} >= RATE_LIMITED_REACTIONS
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: Template) -> None:
-    (key,) = dev.all("AWS::KMS::Key")
-    topic, policy = dev.only("AWS::SNS::Topic"), dev.only("AWS::SNS::TopicPolicy")
+def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: SynthesizedTemplate) -> None:
+    (key,) = dev.resources("AWS::KMS::Key")
+    topic, policy = dev.only_properties("AWS::SNS::Topic"), dev.only_properties("AWS::SNS::TopicPolicy")
     assert topic["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
-    statements = [*policy["PolicyDocument"]["Statement"], *dev.only("AWS::KMS::Key")["KeyPolicy"]["Statement"]]
+    statements = [
+        *policy["PolicyDocument"]["Statement"],
+        *dev.only_properties("AWS::KMS::Key")["KeyPolicy"]["Statement"],
+    ]
     denied = [it for it in statements if it["Effect"] == "Deny"]
     assert [it["Condition"] for it in denied] == [{"Bool": {"aws:SecureTransport": "false"}}]
     given = [it for it in statements if it["Principal"] == {"Service": "cloudwatch.amazonaws.com"}]
@@ -106,29 +111,31 @@ def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: Template
     assert services == {"{'Service': 'cloudwatch.amazonaws.com'}"}
 
 
-def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(dev: Template, prod: Template) -> None:
-    assert not dev.all("AWS::SNS::Subscription")
-    (topic,) = prod.all("AWS::SNS::Topic")
-    mails = prod.only("AWS::SNS::Subscription")
+def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    assert not dev.resources("AWS::SNS::Subscription")
+    (topic,) = prod.resources("AWS::SNS::Topic")
+    mails = prod.only_properties("AWS::SNS::Subscription")
     assert (mails["Protocol"], mails["Endpoint"], mails["TopicArn"]) == ("email", ON_CALL, {"Ref": topic})
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    assert read({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
-    with pytest.raises(BadSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
-        read({"alarm_address": "oncall"})
+    assert read_settings({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
+    with pytest.raises(InvalidSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
+        read_settings({"alarm_address": "oncall"})
 
 
 # where one looks ------------------------------------------------------------------------------------------------------
-def board(template: Template) -> list[dict[str, Any]]:
+def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
     """The dashboard's widgets, with what of its text is known at synth."""
-    body = template.only("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
+    body = template.only_properties("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(part.values()), "")[0] or "x" for part in body)
     widgets: list[dict[str, Any]] = json.loads(text)["widgets"]
     return widgets
 
 
-def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: Template) -> None:
+def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: SynthesizedTemplate) -> None:
     placed, oldest, failures = (json.dumps(widget) for widget in board(dev) if widget["y"] == 0)
     assert all(f'"{name}"' in placed for name in ("OrdersPlaced", "OrdersFulfilled"))
     assert oldest.count("ApproximateAgeOfOldestMessage") == len(REACTIONS)
@@ -137,7 +144,7 @@ def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: Templa
     assert failures.count("ApproximateNumberOfMessagesVisible") == len(PLACES["dead letters"])
 
 
-def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_width(dev: Template) -> None:
+def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_width(dev: SynthesizedTemplate) -> None:
     widgets = board(dev)
     text = json.dumps(widgets)
     missing = [it.name for it in METRICS if f'"{it.name}"' not in text and f'\\"{it.name}\\"' not in text]
@@ -149,14 +156,14 @@ def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_w
         assert [x for x, _ in across] == [sum(width for _, width in across[:number]) for number in range(len(across))]
 
 
-def test_one_query_asks_the_logs_of_all_functions(dev: Template) -> None:
-    query = dev.only("AWS::Logs::QueryDefinition")
+def test_one_query_asks_the_logs_of_all_functions(dev: SynthesizedTemplate) -> None:
+    query = dev.only_properties("AWS::Logs::QueryDefinition")
     asked = {group["Ref"] for group in query["LogGroupNames"]}
     functions = dev.properties("AWS::Lambda::Function").values()
     assert asked == {function["LoggingConfig"]["LogGroup"]["Ref"] for function in functions}
 
 
-def test_functions_are_traced_without_the_sdk(dev: Template) -> None:
+def test_functions_are_traced_without_the_sdk(dev: SynthesizedTemplate) -> None:
     assert {it["TracingConfig"]["Mode"] for it in dev.properties("AWS::Lambda::Function").values()} == {"Active"}
     locked = (PROJECT / "functions" / "requirements.txt").read_text(encoding="utf-8")
     assert "aws-xray-sdk" not in locked

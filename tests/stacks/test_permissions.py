@@ -27,19 +27,19 @@ from functions.shop import (
     reviews,
     shipments,
 )
-from functions.shop.erasure import forget
+from functions.shop.erasure import erase_customer
 from local.clock import expire_until
 from local.engine import REGION
 from ops import health, place
 from ops.__main__ import main as ops
-from ops.kept import Kept
-from ops.place import Place
-from ops.restore import SETTLES
+from ops.kept import Checkpoint
+from ops.place import ShopTarget
+from ops.restore import SETTLE_TIME
 from stacks.stage import STAGES
-from tests.functions.archiving import deliver
+from tests.functions.archiving import create_delivered_order
 from tests.ops.running import BUCKETS
-from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, Shopfloor
-from tests.stacks.conftest import Template, listed
+from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
+from tests.stacks.conftest import SynthesizedTemplate, as_list
 
 MODULES = [
     "api.handler",
@@ -60,10 +60,12 @@ WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
 
 # as it is written -----------------------------------------------------------------------------------------------------
-def test_every_function_has_a_role_of_its_own(dev: Template) -> None:
+def test_every_function_has_a_role_of_its_own(dev: SynthesizedTemplate) -> None:
     roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(MODULES)
-    assert {*roles, operators_role(dev)} == set(dev.all("AWS::IAM::Role")), "and there is no role for anything else"
+    assert {*roles, operators_role(dev)} == set(dev.resources("AWS::IAM::Role")), (
+        "and there is no role for anything else"
+    )
     for id in roles:
         role = dev.properties("AWS::IAM::Role")[id]
         assert role.keys() <= {"AssumeRolePolicyDocument"}, "no managed policies"
@@ -73,23 +75,23 @@ def test_every_function_has_a_role_of_its_own(dev: Template) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_action_is_named(dev: Template, module: str) -> None:
+def test_every_action_is_named(dev: SynthesizedTemplate, module: str) -> None:
     assert not [action for action in allowed(dev, module) if "*" in action]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_function_may_scan(dev: Template, module: str) -> None:
+def test_no_function_may_scan(dev: SynthesizedTemplate, module: str) -> None:
     assert {"dynamodb:Scan", "dynamodb:PartiQLSelect"}.isdisjoint(allowed(dev, module))
 
 
-def test_only_operators_may_read_the_whole_table(dev: Template) -> None:
+def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> None:
     may: dict[str, set[str]] = {}
     kinds = "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"
     for policy in (policy for kind in kinds for policy in dev.properties(kind).values()):
         (role,) = policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]:
             assert statement["Effect"] == "Allow"
-            may.setdefault(role["Ref"], set()).update(listed(statement["Action"]))
+            may.setdefault(role["Ref"], set()).update(as_list(statement["Action"]))
     assert {role for role, actions in may.items() if {"dynamodb:Scan", "dynamodb:*", "*"} & actions} == {
         operators_role(dev)
     }
@@ -97,7 +99,7 @@ def test_only_operators_may_read_the_whole_table(dev: Template) -> None:
     everywhere = {
         action
         for statement in operators_statements(dev)
-        for action in listed(statement["Action"])
+        for action in as_list(statement["Action"])
         if statement["Resource"] == "*"
     }
     assert everywhere == {
@@ -110,14 +112,14 @@ def test_only_operators_may_read_the_whole_table(dev: Template) -> None:
     }, "marks; and a name, of which the version stays, or what nobody will ever want"
 
 
-def test_operators_are_whoever_the_account_lets_with_a_second_factor(dev: Template) -> None:
+def test_operators_are_whoever_the_account_lets_with_a_second_factor(dev: SynthesizedTemplate) -> None:
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
 
 
 def test_operators_may_do_what_their_tools_do(
-    dev: Template, floor: Shopfloor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dev: SynthesizedTemplate, floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     did: set[Asked] = set()
 
@@ -139,19 +141,19 @@ def test_operators_may_do_what_their_tools_do(
         "AWS::Events::EventBus": ["shop"],
         "AWS::Lambda::Function": ["copies"],
     }
-    where = Place({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
-    monkeypatch.setattr(place, "place_of", lambda given: where)
+    where = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
+    monkeypatch.setattr(place, "resolve_target", lambda given: where)
     monkeypatch.setattr(where.table, "clock", floor.now)
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.001)
 
-    archived = deliver(floor)
-    floor.wait(days=2 * 365)
-    floor.settle()
-    floor.ahead += SETTLES
-    assert isinstance(orders.order_by_id(floor.shop, STAFF, archived), ArchivedOrder)
-    floor.pay(floor.place("lost", mug=2))
+    archived = create_delivered_order(floor)
+    floor.advance_days(days=2 * 365)
+    floor.process_all()
+    floor.clock_offset += SETTLE_TIME
+    assert isinstance(orders.get_order(floor.shop, STAFF, archived), ArchivedOrder)
+    floor.pay_order(floor.place_order("lost", mug=2))
     READERS["copies"].handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
-    floor.records()  # lost
+    floor.new_records()  # lost
     for command in (
         "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",
         "replay --from-table --reactions --to fulfilment", "replay --from-archive --since 1h --to-all",
@@ -162,7 +164,7 @@ def test_operators_may_do_what_their_tools_do(
     for command in ("failures redrive --all", "health --stack shop"):
         with pytest.raises(SystemExit):
             ops(command.split())
-    with Kept(where.table, "test", "0001", "a sweep", by="ann"):
+    with Checkpoint(where.table, "test", "0001", "a sweep", by="ann"):
         pass
     may = operators_may(dev)
     missing = {
@@ -174,20 +176,20 @@ def test_operators_may_do_what_their_tools_do(
     assert {action.partition(":")[0] for action, _ in did} == {"dynamodb", "s3", "sqs", "events", "cloudwatch"}
 
 
-def operators_may(template: Template) -> dict[str, list[Any]]:
+def operators_may(template: SynthesizedTemplate) -> dict[str, list[Any]]:
     may: dict[str, list[Any]] = {}
     for statement in operators_statements(template):
-        for action in listed(statement["Action"]):
-            may.setdefault(action, []).extend(listed(statement["Resource"]))
+        for action in as_list(statement["Action"]):
+            may.setdefault(action, []).extend(as_list(statement["Resource"]))
     return may
 
 
-def operators_role(template: Template) -> str:
-    (id,) = [id for id in template.all("AWS::IAM::Role") if id.startswith("Operators")]
+def operators_role(template: SynthesizedTemplate) -> str:
+    (id,) = [id for id in template.resources("AWS::IAM::Role") if id.startswith("Operators")]
     return id
 
 
-def operators_statements(template: Template) -> list[Any]:
+def operators_statements(template: SynthesizedTemplate) -> list[Any]:
     kinds = "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"
     policies = [policy for kind in kinds for policy in template.properties(kind).values()]
     own = [policy for policy in policies if {"Ref": operators_role(template)} in policy["Roles"]]
@@ -195,12 +197,12 @@ def operators_statements(template: Template) -> list[Any]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Template, module: str) -> None:
+def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: SynthesizedTemplate, module: str) -> None:
     for statement in dev.statements(module):
         assert statement["Effect"] == "Allow"
-        for resource in listed(statement["Resource"]):
+        for resource in as_list(statement["Resource"]):
             if resource == "*":
-                assert set(listed(statement["Action"])) == WITHOUT_RESOURCES
+                assert set(as_list(statement["Action"])) == WITHOUT_RESOURCES
             elif isinstance(resource, dict) and "Fn::Join" in resource:
                 end = resource["Fn::Join"][1][-1]
                 folders = ("/parked/*", "/aws/lambda/*", "/orders/*", "/activity/*", "/stream/*")
@@ -209,18 +211,18 @@ def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Temp
                 assert resource.keys() & {"Ref", "Fn::GetAtt"}
 
 
-def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: Template) -> None:
-    (bucket,) = [id for id in dev.all("AWS::S3::Bucket") if id.startswith("Archived")]
+def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: SynthesizedTemplate) -> None:
+    (bucket,) = [id for id in dev.resources("AWS::S3::Bucket") if id.startswith("Archived")]
     may: dict[str, set[str]] = {}
     for module in MODULES:
         for statement in dev.statements(module):
             if bucket in str(statement["Resource"]):
-                may.setdefault(module, set()).update(listed(statement["Action"]))
+                may.setdefault(module, set()).update(as_list(statement["Action"]))
     anew = {"s3:PutObject", "s3:GetObject"}
     assert may == {"archive": anew, "erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"}}
 
 
-def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alone(dev: Template) -> None:
+def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alone(dev: SynthesizedTemplate) -> None:
     may = {module: allowed(dev, module).get("ses:SendEmail") for module in MODULES}
     assert [module for module, resources in may.items() if resources] == ["notifications.handler", "notices.handler"]
     for resources in filter(None, may.values()):
@@ -228,7 +230,7 @@ def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alo
         assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
 
 
-def test_only_notices_send_messages_and_only_to_themselves(dev: Template) -> None:
+def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:
     waits = dev.mapping("notices.handler")["EventSourceArn"]
     reactions = [
         module for module in MODULES if module not in ("lapse", "erasure", "watch")
@@ -243,7 +245,7 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: Template) -> Non
     }  # fmt: skip
 
 
-def test_each_secret_is_read_by_who_needs_it_alone(dev: Template) -> None:
+def test_each_secret_is_read_by_who_needs_it_alone(dev: SynthesizedTemplate) -> None:
     readers = {
         resource["Ref"].removeprefix("Secrets")[:6]: module
         for module in MODULES
@@ -254,20 +256,22 @@ def test_each_secret_is_read_by_who_needs_it_alone(dev: Template) -> None:
 
 
 # all of it, and the key ----------------------------------------------------------------------------------------------
-def test_the_page_of_permissions_is_what_the_template_allows_and_nothing_else(dev: Template, prod: Template) -> None:
+def test_the_page_of_permissions_is_what_the_template_allows_and_nothing_else(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")
-    assert permissions.page(dev.body) == written, (
+    assert permissions.render_page(dev.body) == written, (
         "somebody may do something else now: run `make docs`, read the difference"
     )
-    there = set(permissions.page(prod.body).replace("orderstream-prod", "orderstream-dev").splitlines())
+    there = set(permissions.render_page(prod.body).replace("orderstream-prod", "orderstream-dev").splitlines())
     here = set(written.splitlines())
     more, less = ({line.split("**")[1] for line in lines} for lines in (there - here, here - there))
     assert more == {"ApiRelease", "ApiReleaseAlias", "Backups"}, "in every stage the same, but for these"
     assert less == {"Api"}, "whose alias is called there"
 
 
-def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: Template) -> None:
-    before = permissions.page(dev.body)
+def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: SynthesizedTemplate) -> None:
+    before = permissions.render_page(dev.body)
     policies = ("PolicyDocument", "AssumeRolePolicyDocument", "KeyPolicy")
     seen = 0
     for id, resource in dev.body["Resources"].items():
@@ -276,13 +280,13 @@ def test_the_page_of_permissions_shows_a_change_of_any_policy(dev: Template) -> 
                 body = copy.deepcopy(dev.body)
                 more = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "kms:Sign", "Resource": "*"}
                 body["Resources"][id]["Properties"][policy]["Statement"].append(more)
-                assert permissions.page(body) != before, id
+                assert permissions.render_page(body) != before, id
                 seen += 1
     assert seen > 40
 
 
-def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone(dev: Template) -> None:
-    statements = dev.only("AWS::KMS::Key")["KeyPolicy"]["Statement"]
+def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone(dev: SynthesizedTemplate) -> None:
+    statements = dev.only_properties("AWS::KMS::Key")["KeyPolicy"]["Statement"]
     for statement in statements:
         (who,) = statement["Principal"].values()
         assert str(who).count(":root") == 1 or who in ("dynamodb.amazonaws.com", "cloudwatch.amazonaws.com")
@@ -298,8 +302,8 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
     assert not [action for action in managed["Action"] if "*" in action]
 
 
-def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: Template) -> None:
-    (key,) = dev.all("AWS::KMS::Key")
+def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: SynthesizedTemplate) -> None:
+    (key,) = dev.resources("AWS::KMS::Key")
     for module in MODULES:
         for action, resources in allowed(dev, module).items():
             if action.startswith("kms:"):
@@ -309,7 +313,7 @@ def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: 
 
 def _services(condition: Any) -> list[str]:
     via = condition.get("StringEquals", {}).get("kms:ViaService", [])
-    return [it["Fn::Join"][1][0].removesuffix(".") for it in listed(via)]
+    return [it["Fn::Join"][1][0].removesuffix(".") for it in as_list(via)]
 
 
 # as it is used --------------------------------------------------------------------------------------------------------
@@ -340,7 +344,7 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 
 
 @pytest.fixture
-def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
+def asked(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
     """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     wiring.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
@@ -370,54 +374,54 @@ def asked(floor: Shopfloor, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[As
 
 
 def test_every_function_may_do_what_it_does_when_orders_are_worked(
-    dev: Template, floor: Shopfloor, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
+    dev: SynthesizedTemplate, floor: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = floor.shop
     floor.open_shop(available=10)
-    products.products_in_category(shop, "/", 20, None)
+    products.list_products_in_category(shop, "/", 20, None)
     companies.create_company(shop, STAFF, "acme", "Acme")
-    companies.join(shop, STAFF, "acme", ANN.id)
-    companies.company_with_members(shop, ANN, "acme", 20, None)
+    companies.add_member(shop, STAFF, "acme", ANN.id)
+    companies.get_company_with_members(shop, ANN, "acme", 20, None)
     customers.change_email(shop, ANN, ANN.id, lambda: "ann@new.example")
     mugs = {"product_id": "mug", "name": "Red mug", "price": 1250, "currency": "EUR"}
-    lines = [imports.Line(1, mugs, 5), imports.Line(2, {**mugs, "product_id": "jug"}, 5)]
+    lines = [imports.ParsedLine(1, mugs, 5), imports.ParsedLine(2, {**mugs, "product_id": "jug"}, 5)]
     imports.import_products(shop, STAFF, "file", {}, lambda: lines)
-    activity.activity_of_day(shop, STAFF, "2026-11-21", 20, None)
-    sold, cancelled = floor.place("sold", mug=2, pot=1), floor.place("cancelled")
-    floor.place("lapsed")
-    floor.settle()
-    floor.pay(sold)
+    activity.list_activity_of_day(shop, STAFF, "2026-11-21", 20, None)
+    sold, cancelled = floor.place_order("sold", mug=2, pot=1), floor.place_order("cancelled")
+    floor.place_order("lapsed")
+    floor.process_all()
+    floor.pay_order(sold)
     ending.cancel_order(shop, ANN, cancelled)
     floor.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
-    floor.settle()
-    floor.pay(cancelled, "evt_2", "pi_2")
+    floor.process_all()
+    floor.pay_order(cancelled, "evt_2", "pi_2")
     refunds.refund_order(shop, STAFF, "sorry", sold, 100, "credit")
-    floor.settle()
-    assert floor.provider.of("pi_2")
-    shipments.dispatch(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
-    floor.settle()
+    floor.process_all()
+    assert floor.provider.refunded_amount("pi_2")
+    shipments.dispatch_shipment(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
+    floor.process_all()
     floor.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
-    floor.settle()
+    floor.process_all()
     reviews.write_review(shop, ANN, "mug", sold, 5, "Keeps warm.")
-    reviews.reviews_of_product(shop, "mug", 20, None)
-    follows.follow(shop, ANN, "mug")
-    follows.followers_of_product(shop, STAFF, "mug", 20, None)
+    reviews.list_reviews_of_product(shop, "mug", 20, None)
+    follows.follow_product(shop, ANN, "mug")
+    follows.list_followers_of_product(shop, STAFF, "mug", 20, None)
     monkeypatch.setenv("PAGE_SIZE", "1")
     products.update_product(shop, STAFF, "mug", price=990)
     products.create_product(shop, STAFF, "cup", "Cup", 990, "EUR", 1)
-    follows.follow(shop, ANN, "cup")
+    follows.follow_product(shop, ANN, "cup")
     products.receive_stock(shop, STAFF, "cups", "cup", 5)
-    floor.settle()
+    floor.process_all()
     expire_until(floor.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
-    floor.settle()
-    assert isinstance(orders.order_by_id(shop, ANN, sold), ArchivedOrder)
+    floor.process_all()
+    assert isinstance(orders.get_order(shop, ANN, sold), ArchivedOrder)
     for reader in READERS.values():
         reader.handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
     for worker in WORKERS.values():
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
-    forget(shop, ANN, ANN.id)
+    erase_customer(shop, ANN, ANN.id)
     for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
-        floor.ahead += timedelta(days=15)
+        floor.clock_offset += timedelta(days=15)
         assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
 
     assert watch.handler({}, None)["ParkedWaiting"]
@@ -429,12 +433,12 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
             assert any(fnmatch(on, end) for end in ends), f"{module} may not {action} on {on or 'the table'}: {ends}"
 
 
-def allowed(template: Template, module: str) -> dict[str, list[Any]]:
+def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
     """What a function may do, and on what."""
     may: dict[str, list[Any]] = {}
     for statement in template.statements(module):
-        for action in listed(statement["Action"]):
-            may.setdefault(action, []).extend(listed(statement["Resource"]))
+        for action in as_list(statement["Action"]):
+            may.setdefault(action, []).extend(as_list(statement["Resource"]))
     return may
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from stacks import PROJECT
 from stacks.conditions import RUNBOOKS
-from tests.stacks.conftest import Template
+from tests.stacks.conftest import SynthesizedTemplate
 from tests.stacks.test_permissions import operators_may
 
 PAGES = sorted((PROJECT / RUNBOOKS).glob("*.md"))
@@ -47,7 +47,7 @@ def known() -> dict[str, str]:
     return dict(NAMED.findall(text))
 
 
-def outputs(template: Template, means: str) -> dict[str, Any]:
+def outputs(template: SynthesizedTemplate, means: str) -> dict[str, Any]:
     """The outputs that a name may stand for."""
     found = re.fullmatch(r"the output `(…?)(\w+)`.*", means)
     if not found:
@@ -70,7 +70,9 @@ def resources_in(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(dev: Template, page: Path) -> None:
+def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(
+    dev: SynthesizedTemplate, page: Path
+) -> None:
     may, meanings = operators_may(dev), known()
     for part in parts(page):
         for action, rest in typed(part):
@@ -89,7 +91,7 @@ def test_commands_of_aws_are_found_wherever_they_stand() -> None:
     assert len({action for actions in found.values() for action in actions}) >= 9
 
 
-def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: Template) -> None:
+def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: SynthesizedTemplate) -> None:
     meanings = known()
     used: set[str] = set()
     for page in PAGES:
@@ -103,7 +105,7 @@ def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: Template
             assert outputs(dev, means), f"${name}: the stack does not tell {means}"
 
 
-def test_every_secret_that_a_runbook_asks_the_stack_for_is_told(dev: Template) -> None:
+def test_every_secret_that_a_runbook_asks_the_stack_for_is_told(dev: SynthesizedTemplate) -> None:
     text = (PROJECT / RUNBOOKS / "rotate-secrets.md").read_text(encoding="utf-8")
     asked = set(re.findall(r"\$\(secret (\w+)\)", text))
     assert asked - {"FrontSecret"} <= dev.body["Outputs"].keys(), "that one is there with a front: see test_settings"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from functions.model.entrance import FRONT_HEADER, PUBLIC
-from functions.model.table import PROJECTED
+from functions.model.entrance import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
+from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
-from stacks.stage import STAGES, Stage, read
-from tests.stacks.conftest import VALIDATED, Template, listed, synthesized
+from stacks.stage import STAGES, Stage, read_settings
+from tests.stacks.conftest import VALIDATED, SynthesizedTemplate, as_list, synthesize
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 SETTINGS: dict[str, object] = {
@@ -33,36 +33,36 @@ SETTINGS: dict[str, object] = {
     "page": "my-shop",
     "front_secret_version": "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11",
 }
-OTHER = read(SETTINGS)
+OTHER = read_settings(SETTINGS)
 """A stage that sets everything that dev and prod leave alone."""
-PAGE_ALONE = read({"page": "my-shop"})
+PAGE_ALONE = read_settings({"page": "my-shop"})
 
 
 @pytest.fixture(scope="module")
-def others() -> dict[str, Template]:
+def others() -> dict[str, SynthesizedTemplate]:
     """The template of that stage, of its firewall, and of a stage with the page alone."""
     return {
-        "orders": synthesized("orderstream-prod", **SETTINGS, **VALIDATED),
-        "firewall": synthesized("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
-        "page": synthesized("orderstream-dev", page="my-shop", **VALIDATED),
+        "orders": synthesize("orderstream-prod", **SETTINGS, **VALIDATED),
+        "firewall": synthesize("orderstream-prod-firewall", **SETTINGS, **VALIDATED),
+        "page": synthesize("orderstream-dev", page="my-shop", **VALIDATED),
     }
 
 
 @pytest.fixture(scope="module")
-def other(others: dict[str, Template]) -> Template:
+def other(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return others["orders"]
 
 
 @pytest.fixture(scope="module")
-def paged(others: dict[str, Template]) -> Template:
+def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
     return others["page"]
 
 
 # billing --------------------------------------------------------------------------------------------------------------
 def test_what_is_provisioned_follows_the_traffic_between_its_least_and_its_most_in_the_table_and_each_index(
-    other: Template,
+    other: SynthesizedTemplate,
 ) -> None:
-    table = other.only(TABLE)
+    table = other.only_properties(TABLE)
     (replica,) = table["Replicas"]
     assert table["BillingMode"] == "PROVISIONED"
     assert reading(replica) == (10, 400, 60)
@@ -73,7 +73,7 @@ def test_what_is_provisioned_follows_the_traffic_between_its_least_and_its_most_
         "GSI3": (5, 50, 60),
     }
     assert {index["IndexName"]: reading(index) for index in replica["GlobalSecondaryIndexes"]} == dict.fromkeys(
-        PROJECTED, (5, 100, 60)
+        INDEX_PROJECTIONS, (5, 100, 60)
     )
 
 
@@ -91,59 +91,64 @@ def scaled(settings: Any) -> tuple[int, int, int]:
     return settings["MinCapacity"], settings["MaxCapacity"], target
 
 
-def test_the_table_class_is_the_stages(dev: Template, other: Template) -> None:
-    assert dev.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
-    assert other.only(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: SynthesizedTemplate) -> None:
+    assert dev.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD"
+    assert other.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
 
 
-def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(dev: Template, prod: Template) -> None:
-    (never,), (named,) = (template.only(TABLE)["Replicas"] for template in (dev, prod))
+def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
+) -> None:
+    (never,), (named,) = (template.only_properties(TABLE)["Replicas"] for template in (dev, prod))
     wish = {"Enabled": True, "Mode": "THROTTLED_KEYS"}
     assert "ContributorInsightsSpecification" not in str(never)
     assert named["ContributorInsightsSpecification"] == wish
     indexes = {it["IndexName"]: it["ContributorInsightsSpecification"] for it in named["GlobalSecondaryIndexes"]}
-    assert indexes == dict.fromkeys(PROJECTED, wish)
+    assert indexes == dict.fromkeys(INDEX_PROJECTIONS, wish)
 
 
 # backups --------------------------------------------------------------------------------------------------------------
 def test_prod_is_backed_up_each_day_for_35_days_and_each_month_for_a_year_and_dev_is_not(
-    dev: Template, prod: Template
+    dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     assert not [id for id, it in dev.body["Resources"].items() if it["Type"].startswith("AWS::Backup::")]
-    rules = prod.only("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    rules = prod.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
     assert [(it["RuleName"], it["ScheduleExpression"], it["Lifecycle"]["DeleteAfterDays"]) for it in rules] == [
         ("Daily", "cron(0 3 * * ? *)", 35),
         ("Monthly", "cron(0 3 1 * ? *)", 365),
     ]
-    (table,), (key,) = prod.all(TABLE), prod.all("AWS::KMS::Key")
-    chosen = prod.only("AWS::Backup::BackupSelection")["BackupSelection"]
+    (table,), (key,) = prod.resources(TABLE), prod.resources("AWS::KMS::Key")
+    chosen = prod.only_properties("AWS::Backup::BackupSelection")["BackupSelection"]
     assert chosen["Resources"] == [{"Fn::GetAtt": [table, "Arn"]}]
-    (vault,) = prod.all("AWS::Backup::BackupVault").values()
+    (vault,) = prod.resources("AWS::Backup::BackupVault").values()
     assert vault["DeletionPolicy"] == "Retain"
     assert vault["Properties"]["EncryptionKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
 
 
-def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Template) -> None:
-    (rule,) = other.only("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: SynthesizedTemplate) -> None:
+    (rule,) = other.only_properties("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
     (copy,) = rule["CopyActions"]
     assert copy["DestinationBackupVaultArn"] == "arn:aws:backup:eu-west-1:111122223333:backup-vault:copies"
     assert copy["Lifecycle"]["DeleteAfterDays"] == rule["Lifecycle"]["DeleteAfterDays"] == 35
 
 
 # releases -------------------------------------------------------------------------------------------------------------
-def test_dev_calls_the_api_as_it_was_deployed_last(dev: Template) -> None:
-    assert not dev.all("AWS::Lambda::Alias")
-    assert dev.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {
+def test_dev_calls_the_api_as_it_was_deployed_last(dev: SynthesizedTemplate) -> None:
+    assert not dev.resources("AWS::Lambda::Alias")
+    assert dev.only_properties("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {
         "Fn::GetAtt": [dev.function("api.handler"), "Arn"]
     }
 
 
 def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answers_5xx_or_nothing(
-    prod: Template,
+    prod: SynthesizedTemplate,
 ) -> None:
-    ((alias_id, alias),) = prod.all("AWS::Lambda::Alias").items()
-    (group_id,), (application,) = prod.all("AWS::CodeDeploy::DeploymentGroup"), prod.all("AWS::CodeDeploy::Application")
-    assert prod.only("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias_id}
+    ((alias_id, alias),) = prod.resources("AWS::Lambda::Alias").items()
+    (group_id,), (application,) = (
+        prod.resources("AWS::CodeDeploy::DeploymentGroup"),
+        prod.resources("AWS::CodeDeploy::Application"),
+    )
+    assert prod.only_properties("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias_id}
     callers = [
         it["FunctionName"]
         for it in prod.properties("AWS::Lambda::Permission").values()
@@ -157,14 +162,14 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
             "DeploymentGroupName": {"Ref": group_id},
         }
     }
-    group = prod.only("AWS::CodeDeploy::DeploymentGroup")
+    group = prod.only_properties("AWS::CodeDeploy::DeploymentGroup")
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     assert group_id in alias["DependsOn"], "what stops it is there before it begins"
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
-    (api,) = prod.all("AWS::ApiGatewayV2::Api")
+    (api,) = prod.resources("AWS::ApiGatewayV2::Api")
     function = prod.function("api.handler")
     assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
         ("5xx", api),
@@ -172,14 +177,14 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     ], "what is answered with a fault of ours counts, and what is not answered at all"
 
 
-def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: Template) -> None:
-    (alias,) = prod.all("AWS::Lambda::Alias").values()
+def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedTemplate) -> None:
+    (alias,) = prod.resources("AWS::Lambda::Alias").values()
     others = {prod.function(module) for module in ("copies", "relay", "fulfilment", "archive", "lapse")}
     assert others <= set(alias["DependsOn"])
     assert prod.function("api.handler") not in alias["DependsOn"]
 
 
-def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: Template) -> None:
+def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: SynthesizedTemplate) -> None:
     (role_id,) = [
         id
         for id, it in prod.properties("AWS::IAM::Role").items()
@@ -195,7 +200,9 @@ def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: Templat
     assert all(prod.function("api.handler") in str(resource) for resource in resources)
 
 
-def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(prod: Template, other: Template) -> None:
+def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
+    prod: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
     starting = [
         it.get("SnapStart")
         for template in (prod, other)
@@ -204,18 +211,18 @@ def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(prod: Templa
     ]
     assert starting == [None, {"ApplyOn": "PublishedVersions"}]
     (alias,) = other.properties("AWS::Lambda::Alias").values()
-    (version,) = other.all("AWS::Lambda::Version")
+    (version,) = other.resources("AWS::Lambda::Version")
     assert alias["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
 
 
 # the front ------------------------------------------------------------------------------------------------------------
 def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names(
-    prod: Template, other: Template
+    prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
-    assert not prod.all("AWS::CloudFront::Distribution")
-    (distribution,) = other.all("AWS::CloudFront::Distribution")
-    config = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]
-    (api,) = other.all("AWS::ApiGatewayV2::Api")
+    assert not prod.resources("AWS::CloudFront::Distribution")
+    (distribution,) = other.resources("AWS::CloudFront::Distribution")
+    config = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
+    (api,) = other.resources("AWS::ApiGatewayV2::Api")
     origin = config["Origins"][0]
     assert origin["DomainName"]["Fn::Join"][1][0] == {"Ref": api}
     assert config["WebACLId"] == "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id"
@@ -226,29 +233,31 @@ def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names
     assert distribution in str(other.body["Outputs"]["FrontUrl"])
 
 
-def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(dev: Template, other: Template) -> None:
-    def told(template: Template) -> Any:
+def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
+    dev: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    def told(template: SynthesizedTemplate) -> Any:
         function = template.properties("AWS::Lambda::Function")[template.function("api.handler")]
         return function["Environment"]["Variables"]["FRONT_SECRET"]
 
-    (secret,) = [id for id in other.all("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
-    origin, files = other.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    (secret,) = [id for id in other.resources("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
+    origin, files = other.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
     assert "OriginCustomHeaders" not in files
     (header,) = origin["OriginCustomHeaders"]
-    assert header["HeaderName"] == FRONT_HEADER
+    assert header["HeaderName"] == ORIGIN_SECRET_HEADER
     before, of, version = header["HeaderValue"]["Fn::Join"][1]
     assert (before, of) == ("{{resolve:secretsmanager:", {"Ref": secret})
     assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
     assert other.body["Outputs"]["FrontSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
     reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
-    assert {"Ref": secret} in [one for resources in reads for one in listed(resources)]
+    assert {"Ref": secret} in [one for resources in reads for one in as_list(resources)]
 
 
 def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
-    others: dict[str, Template],
+    others: dict[str, SynthesizedTemplate],
 ) -> None:
-    firewall = others["firewall"].only("AWS::WAFv2::WebACL")
+    firewall = others["firewall"].only_properties("AWS::WAFv2::WebACL")
     assert (firewall["Scope"], firewall["DefaultAction"]) == ("CLOUDFRONT", {"Allow": {}})
     rates, *managed = firewall["Rules"]
     assert rates["Action"] == {"Block": {}}
@@ -256,7 +265,7 @@ def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_bu
     assert (rate["AggregateKeyType"], rate["Limit"]) == ("IP", 2000)
     webhook, *known = rate["ScopeDownStatement"]["NotStatement"]["Statement"]["OrStatement"]["Statements"]
     assert webhook["ByteMatchStatement"]["SearchString"] == "/payments/events"
-    assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC
+    assert f"POST {webhook['ByteMatchStatement']['SearchString']}" in PUBLIC_ROUTES
     sets = others["firewall"].properties("AWS::WAFv2::IPSet")
     named = [sets[it["IPSetReferenceStatement"]["Arn"]["Fn::GetAtt"][0]] for it in known]
     assert [(it["IPAddressVersion"], it["Addresses"]) for it in named] == [
@@ -273,13 +282,13 @@ def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_bu
 
 # the page -------------------------------------------------------------------------------------------------------------
 def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_reads(
-    dev: Template, paged: Template, other: Template
+    dev: SynthesizedTemplate, paged: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
-    assert not dev.all("AWS::CloudFront::Distribution")
+    assert not dev.resources("AWS::CloudFront::Distribution")
     for template in (paged, other):
         (distribution,), config = (
-            template.all("AWS::CloudFront::Distribution"),
-            template.only("AWS::CloudFront::Distribution")["DistributionConfig"],
+            template.resources("AWS::CloudFront::Distribution"),
+            template.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"],
         )
         api, files = config["Origins"]
         assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses stay as they are"
@@ -288,8 +297,8 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
             assert behaviour["TargetOriginId"] == files["Id"]
             assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
             assert "AllowedMethods" not in behaviour, "it is read, and nothing else"
-        (bucket_id,) = [id for id in template.all("AWS::S3::Bucket") if id.startswith("Page")]
-        bucket = template.all("AWS::S3::Bucket")[bucket_id]
+        (bucket_id,) = [id for id in template.resources("AWS::S3::Bucket") if id.startswith("Page")]
+        bucket = template.resources("AWS::S3::Bucket")[bucket_id]
         assert bucket["DeletionPolicy"] == "Delete", "in prod, too: nothing in it is data"
         assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
         assert files["DomainName"] == {"Fn::GetAtt": [bucket_id, "RegionalDomainName"]}
@@ -304,8 +313,8 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
         assert distribution in str(template.body["Outputs"]["PageUrl"])
 
 
-def test_a_firewall_is_a_setting_of_its_own(paged: Template) -> None:
-    config = paged.only("AWS::CloudFront::Distribution")["DistributionConfig"]
+def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
+    config = paged.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
     assert "WebACLId" not in config
     assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
     api = paged.properties("AWS::Lambda::Function")[paged.function("api.handler")]
@@ -313,11 +322,13 @@ def test_a_firewall_is_a_setting_of_its_own(paged: Template) -> None:
     assert "FrontSecret" not in paged.body["Outputs"]
 
 
-def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_alone(paged: Template) -> None:
-    (policy_id,) = paged.all("AWS::CloudFront::ResponseHeadersPolicy")
-    config = paged.only("AWS::CloudFront::Distribution")["DistributionConfig"]
+def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_alone(
+    paged: SynthesizedTemplate,
+) -> None:
+    (policy_id,) = paged.resources("AWS::CloudFront::ResponseHeadersPolicy")
+    config = paged.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
     assert {it["ResponseHeadersPolicyId"]["Ref"] for it in config["CacheBehaviors"]} == {policy_id}
-    headers = paged.only("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"][
+    headers = paged.only_properties("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"][
         "SecurityHeadersConfig"
     ]
     before, region, after = headers["ContentSecurityPolicy"]["ContentSecurityPolicy"]["Fn::Join"][1]
@@ -340,18 +351,18 @@ def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_
         ("/page", {"statusCode": 301, "headers": {"location": {"value": "/page/"}}}),
     ],
 )
-def test_the_page_itself_is_its_index(paged: Template, uri: str, leads_to: dict[str, Any]) -> None:
-    code = paged.only("AWS::CloudFront::Function")["FunctionCode"]
+def test_the_page_itself_is_its_index(paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]) -> None:
+    code = paged.only_properties("AWS::CloudFront::Function")["FunctionCode"]
     run = f"{code}; console.log(JSON.stringify(handler({{ request: {{ uri: {json.dumps(uri)} }} }})))"
     node = subprocess.run([environ["JSII_NODE"], "-e", run], capture_output=True, text=True, check=True)
     assert leads_to.items() <= json.loads(node.stdout).items()
 
 
 def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_has_cloudfront_forget_the_old(
-    paged: Template,
+    paged: SynthesizedTemplate,
 ) -> None:
-    deployment = paged.only("Custom::CDKBucketDeployment")
-    (distribution,) = paged.all("AWS::CloudFront::Distribution")
+    deployment = paged.only_properties("Custom::CDKBucketDeployment")
+    (distribution,) = paged.resources("AWS::CloudFront::Distribution")
     assert deployment["DestinationBucketKeyPrefix"] == "page"
     assert (deployment["DistributionId"], deployment["DistributionPaths"]) == ({"Ref": distribution}, ["/page/*"])
     assert deployment["SystemMetadata"] == {"cache-control": "max-age=0, must-revalidate, s-maxage=86400"}
@@ -360,7 +371,7 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
         paged.file.parent / f"asset.{key.removesuffix('.zip')}" for key in deployment["SourceObjectKeys"]
     )
     assert {it.name for it in files.iterdir()} == {it.name for it in (PROJECT / "page").iterdir()}
-    (client,) = paged.all("AWS::Cognito::UserPoolClient")
+    (client,) = paged.resources("AWS::Cognito::UserPoolClient")
     text = (settings / "settings.json").read_text()
     for marker, put_in in deployment["SourceMarkers"][1].items():
         parts = put_in["Fn::Join"][1]
@@ -372,17 +383,17 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
         "sign_in": {
             "url": "https://my-shop.auth.AWS::Region.amazoncognito.com",
             "client_id": client,
-            "scope": " ".join(paged.only("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
+            "scope": " ".join(paged.only_properties("AWS::Cognito::UserPoolClient")["AllowedOAuthScopes"]),
         },
     }
 
 
-def test_who_puts_the_files_there_may_do_that_and_no_more(paged: Template) -> None:
-    (role,) = [id for id in paged.all("AWS::IAM::Role") if id.startswith("PageFiles")]
+def test_who_puts_the_files_there_may_do_that_and_no_more(paged: SynthesizedTemplate) -> None:
+    (role,) = [id for id in paged.resources("AWS::IAM::Role") if id.startswith("PageFiles")]
     assert "ManagedPolicyArns" not in paged.properties("AWS::IAM::Role")[role]
     policies = [it for it in paged.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
     (statements,) = (policy["PolicyDocument"]["Statement"] for policy in policies)
-    may = {action for statement in statements for action in listed(statement["Action"])}
+    may = {action for statement in statements for action in as_list(statement["Action"])}
     assert may == {
         "logs:CreateLogStream", "logs:PutLogEvents", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
         "cloudfront:CreateInvalidation", "cloudfront:GetInvalidation",
@@ -394,8 +405,10 @@ def test_who_puts_the_files_there_may_do_that_and_no_more(paged: Template) -> No
     assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
 
 
-def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(dev: Template, paged: Template) -> None:
-    client, before = (template.only("AWS::Cognito::UserPoolClient") for template in (paged, dev))
+def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(
+    dev: SynthesizedTemplate, paged: SynthesizedTemplate
+) -> None:
+    client, before = (template.only_properties("AWS::Cognito::UserPoolClient") for template in (paged, dev))
     assert (before["AllowedOAuthFlowsUserPoolClient"], "CallbackURLs" in before) == (False, False)
     assert (client["AllowedOAuthFlows"], client["AllowedOAuthFlowsUserPoolClient"]) == (["code"], True)
     assert client["AllowedOAuthScopes"] == ["openid", "aws.cognito.signin.user.admin"]
@@ -403,24 +416,27 @@ def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(dev: Templ
     assert client["LogoutURLs"] == [page]
     assert page == paged.body["Outputs"]["PageUrl"]["Value"]
     assert "GenerateSecret" not in client, "a page keeps none"
-    (client_id,) = paged.all("AWS::Cognito::UserPoolClient")
-    domain, style = paged.only("AWS::Cognito::UserPoolDomain"), paged.only("AWS::Cognito::ManagedLoginBranding")
+    (client_id,) = paged.resources("AWS::Cognito::UserPoolClient")
+    domain, style = (
+        paged.only_properties("AWS::Cognito::UserPoolDomain"),
+        paged.only_properties("AWS::Cognito::ManagedLoginBranding"),
+    )
     assert (domain["Domain"], domain["ManagedLoginVersion"]) == ("my-shop", 2)
     assert (style["ClientId"], style["UseCognitoProvidedValues"]) == ({"Ref": client_id}, True)
 
 
 # the docs -------------------------------------------------------------------------------------------------------------
 def test_every_setting_is_in_the_classes_own_words() -> None:
-    from docs.pages.settings import meanings  # noqa: PLC0415
+    from docs.pages.settings import setting_descriptions  # noqa: PLC0415
 
-    assert meanings().keys() == {one.name for one in fields(Stage)} - {"name"}
+    assert setting_descriptions().keys() == {one.name for one in fields(Stage)} - {"name"}
 
 
 @pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)
 def test_every_setting_is_on_the_page_with_what_both_stages_have(one: Any) -> None:
-    from docs.pages.settings import page, shown  # noqa: PLC0415
+    from docs.pages.settings import format_value, render_page  # noqa: PLC0415
 
     if one.name == "name":
         return
-    (line,) = re.findall(rf"^\| `{one.name}` \|.*$", page(), re.MULTILINE)
-    assert all(shown(getattr(stage, one.name)) in line for stage in STAGES.values())
+    (line,) = re.findall(rf"^\| `{one.name}` \|.*$", render_page(), re.MULTILINE)
+    assert all(format_value(getattr(stage, one.name)) in line for stage in STAGES.values())

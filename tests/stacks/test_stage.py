@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from stacks import PROJECT
-from stacks.stage import STAGES, BadSetting, Stage, read
+from stacks.stage import STAGES, InvalidSetting, Stage, read_settings
 
 RESTORED = "arn:aws:dynamodb:eu-central-1:111122223333:table/restored/stream/2026-11-21T09:30:00.000"
 
 
 def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
-    assert read({}) == STAGES["dev"]
-    assert read({"stage": "prod"}) == STAGES["prod"]
+    assert read_settings({}) == STAGES["dev"]
+    assert read_settings({"stage": "prod"}) == STAGES["prod"]
 
 
 def test_dev_lets_go_and_prod_protects() -> None:
@@ -24,19 +24,19 @@ def test_dev_lets_go_and_prod_protects() -> None:
 
 def test_any_setting_can_be_set_by_text_as_the_command_line_gives_it() -> None:
     context = {"payment_window_minutes": "5", "sender": "a@b.example", "cors_origins": "https://a.example, http://b:80"}
-    stage = read(context)
+    stage = read_settings(context)
     assert (stage.payment_window_minutes, stage.sender) == (5, "a@b.example")
     assert stage.cors_origins == ("https://a.example", "http://b:80")
 
 
 def test_any_setting_can_be_set_by_what_json_knows() -> None:
-    stage = read({"return_window_days": 0, "cors_origins": ["https://a.example"]})
+    stage = read_settings({"return_window_days": 0, "cors_origins": ["https://a.example"]})
     assert (stage.return_window_days, stage.cors_origins) == (0, ("https://a.example",))
 
 
 def test_what_is_the_cdks_own_is_passed_over() -> None:
     context = {"@aws-cdk/core:flag": True, "aws:cdk:bundling-stacks": ["**"], "cli-telemetry": False, "laptop": "true"}
-    assert read(context) == STAGES["dev"]
+    assert read_settings(context) == STAGES["dev"]
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,12 @@ def test_what_is_the_cdks_own_is_passed_over() -> None:
     ],
 )
 def test_a_wrong_setting_is_refused_with_a_sentence_that_names_it(context: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(BadSetting, match=sentence):
-        read(context)
+    with pytest.raises(InvalidSetting, match=sentence):
+        read_settings(context)
 
 
 def test_a_stage_made_in_code_is_checked_too() -> None:
-    with pytest.raises(BadSetting, match="burst_requests"):
+    with pytest.raises(InvalidSetting, match="burst_requests"):
         Stage(name="mine", protect=False, burst_requests=0)
 
 

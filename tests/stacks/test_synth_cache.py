@@ -12,7 +12,7 @@ import pytest
 
 from functions.shop import placing
 from stacks import stage, synth_cache
-from stacks.stage import BadSetting
+from stacks.stage import InvalidSetting
 
 APP = """
 import json, os, sys
@@ -51,9 +51,9 @@ def times(runs: Path) -> int:
 
 def test_the_same_context_is_synthesized_once_and_another_one_again(runs: Path) -> None:
     for _ in range(2):
-        assert synth_cache.template("stack", {"laptop": "true"}) == {"Resources": {"laptop": "true"}}
+        assert synth_cache.load_template("stack", {"laptop": "true"}) == {"Resources": {"laptop": "true"}}
     assert times(runs) == 1
-    assert synth_cache.template("stack", {"laptop": "true", "stage": "prod"})["Resources"]["stage"] == "prod"
+    assert synth_cache.load_template("stack", {"laptop": "true", "stage": "prod"})["Resources"]["stage"] == "prod"
     assert times(runs) == 2
 
 
@@ -64,13 +64,13 @@ def test_a_changed_input_is_synthesized_again(runs: Path, tmp_path: Path, monkey
     (tmp_path / "cdk.json").write_text('{"context": {}}')
     monkeypatch.setattr(synth_cache, "PROJECT", tmp_path)
     for number, name in enumerate(synth_cache.LAPTOP_INPUTS):
-        synth_cache.assembly({"laptop": "true"})
+        synth_cache.get_assembly({"laptop": "true"})
         assert times(runs) == number + 1
         (tmp_path / name).write_text((tmp_path / name).read_text() + " ")
 
 
 def test_of_two_that_need_the_same_at_once_the_second_waits(runs: Path) -> None:
-    threads = [threading.Thread(target=synth_cache.assembly, args=({"laptop": "true"},)) for _ in range(3)]
+    threads = [threading.Thread(target=synth_cache.get_assembly, args=({"laptop": "true"},)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -79,10 +79,10 @@ def test_of_two_that_need_the_same_at_once_the_second_waits(runs: Path) -> None:
 
 
 def test_a_damaged_assembly_is_synthesized_again(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = synth_cache.assembly({"laptop": "true"})
+    folder = synth_cache.get_assembly({"laptop": "true"})
     for number, content in enumerate((b'{"Resources', b"\xff", b"[]", b'{"Resources": {"a": 5}}')):
         (folder / "stack.template.json").write_bytes(content)
-        assert synth_cache.template("stack", {"laptop": "true"}) == {"Resources": {"laptop": "true"}}
+        assert synth_cache.load_template("stack", {"laptop": "true"}) == {"Resources": {"laptop": "true"}}
         assert times(runs) == number + 2
         assert capsys.readouterr().err == f"{folder} was damaged, synthesizing again\n"
 
@@ -90,32 +90,32 @@ def test_a_damaged_assembly_is_synthesized_again(runs: Path, capsys: pytest.Capt
 def test_a_failed_synthesis_says_why_and_is_not_cached(runs: Path) -> None:
     for number in range(2):
         with pytest.raises(synth_cache.SynthFailed, match=r"^the reason\n$"):
-            synth_cache.assembly({"laptop": "true", "sender": "wrong@shop.example"})
+            synth_cache.get_assembly({"laptop": "true", "sender": "wrong@shop.example"})
         assert times(runs) == number + 1
     assert not [path for path in synth_cache.CACHE.iterdir() if path.is_dir()]
 
 
 def test_a_wrong_setting_is_refused_before_anything_runs(runs: Path) -> None:
-    with pytest.raises(BadSetting, match="stage is 'unknown'"):
-        synth_cache.assembly({"laptop": "true", "stage": "unknown"})
+    with pytest.raises(InvalidSetting, match="stage is 'unknown'"):
+        synth_cache.get_assembly({"laptop": "true", "stage": "unknown"})
     assert times(runs) == 0
 
 
 def test_the_assembly_is_copied_with_its_assets_and_a_copy_may_be_overwritten(runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "cdk.out"
     for name in ("One shop", "Two shops"):
-        synth_cache.copy_to(target, {"laptop": "true", "shop_name": name})
+        synth_cache.copy_assembly(target, {"laptop": "true", "shop_name": name})
         assert {path.name for path in target.iterdir()} == {"asset.1", "stack.template.json"}
         assert json.loads((target / "stack.template.json").read_text())["Resources"]["shop_name"] == name
         assert (target / "asset.1" / "code.py").read_text() == "code"
     (target / "stack.template.json").write_text("{}")
-    assert synth_cache.template("stack", {"laptop": "true", "shop_name": "Two shops"}) != {}
+    assert synth_cache.load_template("stack", {"laptop": "true", "shop_name": "Two shops"}) != {}
 
 
 def test_the_assemblies_that_were_used_last_are_kept(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synth_cache, "KEPT", 2)
+    monkeypatch.setattr(synth_cache, "MAX_ASSEMBLIES", 2)
     names = ("One", "Two", "Three", "Four")
-    folders = [synth_cache.assembly({"laptop": "true", "shop_name": name}) for name in names]
+    folders = [synth_cache.get_assembly({"laptop": "true", "shop_name": name}) for name in names]
     assert [folder.exists() for folder in folders] == [False, False, True, True]
 
 
@@ -131,9 +131,9 @@ def test_the_context_of_the_command_line_is_read_also_where_it_is_too_long_for_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CDK_CONTEXT_JSON", raising=False)
-    assert synth_cache.context_of_environment() == {}
+    assert synth_cache.context_from_environment() == {}
     monkeypatch.setenv("CDK_CONTEXT_JSON", '{"stage": "prod"}')
-    assert synth_cache.context_of_environment() == {"stage": "prod"}
+    assert synth_cache.context_from_environment() == {"stage": "prod"}
     (tmp_path / "overflow.json").write_text('{"page": "my-shop"}')
     monkeypatch.setenv("CONTEXT_OVERFLOW_LOCATION_ENV", str(tmp_path / "overflow.json"))
-    assert synth_cache.context_of_environment() == {"stage": "prod", "page": "my-shop"}
+    assert synth_cache.context_from_environment() == {"stage": "prod", "page": "my-shop"}

@@ -7,28 +7,28 @@ from typing import Any
 import pytest
 
 from functions import environment
-from functions.api.context import PUBLIC
+from functions.api.context import PUBLIC_ROUTES
 from functions.model import lives
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from stacks import PROJECT
-from tests.stacks.conftest import Template
+from tests.stacks.conftest import SynthesizedTemplate
 
 DAY = 24 * 60 * 60
 LAMBDAS = {
-    "api.handler": environment.Api,
-    "copies": environment.Copies,
-    "relay": environment.Relay,
-    "fulfilment": environment.Fulfilment,
-    "notifications.handler": environment.Notifications,
-    "notices.handler": environment.Notices,
-    "refunds": environment.Refunds,
-    "names": environment.Names,
-    "archive": environment.Archive,
-    "bulk": environment.Bulk,
-    "lapse": environment.Lapse,
-    "erasure": environment.Erasure,
-    "watch": environment.Watch,
+    "api.handler": environment.ApiEnvironment,
+    "copies": environment.CopiesEnvironment,
+    "relay": environment.EventPublisherEnvironment,
+    "fulfilment": environment.FulfilmentEnvironment,
+    "notifications.handler": environment.OrderNotificationsEnvironment,
+    "notices.handler": environment.ProductAlertsEnvironment,
+    "refunds": environment.RefundsEnvironment,
+    "names": environment.CustomerNamesEnvironment,
+    "archive": environment.ArchiveEnvironment,
+    "bulk": environment.ImportWorkerEnvironment,
+    "lapse": environment.OrderExpiryEnvironment,
+    "erasure": environment.ErasureEnvironment,
+    "watch": environment.BacklogMetricsEnvironment,
 }
 HOLDING_DATA = (
     "AWS::DynamoDB::GlobalTable",
@@ -42,8 +42,8 @@ HOLDING_DATA = (
 
 
 # the table ------------------------------------------------------------------------------------------------------------
-def test_the_table_has_the_keys_and_indexes_of_the_model(dev: Template) -> None:
-    table, model = dev.only("AWS::DynamoDB::GlobalTable"), create_table_request("any")
+def test_the_table_has_the_keys_and_indexes_of_the_model(dev: SynthesizedTemplate) -> None:
+    table, model = dev.only_properties("AWS::DynamoDB::GlobalTable"), create_table_request("any")
     assert table["KeySchema"] == model["KeySchema"]
     by_name = sorted(model["AttributeDefinitions"], key=lambda attribute: attribute["AttributeName"])
     assert sorted(table["AttributeDefinitions"], key=lambda attribute: attribute["AttributeName"]) == by_name
@@ -52,31 +52,33 @@ def test_the_table_has_the_keys_and_indexes_of_the_model(dev: Template) -> None:
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-def test_items_of_the_table_expire_at_their_ttl(dev: Template) -> None:
-    ttl = dev.only("AWS::DynamoDB::GlobalTable")["TimeToLiveSpecification"]
+def test_items_of_the_table_expire_at_their_ttl(dev: SynthesizedTemplate) -> None:
+    ttl = dev.only_properties("AWS::DynamoDB::GlobalTable")["TimeToLiveSpecification"]
     assert ttl == {"AttributeName": "ttl", "Enabled": True}
 
 
-def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_key(dev: Template) -> None:
-    table = dev.only("AWS::DynamoDB::GlobalTable")
-    (key,) = dev.all("AWS::KMS::Key")
+def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_key(dev: SynthesizedTemplate) -> None:
+    table = dev.only_properties("AWS::DynamoDB::GlobalTable")
+    (key,) = dev.resources("AWS::KMS::Key")
     (replica,) = table["Replicas"]
     assert replica["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
     assert replica["SSESpecification"] == {"KMSMasterKeyId": {"Fn::GetAtt": [key, "Arn"]}}
-    assert dev.only("AWS::KMS::Key")["EnableKeyRotation"] is True
+    assert dev.only_properties("AWS::KMS::Key")["EnableKeyRotation"] is True
 
 
 # the stream's readers -------------------------------------------------------------------------------------------------
-def test_f29_two_functions_read_the_stream_and_no_more(dev: Template) -> None:
+def test_f29_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
     mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
     readers = [it["FunctionName"]["Ref"] for it in mappings if "StreamArn" in it["EventSourceArn"]["Fn::GetAtt"]]
     assert sorted(readers) == sorted([dev.function("copies"), dev.function("relay")])
 
 
 @pytest.mark.parametrize(("reader", "batch_size"), [("copies", 50), ("relay", 100)])
-def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(dev: Template, reader: str, batch_size: int) -> None:
-    (table,) = dev.all("AWS::DynamoDB::GlobalTable")
+def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(
+    dev: SynthesizedTemplate, reader: str, batch_size: int
+) -> None:
+    (table,) = dev.resources("AWS::DynamoDB::GlobalTable")
     failures = _bucket(dev, "Failures")
     mapping = {name: value for name, value in dev.mapping(reader).items() if name not in ("FilterCriteria", "Tags")}
     assert mapping == {
@@ -96,11 +98,11 @@ def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(dev: Template, rea
 
 # the reactions --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reaction", REACTIONS, ids=lambda reaction: reaction.name)
-def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: Template, reaction: Any) -> None:
+def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: SynthesizedTemplate, reaction: Any) -> None:
     rules = dev.properties("AWS::Events::Rule").values()
     (rule,) = [it for it in rules if it["Description"].startswith(f"{reaction.name}: ")]
-    assert rule["EventPattern"] == {"source": ["orderstream"], "detail-type": list(reaction.on)}
-    assert rule["EventBusName"] == {"Ref": next(iter(dev.all("AWS::Events::EventBus")))}
+    assert rule["EventPattern"] == {"source": ["orderstream"], "detail-type": list(reaction.event_names)}
+    assert rule["EventBusName"] == {"Ref": next(iter(dev.resources("AWS::Events::EventBus")))}
     (target,) = rule["Targets"]
     queue = dev.properties("AWS::SQS::Queue")[target["Arn"]["Fn::GetAtt"][0]]
     assert target["DeadLetterConfig"]["Arn"] == queue["RedrivePolicy"]["deadLetterTargetArn"]
@@ -109,19 +111,19 @@ def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: Template, reactio
 
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)
-def test_a_function_works_a_reactions_queue_as_the_model_says(dev: Template, reaction: Any) -> None:
+def test_a_function_works_a_reactions_queue_as_the_model_says(dev: SynthesizedTemplate, reaction: Any) -> None:
     module = next(name for name in LAMBDAS if name.partition(".")[0] == reaction.function)
     mapping = dev.mapping(module)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BatchSize"] == reaction.batch_size
-    assert mapping["MaximumBatchingWindowInSeconds"] == reaction.window_seconds
+    assert mapping["MaximumBatchingWindowInSeconds"] == reaction.batch_window_seconds
     assert mapping.get("ScalingConfig", {}).get("MaximumConcurrency") == reaction.concurrency
     queue = dev.properties("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
-    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + reaction.window_seconds
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + reaction.batch_window_seconds
 
 
-def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Template) -> None:
+def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: SynthesizedTemplate) -> None:
     queues = dev.properties("AWS::SQS::Queue")
     dead_letters = {id for id in queues if "DeadLetters" in id}
     for id in queues.keys() - dead_letters:
@@ -133,7 +135,7 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Template) -> None:
     ("module", "rate"), [("lapse", "rate(1 minute)"), ("erasure", "rate(1 hour)"), ("watch", "rate(5 minutes)")]
 )
 def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
-    dev: Template, module: str, rate: str
+    dev: SynthesizedTemplate, module: str, rate: str
 ) -> None:
     function = dev.function(module)
     rules = [it for it in dev.properties("AWS::Events::Rule").values() if "ScheduleExpression" in it]
@@ -147,16 +149,16 @@ def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
 
 
 # how long things last -------------------------------------------------------------------------------------------------
-def test_queues_last_4_days_and_dead_letter_queues_14(dev: Template) -> None:
+def test_queues_last_4_days_and_dead_letter_queues_14(dev: SynthesizedTemplate) -> None:
     for id, queue in dev.properties("AWS::SQS::Queue").items():
         days = queue["MessageRetentionPeriod"] / DAY
         assert days == (14 if "DeadLetters" in id else 4)
 
 
-def test_the_failure_store_and_the_bus_archive_last_30_days(dev: Template) -> None:
+def test_the_failure_store_and_the_bus_archive_last_30_days(dev: SynthesizedTemplate) -> None:
     (rule,) = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Failures")]["LifecycleConfiguration"]["Rules"]
     assert (rule["ExpirationInDays"], rule["Status"]) == (30, "Enabled")
-    assert dev.only("AWS::Events::Archive")["RetentionDays"] == 30
+    assert dev.only_properties("AWS::Events::Archive")["RetentionDays"] == 30
 
 
 def test_effects_and_commands_are_remembered_for_90_days() -> None:
@@ -165,7 +167,7 @@ def test_effects_and_commands_are_remembered_for_90_days() -> None:
 
 # the functions --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("module", LAMBDAS)
-def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: Template, module: str) -> None:
+def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: SynthesizedTemplate, module: str) -> None:
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
     assert function["TracingConfig"] == {"Mode": "Active"}
@@ -177,20 +179,24 @@ def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: Template, mo
 
 
 @pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
-def test_every_log_group_ends_what_it_keeps(templates: dict[str, Template], stage: str, days: int) -> None:
+def test_every_log_group_ends_what_it_keeps(templates: dict[str, SynthesizedTemplate], stage: str, days: int) -> None:
     groups = templates[stage].properties("AWS::Logs::LogGroup")
     assert len(groups) >= len(LAMBDAS) + 1, "one of each function, one of the API's requests"
     assert {id: group.get("RetentionInDays") for id, group in groups.items()} == dict.fromkeys(groups, days)
 
 
 @pytest.mark.parametrize(("module", "cls"), LAMBDAS.items())
-def test_a_function_is_told_what_its_environment_reads(dev: Template, module: str, cls: Any) -> None:
+def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate, module: str, cls: Any) -> None:
     variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
-    assert variables.keys() == {field.name.upper() for one in (cls, environment.Everywhere) for field in fields(one)}
-    assert environment.read(cls, {name: "1" if isinstance(it, dict) else it for name, it in variables.items()})
+    assert variables.keys() == {
+        field.name.upper() for one in (cls, environment.CommonEnvironment) for field in fields(one)
+    }
+    assert environment.parse_environment(
+        cls, {name: "1" if isinstance(it, dict) else it for name, it in variables.items()}
+    )
 
 
-def test_the_functions_are_the_lambda_modules(dev: Template) -> None:
+def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
     handlers = {it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()}
     assert handlers == {f"functions.{module}.handler" for module in LAMBDAS}
     for module in LAMBDAS:
@@ -199,33 +205,33 @@ def test_the_functions_are_the_lambda_modules(dev: Template) -> None:
 
 
 # the way in -----------------------------------------------------------------------------------------------------------
-def test_every_route_but_the_public_ones_asks_for_a_token(dev: Template) -> None:
+def test_every_route_but_the_public_ones_asks_for_a_token(dev: SynthesizedTemplate) -> None:
     routes = dev.properties("AWS::ApiGatewayV2::Route").values()
     public = {it["RouteKey"] for it in routes if it.get("AuthorizationType") != "JWT"}
-    assert public == PUBLIC, "the function and the stack name the same routes"
+    assert public == PUBLIC_ROUTES, "the function and the stack name the same routes"
     guarded = {it["RouteKey"] for it in routes} - public
     assert guarded == {f"{method} /{{proxy+}}" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
 
 
-def test_tokens_are_those_of_the_shops_own_client(dev: Template) -> None:
-    (pool,), (client,) = dev.all("AWS::Cognito::UserPool"), dev.all("AWS::Cognito::UserPoolClient")
-    (authorizer,) = dev.all("AWS::ApiGatewayV2::Authorizer")
-    routes = [it for it in dev.properties("AWS::ApiGatewayV2::Route").values() if it["RouteKey"] not in PUBLIC]
+def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> None:
+    (pool,), (client,) = dev.resources("AWS::Cognito::UserPool"), dev.resources("AWS::Cognito::UserPoolClient")
+    (authorizer,) = dev.resources("AWS::ApiGatewayV2::Authorizer")
+    routes = [it for it in dev.properties("AWS::ApiGatewayV2::Route").values() if it["RouteKey"] not in PUBLIC_ROUTES]
     assert [it["AuthorizerId"] for it in routes] == [{"Ref": authorizer}] * len(routes)
     api = dev.properties("AWS::Lambda::Function")[dev.function("api.handler")]
     assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function looks again"
-    token = dev.only("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
+    token = dev.only_properties("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
     assert token["Audience"] == [{"Ref": client}]
     assert {"Ref": pool} in token["Issuer"]["Fn::Join"][1]
 
 
-def test_the_api_function_alone_answers_requests(dev: Template) -> None:
-    integration = dev.only("AWS::ApiGatewayV2::Integration")
+def test_the_api_function_alone_answers_requests(dev: SynthesizedTemplate) -> None:
+    integration = dev.only_properties("AWS::ApiGatewayV2::Integration")
     assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api.handler"), "Arn"]}
 
 
-def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups(dev: Template) -> None:
-    pool, client = dev.only("AWS::Cognito::UserPool"), dev.only("AWS::Cognito::UserPoolClient")
+def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups(dev: SynthesizedTemplate) -> None:
+    pool, client = dev.only_properties("AWS::Cognito::UserPool"), dev.only_properties("AWS::Cognito::UserPoolClient")
     assert (pool["UsernameAttributes"], pool["AutoVerifiedAttributes"]) == (["email"], ["email"])
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
     assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
@@ -235,8 +241,8 @@ def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups
     assert groups == {"staff", "warehouse"}
 
 
-def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: Template) -> None:
-    stage = dev.only("AWS::ApiGatewayV2::Stage")
+def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: SynthesizedTemplate) -> None:
+    stage = dev.only_properties("AWS::ApiGatewayV2::Stage")
     log = stage["AccessLogSettings"]["Format"]
     assert "$context.requestId" in log
     assert not [word for word in ("sourceIp", "userAgent", "claims", ".path", "principalId") if word in log]
@@ -244,8 +250,8 @@ def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: Template) -> 
 
 
 # what is kept ---------------------------------------------------------------------------------------------------------
-def test_buckets_are_private_encrypted_and_answer_https_only(dev: Template) -> None:
-    (key,) = dev.all("AWS::KMS::Key")
+def test_buckets_are_private_encrypted_and_answer_https_only(dev: SynthesizedTemplate) -> None:
+    (key,) = dev.resources("AWS::KMS::Key")
     buckets = dev.properties("AWS::S3::Bucket")
     assert len(buckets) == 2
     for bucket in buckets.values():
@@ -257,7 +263,7 @@ def test_buckets_are_private_encrypted_and_answer_https_only(dev: Template) -> N
         assert {"Bool": {"aws:SecureTransport": "false"}} in denied
 
 
-def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: Template) -> None:
+def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: SynthesizedTemplate) -> None:
     bucket = dev.properties("AWS::S3::Bucket")[_bucket(dev, "Archived")]
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     (move,) = [it for it in bucket["LifecycleConfiguration"]["Rules"] if "Transitions" in it]
@@ -266,34 +272,39 @@ def test_archived_objects_keep_their_versions_and_only_large_ones_move(dev: Temp
     assert not [it for it in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in it]
 
 
-def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Template) -> None:
+def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: SynthesizedTemplate) -> None:
     made = {id: it["GenerateSecretString"] for id, it in dev.properties("AWS::SecretsManager::Secret").items()}
     (webhook,) = [it for id, it in made.items() if "Webhook" in id]
     (pepper,) = [it for id, it in made.items() if "Pepper" in id]
     assert len(made) == 3, "and there is the payment provider's key, which its owner fills in"
     assert (webhook["SecretStringTemplate"], webhook["GenerateStringKey"]) == ('{"previous": ""}', "current")
     assert "SecretStringTemplate" not in pepper
-    assert not dev.all("AWS::SecretsManager::RotationSchedule")
+    assert not dev.resources("AWS::SecretsManager::RotationSchedule")
 
 
 @pytest.mark.parametrize(("stage", "fate"), [("dev", "Delete"), ("prod", "Retain")])
-def test_dev_lets_go_of_its_data_and_prod_retains_it(templates: dict[str, Template], stage: str, fate: str) -> None:
+def test_dev_lets_go_of_its_data_and_prod_retains_it(
+    templates: dict[str, SynthesizedTemplate], stage: str, fate: str
+) -> None:
     for resource_type in HOLDING_DATA:
-        resources = templates[stage].all(resource_type)
+        resources = templates[stage].resources(resource_type)
         assert resources
         for id, resource in resources.items():
             assert resource.get("DeletionPolicy", "Delete") == fate, id
             assert resource.get("UpdateReplacePolicy", "Delete") == fate, id
 
 
-def test_prod_cannot_be_deleted_by_mistake(dev: Template, prod: Template) -> None:
+def test_prod_cannot_be_deleted_by_mistake(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     for template, protected in ((dev, False), (prod, True)):
-        assert template.only("AWS::DynamoDB::GlobalTable")["Replicas"][0]["DeletionProtectionEnabled"] is protected
-        pool = template.only("AWS::Cognito::UserPool")
+        assert (
+            template.only_properties("AWS::DynamoDB::GlobalTable")["Replicas"][0]["DeletionProtectionEnabled"]
+            is protected
+        )
+        pool = template.only_properties("AWS::Cognito::UserPool")
         assert pool["DeletionProtection"] == ("ACTIVE" if protected else "INACTIVE")
 
 
-def test_stages_differ_in_settings_alone(dev: Template, prod: Template) -> None:
+def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     one, more = (Counter(it["Type"] for it in template.body["Resources"].values()) for template in (dev, prod))
     assert not one - more
     assert {name.split("::")[1] for name in more - one} == {
@@ -303,7 +314,7 @@ def test_stages_differ_in_settings_alone(dev: Template, prod: Template) -> None:
 
 
 # the whole ------------------------------------------------------------------------------------------------------------
-def test_the_stack_tells_where_everything_is(dev: Template) -> None:
+def test_the_stack_tells_where_everything_is(dev: SynthesizedTemplate) -> None:
     functions = {f"{module.partition('.')[0].capitalize()}Function" for module in LAMBDAS}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
     named = {module.partition(".")[0].capitalize(): dev.function(module) for module in LAMBDAS}
@@ -329,13 +340,13 @@ def test_the_stack_tells_where_everything_is(dev: Template) -> None:
     }
 
 
-def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: Template) -> None:
+def test_nothing_in_the_stack_runs_code_that_is_not_ours(dev: SynthesizedTemplate) -> None:
     # A custom resource would bring a Lambda of the CDK's along, with rights of its own, and break the laptop's run.
     assert not [
         it for it in dev.body["Resources"].values() if it["Type"].startswith(("Custom::", "AWS::CloudFormation"))
     ]
 
 
-def _bucket(template: Template, construct: str) -> str:
-    (id,) = [id for id in template.all("AWS::S3::Bucket") if id.startswith(construct)]
+def _bucket(template: SynthesizedTemplate, construct: str) -> str:
+    (id,) = [id for id in template.resources("AWS::S3::Bucket") if id.startswith(construct)]
     return id

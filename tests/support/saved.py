@@ -13,7 +13,7 @@ from moto.ses.models import ses_backends
 
 from functions.dynamodb.store import BATCH_WRITE_LIMIT
 from local.engine import REGION
-from tests.shopfloor import WORKERS, Shopfloor
+from tests.shopfloor import WORKERS, ShopHarness
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,16 +27,16 @@ class SavedShop:
     provider: dict[str, Any]
 
     @classmethod
-    def save(cls, floor: Shopfloor, result: object) -> "SavedShop":
+    def save(cls, floor: ShopHarness, result: object) -> "SavedShop":
         """Save the shop, and what its setup returned."""
-        assert not any(floor.waiting(queue) for queue in WORKERS), "a message in a queue is not saved"
+        assert not any(floor.take_messages(queue) for queue in WORKERS), "a message in a queue is not saved"
         pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
         items = [item for page in pages for item in page["Items"]]
         objects = {name: list(bucket.keys.iterlists()) for name, bucket in _buckets().items()}
-        state = (items, objects, floor.mails(), floor.seen, floor.now(), result)
+        state = (items, objects, floor.sent_mails(), floor.all_records, floor.now(), result)
         return cls(pickle.dumps(state), copy.deepcopy(vars(floor.provider)))
 
-    def write_to(self, floor: Shopfloor) -> Any:
+    def write_to(self, floor: ShopHarness) -> Any:
         """Give an empty shop everything that was saved, at the moment of saving. Returns what the setup returned."""
         items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
         name = floor.shop.table.name
@@ -44,16 +44,16 @@ class SavedShop:
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
             answer = floor.shop.table.client.batch_write_item(RequestItems={name: puts})
             assert not answer["UnprocessedItems"]
-        floor.records()  # no reader sees the records of these writes
+        floor.new_records()  # no reader sees the records of these writes
         for record in seen:
             record["eventSourceARN"] = floor._stream
-        floor.seen[:] = seen
+        floor.all_records[:] = seen
         for bucket, keys in objects.items():
             for key, versions in keys:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(floor.provider).update(copy.deepcopy(self.provider))
-        floor.ahead = saved_at - datetime.now(UTC)  # else the items grow older from test to test
+        floor.clock_offset = saved_at - datetime.now(UTC)  # else the items grow older from test to test
         return result
 
 
@@ -64,12 +64,12 @@ class Reused(Generic[P, T]):
     A shop that is not empty, or whose clock is ahead, gets its own call.
     """
 
-    setup: Callable[Concatenate[Shopfloor, P], T]
+    setup: Callable[Concatenate[ShopHarness, P], T]
 
     def __post_init__(self) -> None:
         self._saved: dict[tuple[Any, ...], SavedShop] = {}
 
-    def __call__(self, floor: Shopfloor, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, floor: ShopHarness, /, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (*args, *kwargs.items())
         if not _is_empty(floor):
             return self.setup(floor, *args, **kwargs)
@@ -81,15 +81,15 @@ class Reused(Generic[P, T]):
         return result
 
 
-def reused(setup: Callable[Concatenate[Shopfloor, P], T]) -> Reused[P, T]:
+def reused(setup: Callable[Concatenate[ShopHarness, P], T]) -> Reused[P, T]:
     """Make a setup that each test of a file may call, and only the first one pays for."""
     return Reused(setup)
 
 
-def _is_empty(floor: Shopfloor) -> bool:
+def _is_empty(floor: ShopHarness) -> bool:
     table = floor.shop.table
     items = table.client.scan(TableName=table.name, ConsistentRead=True, Limit=1)["Items"]
-    return not items and not floor.seen and floor.ahead == timedelta()
+    return not items and not floor.all_records and floor.clock_offset == timedelta()
 
 
 def _buckets() -> dict[str, Any]:

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tests.api.asking import Token
-from tests.api.hostile.request import Event, Request
+from tests.api.hostile.request import Event, HostileRequest
 
-Change = Callable[[Request], Request]
+Change = Callable[[HostileRequest], HostileRequest]
 
 
-class Spoiled(NamedTuple):
+class Mutation(NamedTuple):
     """`how`: in words that find it again."""
 
-    how: str
+    description: str
     change: Change
 
 
@@ -152,141 +152,143 @@ CLAIMS: Mapping[str, tuple[Any, ...]] = {
     "client_id": (None, "", "other", 5, ["client"], "client "),
     "exp": (None, "0", "x"),
 }
-INSTEAD: tuple[Any, ...] = (None, "", "x", 0, 5, True, [], {}, ["x"], {"x": "x"})
+REPLACEMENTS: tuple[Any, ...] = (None, "", "x", 0, 5, True, [], {}, ["x"], {"x": "x"})
 
 
 # what is spoiled ------------------------------------------------------------------------------------------------------
-def spoiled(asked: Request, declared: list[str], template: str) -> Iterator[Spoiled]:
+def single_mutations(asked: HostileRequest, declared: list[str], template: str) -> Iterator[Mutation]:
     """Every way to spoil a request in one place. `declared`: the names that its route takes in a query."""
     if isinstance(asked.body, str):
-        yield from _bodies(asked.body)
-        yield from _headers("content-type", MEDIA_TYPES)
+        yield from _body_mutations(asked.body)
+        yield from _header_mutations("content-type", MEDIA_TYPES)
     else:
-        yield from (Spoiled(f"with a body: {how}", _body(how)) for how in BODIES)
+        yield from (Mutation(f"with a body: {how}", _replace_body(how)) for how in BODIES)
     for name, values in HEADERS.items():
-        yield from _headers(name, values)
+        yield from _header_mutations(name, values)
     for name, text in itertools.product(declared, TEXTS):
-        yield Spoiled(f"?{name}={text[:40]}", _query(f"{name}={text}"))
-    yield from (Spoiled(f"?{text[:40]}", _query(text)) for text in QUERIES)
-    for (name, place), id in itertools.product(_places(template), IDS):
-        yield Spoiled(f"{{{name}}} = {id[:40]!r}", _path_step(place, id))
+        yield Mutation(f"?{name}={text[:40]}", _append_query(f"{name}={text}"))
+    yield from (Mutation(f"?{text[:40]}", _append_query(text)) for text in QUERIES)
+    for (name, place), id in itertools.product(_path_parameters(template), IDS):
+        yield Mutation(f"{{{name}}} = {id[:40]!r}", _replace_path_segment(place, id))
     for number, path in enumerate(PATHS):
-        yield Spoiled(f"path {number}", lambda it, path=path: replace(it, path=path(it.path)))  # type: ignore[misc]
+        yield Mutation(f"path {number}", lambda it, path=path: replace(it, path=path(it.path)))  # type: ignore[misc]
     for method in METHODS:
-        yield Spoiled(f"method {method!r}", lambda it, method=method: replace(it, method=method))  # type: ignore[misc]
+        yield Mutation(f"method {method!r}", lambda it, method=method: replace(it, method=method))  # type: ignore[misc]
     for token in TOKENS:
-        yield Spoiled(f"as {token}", lambda it, token=token: replace(it, token=token))  # type: ignore[misc]
-    yield from _events()
+        yield Mutation(f"as {token}", lambda it, token=token: replace(it, token=token))  # type: ignore[misc]
+    yield from _event_mutations()
 
 
-def several(ways: list[Spoiled], chance: random.Random) -> Iterator[Spoiled]:
+def combined_mutations(ways: list[Mutation], chance: random.Random) -> Iterator[Mutation]:
     """Two or three of these at once, without end."""
     while True:
         chosen = chance.sample(ways, chance.choice((2, 2, 3)))
 
-        def change(asked: Request, chosen: list[Spoiled] = chosen) -> Request:
+        def change(asked: HostileRequest, chosen: list[Mutation] = chosen) -> HostileRequest:
             for way in chosen:
                 asked = way.change(asked)
             return asked
 
-        yield Spoiled("; ".join(way.how for way in chosen), change)
+        yield Mutation("; ".join(way.description for way in chosen), change)
 
 
-def _bodies(text: str) -> Iterator[Spoiled]:
-    yield from (Spoiled(f"body: {how}", _body(how)) for how in BODIES)
+def _body_mutations(text: str) -> Iterator[Mutation]:
+    yield from (Mutation(f"body: {how}", _replace_body(how)) for how in BODIES)
     document = json.loads(text)
-    for way in _ways(document):
+    for way in _document_paths(document):
         where = ".".join(map(str, way))
-        yield from (Spoiled(f"{where} = {value[:40]!r}", _field(way, value)) for value in VALUES)
-        yield Spoiled(f"{where} is missing", _field(way, None))
+        yield from (Mutation(f"{where} = {value[:40]!r}", _replace_field(way, value)) for value in VALUES)
+        yield Mutation(f"{where} is missing", _replace_field(way, None))
         if isinstance(way[-1], str):
-            yield from (Spoiled(f"{where} twice", _twice(way, value)) for value in ("null", "1", '"x"', None))
-    for way in [(), *_ways(document)]:
-        if isinstance(_at(document, way), dict):
+            yield from (
+                Mutation(f"{where} twice", _duplicate_field(way, value)) for value in ("null", "1", '"x"', None)
+            )
+    for way in [(), *_document_paths(document)]:
+        if isinstance(_value_at(document, way), dict):
             for name in ("extra", "", "__class__", "__proto__", "version", "customer_id", "x" * 5_000, "\x00", "id "):
-                change = _field((*way, name), "1")
-                yield Spoiled(f"{'.'.join(map(str, way))} has {name[:20]!r}, too", change)
+                change = _replace_field((*way, name), "1")
+                yield Mutation(f"{'.'.join(map(str, way))} has {name[:20]!r}, too", change)
 
 
-def _ways(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def _document_paths(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The places in a document."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in inside:
         yield (*way, name)
-        yield from _ways(inner, (*way, name))
+        yield from _document_paths(inner, (*way, name))
 
 
-def _at(document: Any, way: tuple[str | int, ...]) -> Any:
+def _value_at(document: Any, way: tuple[str | int, ...]) -> Any:
     for step in way:
         document = document[step]
     return document
 
 
-PLACE = "\N{OBJECT REPLACEMENT CHARACTER}"
+PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
-def _field(way: tuple[str | int, ...], value: str | None) -> Change:
+def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
     """A piece of text in the place of a value; None: nothing, not even its name."""
 
-    def change(asked: Request) -> Request:
+    def change(asked: HostileRequest) -> HostileRequest:
         try:
             document = json.loads(asked.body or "")
-            inside = _at(document, way[:-1])
+            inside = _value_at(document, way[:-1])
             if value is None:
                 del inside[way[-1]]
             else:
-                inside[way[-1]] = PLACE
+                inside[way[-1]] = PLACEHOLDER
         except (ValueError, LookupError, TypeError, RecursionError):
             return asked  # another change was there before
-        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACE), value or ""))
+        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), value or ""))
 
     return change
 
 
-def _twice(way: tuple[str | int, ...], value: str | None) -> Change:
+def _duplicate_field(way: tuple[str | int, ...], value: str | None) -> Change:
     """A name that stands there twice, the second time with this, or with the same."""
 
-    def change(asked: Request) -> Request:
+    def change(asked: HostileRequest) -> HostileRequest:
         try:
             document = json.loads(asked.body or "")
-            inside = _at(document, way[:-1])
+            inside = _value_at(document, way[:-1])
             first = json.dumps(inside[way[-1]])
-            inside[way[-1]] = PLACE
+            inside[way[-1]] = PLACEHOLDER
         except (ValueError, LookupError, TypeError, RecursionError):
             return asked
         again = f"{first}, {json.dumps(way[-1])}: {value or first}"
-        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACE), again))
+        return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), again))
 
     return change
 
 
-def _body(how: str) -> Change:
-    def change(asked: Request) -> Request:
+def _replace_body(how: str) -> Change:
+    def change(asked: HostileRequest) -> HostileRequest:
         text = asked.body if isinstance(asked.body, str) else "{}"
         return replace(asked, body=BODIES[how](text))
 
     return change
 
 
-def _headers(name: str, values: tuple[str | None, ...]) -> Iterator[Spoiled]:
+def _header_mutations(name: str, values: tuple[str | None, ...]) -> Iterator[Mutation]:
     for value in values:
         told = f"{name[:20]!r}: {value[:40]!r}" if value is not None else f"no {name}"
-        yield Spoiled(told, lambda it, value=value: it.with_header(name, value))  # type: ignore[misc]
+        yield Mutation(told, lambda it, value=value: it.with_header(name, value))  # type: ignore[misc]
 
 
-def _query(text: str) -> Change:
+def _append_query(text: str) -> Change:
     return lambda asked: replace(asked, query="&".join(filter(None, (asked.query, text))))
 
 
-def _places(template: str) -> Iterator[tuple[str, int]]:
+def _path_parameters(template: str) -> Iterator[tuple[str, int]]:
     """The ids in a path, and as which step they come."""
     for place, step in enumerate(template.split("/")):
         if step.startswith("{"):
             yield step[1:-1], place
 
 
-def _path_step(place: int, id: str) -> Change:
-    def change(asked: Request) -> Request:
+def _replace_path_segment(place: int, id: str) -> Change:
+    def change(asked: HostileRequest) -> HostileRequest:
         steps = asked.path.split("/")
         steps[place : place + 1] = [id]
         return replace(asked, path="/".join(steps))
@@ -294,7 +296,7 @@ def _path_step(place: int, id: str) -> Change:
     return change
 
 
-def _events() -> Iterator[Spoiled]:
+def _event_mutations() -> Iterator[Mutation]:
     """What a gateway never sends, or not so."""
     parts: tuple[tuple[str, ...], ...] = (
         ("version",), ("routeKey",), ("rawPath",), ("headers",), ("queryStringParameters",),
@@ -304,29 +306,33 @@ def _events() -> Iterator[Spoiled]:
         ("requestContext", "authorizer", "jwt"), ("requestContext", "authorizer", "jwt", "claims"),
     )  # fmt: skip
     for part in parts:
-        yield Spoiled(f"no {'.'.join(part)}", _part(part, KeyError))
-        yield from (Spoiled(f"{'.'.join(part)} = {value!r}", _part(part, value)) for value in INSTEAD)
+        yield Mutation(f"no {'.'.join(part)}", _replace_event_part(part, KeyError))
+        yield from (
+            Mutation(f"{'.'.join(part)} = {value!r}", _replace_event_part(part, value)) for value in REPLACEMENTS
+        )
     for claim, values in CLAIMS.items():
         place = ("requestContext", "authorizer", "jwt", "claims", claim)
-        yield Spoiled(f"no claim {claim}", _part(place, KeyError))
-        yield from (Spoiled(f"claim {claim} = {value!r}", _part(place, value)) for value in values)
+        yield Mutation(f"no claim {claim}", _replace_event_part(place, KeyError))
+        yield from (Mutation(f"claim {claim} = {value!r}", _replace_event_part(place, value)) for value in values)
     for part in (("headers", "accept"), ("headers", "content-type"), ("queryStringParameters", "limit")):
-        yield from (Spoiled(f"{'.'.join(part)} = {value!r}", _part(part, value)) for value in INSTEAD)
-    yield Spoiled("not base64 though it says so", _part(("isBase64Encoded",), True))
-    yield Spoiled("another's event", lambda it: replace(it, spoil=lambda _: {"Records": [{"eventSource": "aws:sqs"}]}))
-    yield Spoiled("an empty event", lambda it: replace(it, spoil=lambda _: {}))
+        yield from (
+            Mutation(f"{'.'.join(part)} = {value!r}", _replace_event_part(part, value)) for value in REPLACEMENTS
+        )
+    yield Mutation("not base64 though it says so", _replace_event_part(("isBase64Encoded",), True))
+    yield Mutation("another's event", lambda it: replace(it, spoil=lambda _: {"Records": [{"eventSource": "aws:sqs"}]}))
+    yield Mutation("an empty event", lambda it: replace(it, spoil=lambda _: {}))
 
 
-def _part(way: tuple[str, ...], value: Any) -> Change:
+def _replace_event_part(way: tuple[str, ...], value: Any) -> Change:
     """An event of which one part is something else; KeyError: is not there."""
 
-    def change(asked: Request) -> Request:
+    def change(asked: HostileRequest) -> HostileRequest:
         before = asked.spoil
 
         def spoil(raw: Event) -> Event:
             raw = before(raw)
             try:
-                inside = _at(raw, way[:-1])
+                inside = _value_at(raw, way[:-1])
                 if value is KeyError:
                     del inside[way[-1]]
                 else:

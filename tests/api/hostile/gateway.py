@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, Api, event, stripe_signature
-from tests.api.hostile.judge import Judge
+from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, http_event, stripe_signature
+from tests.api.hostile.judge import ResponseJudge
 from tests.api.hostile.request import WEBHOOK
 
 USERS = {token.sub: token for token in (ANN, BOB, STAFF, WAREHOUSE)}
@@ -22,16 +22,16 @@ Environ = dict[str, Any]
 class Gateway:
     """A WSGI application. `wrong`: what the judge found, with the request that it found it at."""
 
-    def __init__(self, api: Api, judge: Judge) -> None:
+    def __init__(self, api: ApiHarness, judge: ResponseJudge) -> None:
         self.api, self.judge = api, judge
-        self.wrong: dict[str, str] = {}
+        self.violations: dict[str, str] = {}
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         raw = self._event(environ)
-        response, wrong = self.judge.ask(raw)
+        response, wrong = self.judge.send(raw)
         for one in wrong:
             where = f"{raw['requestContext']['http']['method']} {raw['rawPath']}?{raw['rawQueryString']}"
-            self.wrong.setdefault(one, f"{where[:200]} {str(raw.get('body'))[:300]}")
+            self.violations.setdefault(one, f"{where[:200]} {str(raw.get('body'))[:300]}")
         if not response:
             start_response("500 Internal Server Error", [("Content-Type", "application/json")])
             return [b'{"message":"Internal Server Error"}']
@@ -55,6 +55,6 @@ class Gateway:
         body: str | bytes | None = content or None
         if content and str(media_type).startswith(TEXTS):
             body = content.decode(errors="replace")
-        return event(
+        return http_event(
             method, path, token=USERS.get(name), body=body, headers=headers, query=environ.get("QUERY_STRING", "")
         )

@@ -16,57 +16,57 @@ from urllib.parse import parse_qsl
 from jsonschema_rs import Draft202012Validator
 
 from functions.api.handler import handler
-from tests.api.asking import Context
+from tests.api.asking import LambdaContext
 from tests.api.hostile.request import Event
 
 Schema = Mapping[str, Any]
-OF_NO_OPERATION = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}
-COMES_TOO_EARLY = ("POST /payments/events", 503)
+UNKNOWN_ROUTE_PROBLEMS = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}
+EXPECTED_SERVER_ERROR = ("POST /payments/events", 503)
 """The provider tells of what is not known here yet, and shall tell it again: the one 5xx that is meant."""
-LONGEST_PROBLEM = 6_000
+MAX_PROBLEM_CHARACTERS = 6_000
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class NotExact(ValueError):
+class AmbiguousJson(ValueError):
     """A text that parsers take for different things, or some for nothing."""
 
 
-class Judge:
+class ResponseJudge:
     """`served`: the OpenAPI document. `asked`: how many requests were judged so far, by the status of their answers."""
 
     def __init__(self, served: Schema) -> None:
-        self.served = _closed(served)
-        self.asked: dict[int, int] = {}
+        self.document = _forbid_undescribed_properties(served)
+        self.status_counts: dict[int, int] = {}
         self._paths = {
             path: re.compile("".join(f"(?P<{part[1:-1]}>[^/]+)" if part[:1] == "{" else re.escape(part)
             for part in re.split(r"(\{\w+\})", path)), re.DOTALL)
             for path in served["paths"]
         }  # fmt: skip
-        self._fitting = cache(self._validator)
+        self._validator_at = cache(self._build_validator)
 
-    def ask(self, raw: Event) -> tuple[dict[str, Any], list[str]]:
+    def send(self, raw: Event) -> tuple[dict[str, Any], list[str]]:
         """What the Lambda answers, and what is wrong with that."""
         try:
-            response = handler(raw, Context())
+            response = handler(raw, LambdaContext())
         except BaseException as error:  # noqa: BLE001  that it gets out is what is looked for
             return {}, [f"uncaught: {type(error).__name__}: {str(error)[:200]}"]
         status = response["statusCode"]
-        self.asked[status] = self.asked.get(status, 0) + 1
-        return response, list(self.wrong(raw, response))
+        self.status_counts[status] = self.status_counts.get(status, 0) + 1
+        return response, list(self.find_violations(raw, response))
 
-    def wrong(self, raw: Event, response: Mapping[str, Any]) -> Iterator[str]:
+    def find_violations(self, raw: Event, response: Mapping[str, Any]) -> Iterator[str]:
         status, text = response["statusCode"], _text(response)
         headers = {name.lower(): value for name, value in response["headers"].items()}
         media_type = headers.get("content-type", "").partition(";")[0]
         key, operation, named = self._operation(raw)
         if any(not isinstance(value, str) or re.search(r"[\r\n\0]", value) for value in headers.values()):
             yield "a header that is none"
-        if status >= 500 and (key, status) != COMES_TOO_EARLY:
+        if status >= 500 and (key, status) != EXPECTED_SERVER_ERROR:
             yield f"{status}: {text[:200]}"
         if status >= 400:
-            yield from self._no_problem(status, media_type, text)
+            yield from self._problem_violations(status, media_type, text)
         if operation is None:
-            yield from _of_no_operation(key, status, text)
+            yield from _unknown_route_violations(key, status, text)
             return
         described = operation["responses"].get(str(status))
         if described is None:
@@ -77,13 +77,13 @@ class Judge:
             return
         if media_type.endswith("json"):
             place = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower(), "responses", str(status))
-            fits = self._fitting((*place, "content", media_type, "schema"))
+            fits = self._validator_at((*place, "content", media_type, "schema"))
             yield from (f"{status} misfits at {'.'.join(map(str, it.instance_path))}: {it.message[:200]}"
                         for it in fits.iter_errors(json.loads(text)))  # fmt: skip
         if status < 300:
-            yield from self._accepted(key, operation, named, raw)
+            yield from self._wrongly_accepted(key, operation, named, raw)
             if "requestBody" in operation:
-                yield from _said_otherwise(raw, text)
+                yield from _changed_values(raw, text)
 
     def _operation(self, raw: Event) -> tuple[str, Schema | None, Mapping[str, str]]:
         try:
@@ -92,24 +92,24 @@ class Judge:
         except (LookupError, TypeError):
             return "no request", None, {}
         for known, match in found:
-            operation = self.served["paths"][known].get(method.lower()) if method in METHODS else None
+            operation = self.document["paths"][known].get(method.lower()) if method in METHODS else None
             if operation:
                 return f"{method} {known}", operation, match.groupdict()
         return f"{method} {path}", None, {}
 
-    def _no_problem(self, status: int, media_type: str, text: str) -> Iterator[str]:
+    def _problem_violations(self, status: int, media_type: str, text: str) -> Iterator[str]:
         if media_type != "application/problem+json":
             yield f"{status} comes as {media_type}"
             return
         problem = json.loads(text)
-        fits = self._fitting(("components", "schemas", "Problem"))
+        fits = self._validator_at(("components", "schemas", "Problem"))
         yield from (f"no problem document: {it.message[:200]}" for it in fits.iter_errors(problem))
         if problem.get("status") != status:
             yield f"{status} says it is {problem.get('status')}"
-        if len(text) > LONGEST_PROBLEM:
+        if len(text) > MAX_PROBLEM_CHARACTERS:
             yield f"a problem of {len(text)} characters"
 
-    def _accepted(self, key: str, operation: Schema, named: Mapping[str, str], raw: Event) -> Iterator[str]:
+    def _wrongly_accepted(self, key: str, operation: Schema, named: Mapping[str, str], raw: Event) -> Iterator[str]:
         """What was taken though it is not what the document says."""
         where = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower())
         headers = {name.lower(): value for name, value in (raw.get("headers") or {}).items()}
@@ -125,74 +125,79 @@ class Judge:
                 if parameter["required"]:
                     yield f"{parameter['in']} {parameter['name']} was not sent and not missed"
                 continue
-            fits = self._fitting((*where, "parameters", number, "schema"))
-            if not fits.is_valid(_exactly(given, parameter["schema"])):
+            fits = self._validator_at((*where, "parameters", number, "schema"))
+            if not fits.is_valid(_parse_parameter(given, parameter["schema"])):
                 yield f"{parameter['in']} {parameter['name']} = {given[:40]!r} was taken"
         if "application/json" in operation.get("requestBody", {}).get("content", {}):
-            yield from self._accepted_body((*where, "requestBody", "content", "application/json", "schema"), raw)
+            yield from self._wrongly_accepted_body(
+                (*where, "requestBody", "content", "application/json", "schema"), raw
+            )
             if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 yield f"a body of {headers.get('content-type')} was taken"
 
-    def _accepted_body(self, place: tuple[Any, ...], raw: Event) -> Iterator[str]:
+    def _wrongly_accepted_body(self, place: tuple[Any, ...], raw: Event) -> Iterator[str]:
         try:
-            sent = exact(_body(raw))
+            sent = parse_strictly(_body(raw))
         except ValueError as error:
             yield f"a body was taken that is not exact: {error}"
             return
         yield from (
             f"a body was taken that misfits at {'.'.join(map(str, it.instance_path))}: {it.message[:200]}"
-            for it in self._fitting(place).iter_errors(sent)
+            for it in self._validator_at(place).iter_errors(sent)
         )
 
-    def _validator(self, place: tuple[Any, ...]) -> Draft202012Validator:
+    def _build_validator(self, place: tuple[Any, ...]) -> Draft202012Validator:
         """Of the schema at this place of the document."""
-        schema: Any = self.served
+        schema: Any = self.document
         for step in place:
             schema = schema[step]
-        return Draft202012Validator({**schema, "components": self.served["components"]})
+        return Draft202012Validator({**schema, "components": self.document["components"]})
 
 
-def exact(text: str) -> Any:
+def parse_strictly(text: str) -> Any:
     """A JSON text as what it says and nothing else: a number with a point or an exponent stays the text that it is.
     Raises NotExact, ValueError."""
     return json.loads(
-        text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=lambda number: {"number": number}
+        text,
+        object_pairs_hook=_reject_duplicate_names,
+        parse_constant=_reject_constant,
+        parse_float=lambda number: {"number": number},
     )
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) != len(pairs):
-        raise NotExact("a name stands twice")
+        raise AmbiguousJson("a name stands twice")
     return dict(pairs)
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise NotExact(f"{constant} is no JSON")
+def _reject_constant(constant: str) -> NoReturn:
+    raise AmbiguousJson(f"{constant} is no JSON")
 
 
-def _exactly(text: str, schema: Schema) -> Any:
+def _parse_parameter(text: str, schema: Schema) -> Any:
     """The value of a parameter: an integer only where it is spelled as one."""
     if schema.get("type") == "integer" and re.fullmatch("-?(0|[1-9][0-9]*)", text, re.ASCII):
         return int(text)
     return text
 
 
-def _of_no_operation(key: str, status: int, text: str) -> Iterator[str]:
+def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]:
     if key in ("GET /docs", "GET /openapi.json"):
         if status not in (200, 400):
             yield f"{status} of a page"
-    elif status not in OF_NO_OPERATION:
+    elif status not in UNKNOWN_ROUTE_PROBLEMS:
         yield f"{status} of what is no route: {text[:200]}"
 
 
-def as_kept(name: str, value: Any) -> Any:
+def normalized(name: str, value: Any) -> Any:
     """A text as it is kept: without space around it, a code in capitals."""
     if not isinstance(value, str):
         return value
     return value.strip().upper() if name == "code" else value.strip()
 
 
-def _said_otherwise(raw: Event, text: str) -> Iterator[str]:
+def _changed_values(raw: Event, text: str) -> Iterator[str]:
     """What the answer calls by the same name as the request, and has otherwise; but for space around it."""
     try:
         sent, said = json.loads(_body(raw)), json.loads(text)
@@ -201,7 +206,7 @@ def _said_otherwise(raw: Event, text: str) -> Iterator[str]:
     if not isinstance(sent, dict) or not isinstance(said, dict):
         return
     for name in sent.keys() & said.keys():
-        one, other = (as_kept(name, value) for value in (sent[name], said[name]))
+        one, other = (normalized(name, value) for value in (sent[name], said[name]))
         if (type(one), one) != (type(other), other) and not isinstance(one, (dict, list)) and one is not None:
             yield f"{name} was sent as {one!r:.40} and is {other!r:.40}"
 
@@ -219,17 +224,17 @@ def _text(response: Mapping[str, Any]) -> str:
     return (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode()
 
 
-def _closed(served: Schema) -> dict[str, Any]:
+def _forbid_undescribed_properties(served: Schema) -> dict[str, Any]:
     """The same document, in which an answer has nothing that is not described; only problems have, by their type."""
     schemas: dict[str, Any] = dict(served["components"]["schemas"])
     responses = [one["responses"] for item in served["paths"].values() for one in item.values()]
-    for name in _named(responses, schemas) - {"Problem"}:
+    for name in _referenced_schemas(responses, schemas) - {"Problem"}:
         if "properties" in schemas[name]:
             schemas[name] = {"additionalProperties": False, **schemas[name]}
     return {**served, "components": {**served["components"], "schemas": schemas}}
 
 
-def _named(value: Any, schemas: Schema) -> set[str]:
+def _referenced_schemas(value: Any, schemas: Schema) -> set[str]:
     """The schemas that are spoken of here, and there."""
     found: set[str] = set()
     waiting = [value]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from functions.api.context import PUBLIC
-from functions.api.imports import TAKES_FILES
-from tests.api.asking import ANN, JSON, STAFF, WAREHOUSE, Api, Token, event, payment_event, stripe_signature
-from tests.api.every_route import BODIES, FOR_STAFF, FOR_WAREHOUSE, KEYED, QUERIES
+from functions.api.context import PUBLIC_ROUTES
+from functions.api.imports import IMPORT_ROUTE
+from tests.api.asking import ANN, JSON, STAFF, WAREHOUSE, ApiHarness, Token, http_event, payment_event, stripe_signature
+from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
 
 WEBHOOK = "POST /payments/events"
 PRINT = "GET /invoices/{invoice_id}/print"
@@ -18,7 +18,7 @@ Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Request:
+class HostileRequest:
     """A request to a route, by `key`. `query`: as it stands in the URL. `spoil`: what befalls the event at last."""
 
     key: str
@@ -30,37 +30,37 @@ class Request:
     body: str | bytes | None = None
     spoil: Callable[[Event], Event] = lambda raw: raw
 
-    def event(self, api: Api) -> Event:
+    def event(self, api: ApiHarness) -> Event:
         """What the Lambda gets. What goes to the provider's webhook is signed, or nothing behind it were met."""
         headers = dict(self.headers)
         if self.key == WEBHOOK and isinstance(self.body, str) and self.body.isascii():
             headers.setdefault("stripe-signature", stripe_signature(self.body, api.shop.now()))
-        made = event(self.method, self.path, token=self.token, body=self.body, headers=headers, query=self.query)
+        made = http_event(self.method, self.path, token=self.token, body=self.body, headers=headers, query=self.query)
         return self.spoil(made)
 
-    def with_header(self, name: str, value: str | None) -> "Request":
+    def with_header(self, name: str, value: str | None) -> "HostileRequest":
         """The same with one header changed; None: without it."""
         others = {key: old for key, old in self.headers.items() if key != name}
         return replace(self, headers=others if value is None else {**others, name: value})
 
 
-def asker(key: str) -> Token | None:
+def token_for(key: str) -> Token | None:
     """Who may ask this."""
-    if key in PUBLIC:
+    if key in PUBLIC_ROUTES:
         return None
-    return STAFF if key in FOR_STAFF else WAREHOUSE if key in FOR_WAREHOUSE else ANN
+    return STAFF if key in STAFF_ROUTES else WAREHOUSE if key in WAREHOUSE_ROUTES else ANN
 
 
-def good(key: str, world: Mapping[str, str], api: Api) -> Request:
+def valid_request(key: str, world: Mapping[str, str], api: ApiHarness) -> HostileRequest:
     """A request of this route that is answered well, by who may ask it."""
     method, path = key.split()
-    headers = {"idempotency-key": "key-9"} if key in KEYED else {}
+    headers = {"idempotency-key": "key-9"} if key in IDEMPOTENT_ROUTES else {}
     query = urlencode({name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()})
     if key == PRINT:
-        link = api.ask("GET", f"/invoices/{world['invoice_id']}/print-link", ANN).said
+        link = api.call("GET", f"/invoices/{world['invoice_id']}/print-link", ANN).body
         query = next(value for value in link.values() if "?" in str(value)).partition("?")[2]
-    asked = Request(key, method, path.format(**world), asker(key), query, headers)
-    if key == TAKES_FILES:
+    asked = HostileRequest(key, method, path.format(**world), token_for(key), query, headers)
+    if key == IMPORT_ROUTE:
         return replace(asked, body=FILE, headers={**headers, "content-type": "application/x-ndjson"})
     if key == WEBHOOK:
         told = payment_event(world["order_id"], 100, id="evt_9", payment_id="pi_9")

@@ -8,26 +8,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.api.asking import Api
+from tests.api.asking import ApiHarness
 from tests.api.every_route import ROUTES
-from tests.api.hostile.conftest import OF_CORPUS
-from tests.api.hostile.corpus import Spoiled, several, spoiled
-from tests.api.hostile.judge import Judge
-from tests.api.hostile.request import Request, good
+from tests.api.hostile.conftest import CORPUS_REQUESTS
+from tests.api.hostile.corpus import Mutation, combined_mutations, single_mutations
+from tests.api.hostile.judge import ResponseJudge
+from tests.api.hostile.request import HostileRequest, valid_request
 
-EACH = OF_CORPUS // len(ROUTES) + 1
+EACH = CORPUS_REQUESTS // len(ROUTES) + 1
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("key", ROUTES)
 def test_whatever_is_sent_to_a_route_is_answered_as_described(
-    api: Api, world: dict[str, str], judge: Judge, key: str
+    api: ApiHarness, world: dict[str, str], judge: ResponseJudge, key: str
 ) -> None:
-    asked = good(key, world, api)
+    asked = valid_request(key, world, api)
     found: dict[str, str] = {}
     counted: Counter[str] = Counter()
     for how, change in chosen(judge, key, asked):
-        _, wrong = judge.ask(change(asked).event(api))
+        _, wrong = judge.send(change(asked).event(api))
         for one in wrong:
             counted[one] += 1
             found.setdefault(one, how)
@@ -37,14 +37,14 @@ def test_whatever_is_sent_to_a_route_is_answered_as_described(
         )
 
 
-def chosen(judge: Judge, key: str, asked: Request) -> Iterator[Spoiled]:
+def chosen(judge: ResponseJudge, key: str, asked: HostileRequest) -> Iterator[Mutation]:
     """So many of all ways to spoil it, the same in every run; and beyond all of them, several at a time."""
     chance = random.Random(zlib.crc32(key.encode()))  # noqa: S311  it guards nothing
     method, template = key.split()
-    parameters = judge.served["paths"].get(template, {}).get(method.lower(), {}).get("parameters", ())
-    ways = list(spoiled(asked, [one["name"] for one in parameters if one["in"] == "query"], template))
+    parameters = judge.document["paths"].get(template, {}).get(method.lower(), {}).get("parameters", ())
+    ways = list(single_mutations(asked, [one["name"] for one in parameters if one["in"] == "query"], template))
     chance.shuffle(ways)
     yield from ways[:EACH]
-    more = several(ways, chance)
+    more = combined_mutations(ways, chance)
     for _ in range(EACH - len(ways)):
         yield next(more)

@@ -8,12 +8,12 @@ import pytest
 from functions.api import paging
 from functions.api.handler import app
 from functions.api.openapi import document
-from tests.api.asking import ANN, JSON, STAFF, Api, event
+from tests.api.asking import ANN, JSON, STAFF, ApiHarness, http_event
 from tests.api.every_route import ROUTES
 from tests.api.hostile import judge as judging
-from tests.api.hostile.corpus import spoiled
-from tests.api.hostile.judge import Judge
-from tests.api.hostile.request import good
+from tests.api.hostile.corpus import single_mutations
+from tests.api.hostile.judge import ResponseJudge
+from tests.api.hostile.request import valid_request
 
 PRODUCT = {"product_id": "cup", "name": "Cup", "price": 1, "currency": "EUR"}
 KEPT = {"statusCode": 201, "headers": {"Content-Type": "application/json"}, "isBase64Encoded": False}
@@ -22,24 +22,24 @@ PROBLEM = {"type": "/docs#malformed", "title": "No", "status": 400, "detail": "n
 
 
 @pytest.fixture(scope="module")
-def judge() -> Judge:
-    return Judge(document(app))
+def judge() -> ResponseJudge:
+    return ResponseJudge(document(app))
 
 
 @pytest.fixture
-def made(api: Api) -> dict[str, Any]:
+def made(api: ApiHarness) -> dict[str, Any]:
     """What the API answers to who makes a product."""
-    made: dict[str, Any] = api.ask("POST", "/products", STAFF, PRODUCT).said
+    made: dict[str, Any] = api.call("POST", "/products", STAFF, PRODUCT).body
     return made
 
 
-def wrong(judge: Judge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
+def wrong(judge: ResponseJudge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
     """What is found at a request for a new product that has this body, and at this answer to it."""
-    raw = event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
-    return "; ".join(judge.wrong(raw, {**response, "body": json.dumps(said)}))
+    raw = http_event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
+    return "; ".join(judge.find_violations(raw, {**response, "body": json.dumps(said)}))
 
 
-def test_a_good_answer_to_a_good_request_is_right(judge: Judge, made: dict[str, Any]) -> None:
+def test_a_good_answer_to_a_good_request_is_right(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made) == ""
     assert wrong(judge, "{", REFUSED, PROBLEM) == ""
 
@@ -58,24 +58,28 @@ def test_a_good_answer_to_a_good_request_is_right(judge: Judge, made: dict[str, 
     ],
 )
 def test_a_body_that_is_taken_for_what_it_is_not_is_seen(
-    judge: Judge, made: dict[str, Any], text: str, why: str
+    judge: ResponseJudge, made: dict[str, Any], text: str, why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
 
 
-def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(
+    judge: ResponseJudge, made: dict[str, Any]
+) -> None:
     found = wrong(judge, json.dumps(PRODUCT), KEPT, made, headers={"content-type": "text/plain"})
     assert found == "a body of text/plain was taken"
 
 
-def test_an_unknown_query_that_is_taken_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+def test_an_unknown_query_that_is_taken_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
 
 
 @pytest.mark.parametrize("query", ["limit=1.0", "limit=+1", "limit=01", "limit=1_0", "limit=101", "limit=%D9%A3"])
-def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: Judge, query: str) -> None:
+def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: ResponseJudge, query: str) -> None:
     answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
-    (found,) = judge.wrong(event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer)
+    (found,) = judge.find_violations(
+        http_event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer
+    )
     assert found.startswith("query limit = ")
 
 
@@ -94,38 +98,40 @@ def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: Judg
     ],
 )
 def test_an_answer_that_is_not_described_is_seen(
-    judge: Judge, response: dict[str, Any], said: dict[str, Any], why: str
+    judge: ResponseJudge, response: dict[str, Any], said: dict[str, Any], why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT), response, said)
 
 
-def test_an_answer_that_tells_more_than_is_described_is_seen(judge: Judge, made: dict[str, Any]) -> None:
+def test_an_answer_that_tells_more_than_is_described_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert "'secret' was unexpected" in wrong(judge, json.dumps(PRODUCT), KEPT, {**made, "secret": 1})
 
 
-def test_what_gets_out_of_the_handler_is_seen(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_gets_out_of_the_handler_is_seen(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RecursionError("too deep")
 
     monkeypatch.setattr(judging, "handler", broken)
-    assert judge.ask({}) == ({}, ["uncaught: RecursionError: too deep"])
+    assert judge.send({}) == ({}, ["uncaught: RecursionError: too deep"])
 
 
 def test_a_fault_of_the_product_is_found_by_the_corpus(
-    api: Api, world: dict[str, str], judge: Judge, monkeypatch: pytest.MonkeyPatch
+    api: ApiHarness, world: dict[str, str], judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = good("GET /orders", world, api)
-    ways = [way for way in spoiled(asked, ["cursor"], "/orders") if way.how.startswith("?cursor=A")]
-    assert [found for way in ways for found in judge.ask(way.change(asked).event(api))[1]] == []
+    asked = valid_request("GET /orders", world, api)
+    ways = [way for way in single_mutations(asked, ["cursor"], "/orders") if way.description.startswith("?cursor=A")]
+    assert [found for way in ways for found in judge.send(way.change(asked).event(api))[1]] == []
     monkeypatch.setattr(paging, "cursors", None)
-    assert [found[:3] for way in ways for found in judge.ask(way.change(asked).event(api))[1]] == ["500"] * len(ways)
+    assert [found[:3] for way in ways for found in judge.send(way.change(asked).event(api))[1]] == ["500"] * len(ways)
 
 
-def test_every_route_is_spoiled_in_its_body_path_query_headers_and_event(api: Api, world: dict[str, str]) -> None:
+def test_every_route_is_spoiled_in_its_body_path_query_headers_and_event(
+    api: ApiHarness, world: dict[str, str]
+) -> None:
     for key in ROUTES:
         path = key.partition(" ")[2]
-        asked = good(key, world, api)
-        ways = {way.how.partition(" ")[0] for way in spoiled(asked, ["limit"], path)}
+        asked = valid_request(key, world, api)
+        ways = {way.description.partition(" ")[0] for way in single_mutations(asked, ["limit"], path)}
         assert {"method", "as", "claim", "body:" if isinstance(asked.body, str) else "with"} <= ways, key
         assert ("{" not in path) or any(way.startswith("{") for way in ways), key
         assert len(ways) > 100, key

@@ -8,29 +8,34 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from tests.api.asking import Api
+from tests.api.asking import ApiHarness
 from tests.api.every_route import ROUTES
-from tests.api.hostile.conftest import MADE_UP
+from tests.api.hostile.conftest import GENERATED_REQUESTS
 from tests.api.hostile.gateway import USERS, Gateway
-from tests.api.hostile.judge import Judge
+from tests.api.hostile.judge import ResponseJudge
 
 UNDESCRIBED = {"GET /docs", "GET /openapi.json"}
 DESCRIBED = [key for key in ROUTES if key not in UNDESCRIBED]
-EACH = MADE_UP // len(DESCRIBED) // 2 + 1
+EACH = GENERATED_REQUESTS // len(DESCRIBED) // 2 + 1
 NOT_ASKED: list[Any] = [positive_data_acceptance]
 """To JSON Schema 1.0 is an integer, and must be accepted; here it must not."""
 
 
 @pytest.fixture(scope="module")
-def described(judge: Judge) -> Any:
-    return schemathesis.openapi.from_dict(dict(judge.served))
+def described(judge: ResponseJudge) -> Any:
+    return schemathesis.openapi.from_dict(dict(judge.document))
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("key", DESCRIBED)
 def test_what_is_made_up_is_answered_as_described(
-    api: Api, world: dict[str, str], judge: Judge, described: Any, key: str, mode: schemathesis.GenerationMode
+    api: ApiHarness,
+    world: dict[str, str],
+    judge: ResponseJudge,
+    described: Any,
+    key: str,
+    mode: schemathesis.GenerationMode,
 ) -> None:
     method, path = key.split()
     gateway = Gateway(api, judge)
@@ -47,4 +52,4 @@ def test_what_is_made_up_is_answered_as_described(
         case.call_and_validate(headers=headers, excluded_checks=NOT_ASKED)
 
     asked()
-    assert gateway.wrong == {}
+    assert gateway.violations == {}

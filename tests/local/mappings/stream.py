@@ -3,7 +3,15 @@
 import itertools
 from typing import Any
 
-from local.mappings import Deliver, EventSourceMapping, Failed, Invoke, Returned, Settings, Switches
+from local.mappings import (
+    DeliverFailure,
+    EventSourceMapping,
+    InvocationFailed,
+    InvocationReturned,
+    Invoke,
+    MappingAssumptions,
+    MappingSettings,
+)
 
 START = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 SHARD = "shardId-1"
@@ -12,8 +20,8 @@ FUNCTION = "arn:aws:lambda:eu-central-1:000000000000:function:copies"
 BUCKET = "arn:aws:s3:::failures"
 QUEUE = "arn:aws:sqs:eu-central-1:000000000000:failures"
 
-ERROR = Failed("KeyError")
-SUCCESS = Returned()
+ERROR = InvocationFailed("KeyError")
+SUCCESS = InvocationReturned()
 
 
 def record(
@@ -38,58 +46,60 @@ def record(
     } | more
 
 
-def mapping(
-    *, switches: Switches | None = None, resume: dict[str, str] | None = None, **settings: Any
+def new_mapping(
+    *, switches: MappingAssumptions | None = None, resume: dict[str, str] | None = None, **settings: Any
 ) -> EventSourceMapping:
     """A mapping over one shard that counts instead of drawing ids."""
     ids = itertools.count(1)
     made = EventSourceMapping(
-        Settings(**settings),
+        MappingSettings(**settings),
         mapping_id="mapping-1",
         function_arn=FUNCTION,
         stream_arn=STREAM,
         new_id=lambda: f"id-{next(ids)}",
-        switches=switches,
-        resume=resume,
+        assumptions=switches,
+        resume_from=resume,
     )
-    made.shard(SHARD)
+    made.add_shard(SHARD)
     return made
 
 
-def feed(stream: EventSourceMapping, *numbers: int, item: str = "a", now: float = START, shard: str = SHARD) -> None:
+def feed_records(
+    stream: EventSourceMapping, *numbers: int, item: str = "a", now: float = START, shard: str = SHARD
+) -> None:
     for number in numbers:
-        stream.feed(shard, record(number, item), now)
+        stream.add_record(shard, record(number, item), now)
 
 
-def numbers_of(action: Invoke | Deliver) -> list[int]:
+def sequence_numbers_of(action: Invoke | DeliverFailure) -> list[int]:
     return [int(one.sequence_number) for one in action.records]
 
 
-def reports(*numbers: int) -> Returned:
+def report_failures(*numbers: int) -> InvocationReturned:
     """The response that reports these sequence numbers as failed."""
-    return Returned({"batchItemFailures": [{"itemIdentifier": str(number)} for number in numbers]})
+    return InvocationReturned({"batchItemFailures": [{"itemIdentifier": str(number)} for number in numbers]})
 
 
-def invocation(stream: EventSourceMapping, now: float = START) -> Invoke:
+def next_invocation(stream: EventSourceMapping, now: float = START) -> Invoke:
     """The one thing that is due: an invocation."""
-    (action,) = stream.due(now)
+    (action,) = stream.due_actions(now)
     assert isinstance(action, Invoke)
     return action
 
 
-def delivery(stream: EventSourceMapping, now: float = START) -> Deliver:
+def next_delivery(stream: EventSourceMapping, now: float = START) -> DeliverFailure:
     """The one thing that is due: a delivery to the on-failure destination."""
-    (action,) = stream.due(now)
-    assert isinstance(action, Deliver)
+    (action,) = stream.due_actions(now)
+    assert isinstance(action, DeliverFailure)
     return action
 
 
-def deliveries_of(stream: EventSourceMapping, *outcomes: Any, now: float = START) -> list[list[int]]:
+def run_outcomes(stream: EventSourceMapping, *outcomes: Any, now: float = START) -> list[list[int]]:
     """Runs one action after the other, each with the next outcome, and returns the numbers each had."""
     seen = []
     for outcome in outcomes:
-        now = stream.next_at(now) or now
-        (action,) = stream.due(now)
-        seen.append(numbers_of(action))
-        stream.result(action, outcome, now)
+        now = stream.next_action_at(now) or now
+        (action,) = stream.due_actions(now)
+        seen.append(sequence_numbers_of(action))
+        stream.report_outcome(action, outcome, now)
     return seen

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from local.mappings import Dialect, Filters
+from local.mappings import FilterCriteria, FilterDialect
 from tests.local.mappings.stream import record
 
 RECORD: dict[str, Any] = {
@@ -27,8 +27,8 @@ RECORD: dict[str, Any] = {
 }
 
 
-def accepts(pattern: object, *, dialect: Dialect | None = None, event: dict[str, Any] = RECORD) -> bool:
-    return Filters((json.dumps(pattern),), dialect or Dialect()).accept(event)
+def accepts(pattern: object, *, dialect: FilterDialect | None = None, event: dict[str, Any] = RECORD) -> bool:
+    return FilterCriteria((json.dumps(pattern),), dialect or FilterDialect()).matches(event)
 
 
 def image(**rules: object) -> dict[str, object]:
@@ -98,24 +98,24 @@ def test_anything_but_matches_null() -> None:
 
 
 def test_numbers_are_compared_as_written_unless_the_dialect_says_by_value() -> None:
-    by_value = Dialect(numbers="value")
+    by_value = FilterDialect(numbers="value")
     for text, as_written in (("300", True), ("300.0", False), ("3e2", False)):
         pattern = '{"dynamodb": {"SizeBytes": [' + text + "]}}"
-        assert Filters((pattern,)).accept(RECORD) is as_written
-        assert Filters((pattern,), by_value).accept(RECORD)
-    assert Filters(('{"dynamodb": {"ApproximateCreationDateTime": [300.0]}}',)).accept(RECORD)
-    assert not Filters(('{"dynamodb": {"SizeBytes": [301]}}',), by_value).accept(RECORD)
+        assert FilterCriteria((pattern,)).matches(RECORD) is as_written
+        assert FilterCriteria((pattern,), by_value).matches(RECORD)
+    assert FilterCriteria(('{"dynamodb": {"ApproximateCreationDateTime": [300.0]}}',)).matches(RECORD)
+    assert not FilterCriteria(('{"dynamodb": {"SizeBytes": [301]}}',), by_value).matches(RECORD)
 
 
 def test_the_filters_of_a_mapping_are_ored_and_none_accept_everything() -> None:
     inserts, removals = '{"eventName": ["INSERT"]}', '{"eventName": ["REMOVE"]}'
-    assert Filters((inserts, removals)).accept({"eventName": "REMOVE"})
-    assert not Filters((inserts, removals)).accept({"eventName": "MODIFY"})
-    assert Filters().accept({"eventName": "MODIFY"})
+    assert FilterCriteria((inserts, removals)).matches({"eventName": "REMOVE"})
+    assert not FilterCriteria((inserts, removals)).matches({"eventName": "MODIFY"})
+    assert FilterCriteria().matches({"eventName": "MODIFY"})
 
 
 def test_of_a_key_given_twice_the_last_wins() -> None:
-    assert Filters(('{"eventName": ["REMOVE"], "eventName": ["MODIFY"]}',)).accept(RECORD)
+    assert FilterCriteria(('{"eventName": ["REMOVE"], "eventName": ["MODIFY"]}',)).matches(RECORD)
 
 
 @pytest.mark.parametrize(
@@ -151,19 +151,19 @@ def test_of_a_key_given_twice_the_last_wins() -> None:
 )
 def test_a_pattern_aws_would_refuse_is_refused_with_its_place(pattern: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Filters((pattern,))
+        FilterCriteria((pattern,))
 
 
 def test_more_filters_than_the_quota_are_refused() -> None:
     pattern = '{"eventName": ["INSERT"]}'
-    assert Filters((pattern,) * 5).accept(record(1))
+    assert FilterCriteria((pattern,) * 5).matches(record(1))
     with pytest.raises(ValueError, match="6 filters; a mapping may have 5"):
-        Filters((pattern,) * 6)
-    assert Filters((pattern,) * 10, Dialect(quota=10)).accept(record(1))
+        FilterCriteria((pattern,) * 6)
+    assert FilterCriteria((pattern,) * 10, FilterDialect(quota=10)).matches(record(1))
 
 
 def test_undocumented_keys_and_operators_are_a_matter_of_dialect() -> None:
-    wide = Dialect(eventbridge_operators=True, keys=("dynamodb", "eventSource"))
+    wide = FilterDialect(eventbridge_operators=True, keys=("dynamodb", "eventSource"))
     assert accepts({"eventSource": ["aws:dynamodb"]}, dialect=wide, event=record(1))
     for rule, expected in (
         ({"wildcard": "O*r"}, True),

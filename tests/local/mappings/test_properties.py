@@ -8,26 +8,35 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from local.mappings import (
-    Deliver,
-    Delivered,
+    DeliverFailure,
     EventSourceMapping,
-    Failed,
-    Filters,
+    FailureDelivered,
+    FilterCriteria,
+    InvocationFailed,
+    InvocationReturned,
     Invoke,
+    MappingAssumptions,
+    MappingSettings,
     NotInvoked,
     Outcome,
-    Returned,
-    Settings,
-    Switches,
 )
-from tests.local.mappings.stream import BUCKET, FUNCTION, SHARD, START, STREAM, numbers_of, record, reports
+from tests.local.mappings.stream import (
+    BUCKET,
+    FUNCTION,
+    SHARD,
+    START,
+    STREAM,
+    record,
+    report_failures,
+    sequence_numbers_of,
+)
 from tests.support.scale import many
 
 CHILD = "shardId-2"
-ORDERS_ONLY = Filters(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))
+ORDERS_ONLY = FilterCriteria(('{"dynamodb": {"NewImage": {"type": {"S": ["Order"]}}}}',))
 
 SETTINGS = st.builds(
-    Settings,
+    MappingSettings,
     batch_size=st.integers(1, 6),
     batching_window_seconds=st.sampled_from([0, 0, 5]),
     parallelization_factor=st.integers(1, 3),
@@ -35,11 +44,11 @@ SETTINGS = st.builds(
     max_record_age_seconds=st.sampled_from([-1, -1, 60]),
     bisect_on_error=st.booleans(),
     report_item_failures=st.booleans(),
-    filters=st.sampled_from([Filters(), ORDERS_ONLY]),
+    filters=st.sampled_from([FilterCriteria(), ORDERS_ONLY]),
     on_failure=st.sampled_from([BUCKET, BUCKET, None]),
 )
 SWITCHES = st.builds(
-    Switches,
+    MappingAssumptions,
     retry_delays_seconds=st.sampled_from([(0.2, 1.0), (0.0,), (25.0,)]),
     bisect_midpoint=st.sampled_from(["floor", "ceiling"]),
     bisect_attempts=st.sampled_from(["inherit", "reset"]),
@@ -61,8 +70,8 @@ class Case:
     changes: list[tuple[str, str]]
     first_of_child: int
     poison: frozenset[int]
-    settings: Settings
-    switches: Switches
+    settings: MappingSettings
+    switches: MappingAssumptions
     handlings: list[tuple[str, int]]
     deliveries: list[bool]
     killed_at_steps: frozenset[int]
@@ -124,11 +133,11 @@ class World:
             function_arn=FUNCTION,
             stream_arn=STREAM,
             new_id=lambda: f"id-{next(self.ids)}",
-            resume=resume,
-            switches=self.case.switches,
+            resume_from=resume,
+            assumptions=self.case.switches,
         )
-        self.mapping.shard(SHARD)
-        self.mapping.shard(CHILD, parent=SHARD)
+        self.mapping.add_shard(SHARD)
+        self.mapping.add_shard(CHILD, parent=SHARD)
         self.read = {shard: int(resume.get(shard, 0)) for shard in self.shards}
 
     @property
@@ -146,15 +155,15 @@ class World:
                 self.dropped_before_kills = self.dropped
                 self.start(self.mapping.checkpoint())
             is_read_out = self.read_some()
-            for action in self.mapping.due(self.now):
+            for action in self.mapping.due_actions(self.now):
                 self.trace.append((self.now, action))
                 self.in_flight.append((step, action, self.do(action)))
             for begun, action, outcome in [*self.in_flight]:
                 if begun + self.case.steps_in_flight <= step:
                     self.in_flight.remove((begun, action, outcome))
-                    self.mapping.result(action, outcome, self.now)
+                    self.mapping.report_outcome(action, outcome, self.now)
             self.check_checkpoint()
-            next_at = self.mapping.next_at(self.now)
+            next_at = self.mapping.next_action_at(self.now)
             if is_read_out and next_at is None and not self.in_flight:
                 return self
             self.now = next_at if is_read_out and next_at is not None and not self.in_flight else self.now + 0.5
@@ -166,18 +175,18 @@ class World:
             for number in unread[:3]:
                 kind = self.case.changes[number - 1][1]
                 one = record(number, self.items[number], created_at=START + number // 2, kind=kind)
-                self.mapping.feed(shard, one, self.now)
+                self.mapping.add_record(shard, one, self.now)
                 self.read[shard] = number
             if len(unread) <= 3:
                 self.mapping.close_shard(shard)
         return all(numbers[-1:] <= [self.read[shard]] for shard, numbers in self.shards.items())
 
-    def do(self, action: Invoke | Deliver) -> Outcome:
-        numbers = numbers_of(action)
-        if isinstance(action, Deliver):
+    def do(self, action: Invoke | DeliverFailure) -> Outcome:
+        numbers = sequence_numbers_of(action)
+        if isinstance(action, DeliverFailure):
             succeeded = next(self.deliveries, True)
             (self.described if succeeded else self.undelivered).update(numbers)
-            return Delivered(succeeded)
+            return FailureDelivered(succeeded)
         assert 0 < len(numbers) <= self.case.settings.batch_size
         assert action.shard_id == SHARD or self.is_drained(SHARD)
         outcome, accepted = self.handle(numbers)
@@ -198,14 +207,14 @@ class World:
         if handling == "throttled":
             return NotInvoked(), 0
         if handling == "error" or (handling == "honest" and bad and not reporting):
-            return Failed(), 0
+            return InvocationFailed(), 0
         if handling == "unknown":
-            return reports(999), 0 if reporting else len(numbers)
+            return report_failures(999), 0 if reporting else len(numbers)
         if handling == "report":
             bad = numbers[place % len(numbers) :: 2]
         if handling == "success" or not bad or not reporting:
-            return Returned(), len(numbers)
-        return reports(*reversed(bad)), numbers.index(bad[0])
+            return InvocationReturned(), len(numbers)
+        return report_failures(*reversed(bad)), numbers.index(bad[0])
 
     def check_order(self, number: int) -> None:
         """A record is done only after all earlier ones of its item are; what was dropped silently can't be seen.

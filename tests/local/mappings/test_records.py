@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from local.mappings import Counters, is_unchanged, lambda_record
-from tests.local.mappings.stream import SHARD, STREAM, feed, invocation, mapping, record
+from local.mappings import MappingCounters, is_unchanged, to_lambda_record
+from tests.local.mappings.stream import SHARD, STREAM, feed_records, new_mapping, next_invocation, record
 
 WIRE: dict[str, Any] = {
     "eventID": "e1",
@@ -33,7 +33,7 @@ WIRE: dict[str, Any] = {
 
 
 def converted(**more: Any) -> dict[str, Any]:
-    return lambda_record(WIRE | more, region="eu-central-1", stream_arn=STREAM)
+    return to_lambda_record(WIRE | more, region="eu-central-1", stream_arn=STREAM)
 
 
 def test_a_record_is_turned_into_the_shape_lambda_sends() -> None:
@@ -118,12 +118,12 @@ def test_images_are_equal_when_they_hold_the_same(old: Any, new: Any, same: bool
 
 
 def test_a_write_that_changed_nothing_is_not_delivered_and_the_checkpoint_passes_it() -> None:
-    stream = mapping()
+    stream = new_mapping()
     same = record(1)
     same["dynamodb"]["OldImage"] = same["dynamodb"]["NewImage"]
-    stream.feed(SHARD, same, 0.0)
-    assert stream.due(0.0) == []
+    stream.add_record(SHARD, same, 0.0)
+    assert stream.due_actions(0.0) == []
     assert stream.checkpoint() == {SHARD: "1"}
-    assert stream.counters == Counters()  # AWS would have written no record, so none was polled
-    feed(stream, 2)
-    assert invocation(stream).event == {"Records": [record(2)]}
+    assert stream.counters == MappingCounters()  # AWS would have written no record, so none was polled
+    feed_records(stream, 2)
+    assert next_invocation(stream).event == {"Records": [record(2)]}

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from local.mappings import Filters, Settings, Switches
+from local.mappings import FilterCriteria, MappingAssumptions, MappingSettings
 
 TEMPLATE = {
     "BatchSize": 50,
@@ -21,12 +21,12 @@ TEMPLATE = {
 }
 
 
-def from_template(**changes: Any) -> Settings:
-    return Settings.from_template(TEMPLATE | changes, resolve=lambda reference: "arn:aws:s3:::failures")
+def from_template(**changes: Any) -> MappingSettings:
+    return MappingSettings.from_template(TEMPLATE | changes, resolve=lambda reference: "arn:aws:s3:::failures")
 
 
 def test_settings_are_read_from_a_synthesized_template() -> None:
-    assert from_template() == Settings(
+    assert from_template() == MappingSettings(
         batch_size=50,
         batching_window_seconds=1,
         parallelization_factor=4,
@@ -34,15 +34,15 @@ def test_settings_are_read_from_a_synthesized_template() -> None:
         max_record_age_seconds=21_600,
         bisect_on_error=True,
         report_item_failures=True,
-        filters=Filters(('{"eventName": ["INSERT"]}',)),
+        filters=FilterCriteria(('{"eventName": ["INSERT"]}',)),
         starting_position="TRIM_HORIZON",
         on_failure="arn:aws:s3:::failures",
     )
 
 
 def test_what_the_template_leaves_out_has_the_documented_default() -> None:
-    settings = Settings.from_template({"StartingPosition": "LATEST"})
-    assert settings == Settings(starting_position="LATEST")
+    settings = MappingSettings.from_template({"StartingPosition": "LATEST"})
+    assert settings == MappingSettings(starting_position="LATEST")
     assert (settings.batch_size, settings.batching_window_seconds, settings.parallelization_factor) == (100, 0, 1)
     assert (settings.max_retry_attempts, settings.max_record_age_seconds) == (-1, -1)
     assert (settings.bisect_on_error, settings.report_item_failures, settings.on_failure) == (False, False, None)
@@ -51,9 +51,9 @@ def test_what_the_template_leaves_out_has_the_documented_default() -> None:
 
 def test_a_destination_that_is_a_reference_needs_somebody_who_resolves_it() -> None:
     with pytest.raises(ValueError, match="is a reference: pass `resolve`"):
-        Settings.from_template(TEMPLATE)
+        MappingSettings.from_template(TEMPLATE)
     plain = {"DestinationConfig": {"OnFailure": {"Destination": "arn:aws:s3:::other"}}}
-    assert Settings.from_template(TEMPLATE | plain).on_failure == "arn:aws:s3:::other"
+    assert MappingSettings.from_template(TEMPLATE | plain).on_failure == "arn:aws:s3:::other"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_batch_size_over_ten_needs_no_window_because_aws_takes_it() -> None:
 
 def test_a_stream_needs_a_starting_position() -> None:
     with pytest.raises(ValueError, match="StartingPosition is required"):
-        Settings.from_template({"BatchSize": 1})
+        MappingSettings.from_template({"BatchSize": 1})
 
 
 def test_a_bad_filter_is_refused_with_the_settings() -> None:
@@ -100,5 +100,5 @@ def test_tumbling_windows_are_refused_with_a_sentence() -> None:
 
 
 def test_the_last_retry_delay_repeats() -> None:
-    switches = Switches(retry_delays_seconds=(1, 5))
+    switches = MappingAssumptions(retry_delays_seconds=(1, 5))
     assert [switches.retry_delay_seconds(failures) for failures in (1, 2, 3, 99)] == [1, 5, 5, 5]
