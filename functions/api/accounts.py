@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, IdempotencyKey, PageOf, RequestModel, ResponseModel, command_response
+from functions.api.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -168,7 +168,7 @@ def issue_store_credit(
 @router.get("/customers/<customer_id>/accounts")
 def accounts_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[AccountAnswer]:
+) -> Listed[AccountAnswer]:
     """A customer's store credit, one account for each currency; a new one appears a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
@@ -187,7 +187,7 @@ def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
 @router.get("/accounts/<account_id>/entries")
 def entries_of_account(
     caller: SignedIn, account_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[EntryAnswer]:
+) -> Listed[EntryAnswer]:
     """What moved on an account, newest first."""
     return paginate(
         ListRequest(caller, ENTRIES_OF_ACCOUNT, (account_id,), cursor),

@@ -1,7 +1,7 @@
 """What happened lately: to a customer, and to all of them in a day."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.paging import Cursor, Day, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -29,7 +29,7 @@ def activity_of_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[ActivityAnswer]:
+) -> Listed[ActivityAnswer]:
     """What happened to a customer lately, newest first; what is new shows a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
@@ -41,7 +41,7 @@ def activity_of_customer(
 
 
 @router.get("/activity", openapi_extensions=problem_responses(NotAllowed))
-def activity_of_day(caller: SignedIn, day: Day, limit: Limit = 20, cursor: Cursor = None) -> PageOf[ActivityAnswer]:
+def activity_of_day(caller: SignedIn, day: Day, limit: Limit = 20, cursor: Cursor = None) -> Listed[ActivityAnswer]:
     """What happened to all customers on a day, newest first. For staff."""
     return paginate(
         ListRequest(caller, ACTIVITY_BY_DAY, (day,), cursor),

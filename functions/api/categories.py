@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict
 
 from functions.api.context import ANONYMOUS, SignedIn, shop
-from functions.api.fields import CatalogId, CategoryPath, Name, PageOf, RequestModel, ResponseModel
+from functions.api.fields import CatalogId, CategoryPath, Listed, Name, RequestModel, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -93,7 +93,7 @@ def children_of_category(
     catalog: CatalogQuery = DEFAULT_CATALOG,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[CategoryAnswer]:
+) -> Listed[CategoryAnswer]:
     """The categories just below a path, by path. What was made or renamed shows a moment later."""
     return paginate(
         ListRequest(ANONYMOUS, CHILD_CATEGORIES, (catalog, path), cursor),
@@ -108,7 +108,7 @@ def descendants_of_category(
     catalog: CatalogQuery = DEFAULT_CATALOG,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[CategoryAnswer]:
+) -> Listed[CategoryAnswer]:
     """All categories below a path, each before those that are in it."""
     return paginate(
         ListRequest(ANONYMOUS, DESCENDANT_CATEGORIES, (catalog, path), cursor),

@@ -88,8 +88,11 @@ def command_response(outcome: keyed.IdempotentResult, model: type[ResponseModel]
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 
 
-class PageOf(ResponseModel, Generic[T]):
-    """A page of a list. `cursor` starts the next one, null where there is no more. A page may be short all the same."""
+class Listed(ResponseModel, Generic[T]):
+    """A page of a list. `cursor` starts the next one, null where there is no more. A page may be short all the same.
+
+    The class's name is in the names of the OpenAPI document's schemas, on which generated clients depend.
+    """
 
     items: Sequence[T]
     cursor: str | None = None

@@ -1,7 +1,7 @@
 """Follows: customers who want to hear of a product."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -47,7 +47,7 @@ def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
 @router.get("/products/<product_id>/followers", openapi_extensions=problem_responses(NotAllowed))
 def followers_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[Follower]:
+) -> Listed[Follower]:
     """Who follows a product, by id. For staff."""
     return paginate(
         ListRequest(caller, FOLLOWERS_OF_PRODUCT, (product_id,), cursor),
@@ -59,7 +59,7 @@ def followers_of_product(
 @router.get("/customers/<customer_id>/follows")
 def follows_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[Followed]:
+) -> Listed[Followed]:
     """The products that a customer follows, by id."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(

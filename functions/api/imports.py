@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from pydantic import ConfigDict, Field, ValidationError
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Id, IdempotencyKey, PageOf, ResponseModel
+from functions.api.fields import Id, IdempotencyKey, Listed, ResponseModel
 from functions.api.guard import REPLACEMENT_CHARACTER, UploadedFile, parse_json_object
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import MAX_FIELD_LENGTH, MalformedRequest, field_path, problem_responses, validation_message
@@ -201,7 +201,7 @@ def import_(caller: SignedIn, import_id: Id) -> ImportAnswer:
 
 
 @router.get("/imports/<import_id>/rejected", openapi_extensions=problem_responses(NotAllowed))
-def rejected_lines(caller: SignedIn, import_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[RejectedLine]:
+def rejected_lines(caller: SignedIn, import_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RejectedLine]:
     """The lines of an import that are not written, in their order, each with what is wrong with it. For staff."""
     return paginate(
         ListRequest(caller, IMPORT_WITH_PARTS, (import_id,), cursor),

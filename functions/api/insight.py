@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import StringConstraints
 
 from functions.api.context import ANONYMOUS, SignedIn, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -47,7 +47,7 @@ class PointAnswer(ResponseModel):
 
 
 @router.get("/best-sellers")
-def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> PageOf[BestSellerAnswer]:
+def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
     """The best sellers of a month, best first."""
     month = season or season_of(shop().now_instant())
     return paginate(
@@ -60,7 +60,7 @@ def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None
 @router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
 def best_sellers_with_units(
     caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
-) -> PageOf[UnitsAnswer]:
+) -> Listed[UnitsAnswer]:
     """The best sellers of a month and how many of each were sold, best first. For staff."""
     month = season or season_of(shop().now_instant())
     return paginate(
@@ -71,7 +71,7 @@ def best_sellers_with_units(
 
 
 @router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
-def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> PageOf[UnitsAnswer]:
+def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
     """How many of a product were sold, month by month, newest first. For staff."""
     return paginate(
         ListRequest(caller, UNITS_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
@@ -83,7 +83,7 @@ def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor
 @router.get("/insight/metrics", openapi_extensions=problem_responses(NotAllowed))
 def metrics(
     caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
-) -> PageOf[PointAnswer]:
+) -> Listed[PointAnswer]:
     """Orders, pieces and revenue minute by minute, oldest first, for 30 days. For staff.
 
     A minute in which nothing was sold has no point.

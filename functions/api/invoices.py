@@ -10,7 +10,7 @@ from pydantic import StringConstraints
 from functions import environment
 from functions.api import invoice_page
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.order_answers import InvoiceAnswer
 from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.problems import problem_responses
@@ -53,7 +53,7 @@ def invoices_of_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[InvoiceAnswer]:
+) -> Listed[InvoiceAnswer]:
     """A customer's invoices, by when they were issued, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)

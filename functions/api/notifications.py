@@ -1,7 +1,7 @@
 """What customers were told by mail."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.routes import Router
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
@@ -24,7 +24,7 @@ class NotificationAnswer(ResponseModel):
 @router.get("/customers/<customer_id>/notifications")
 def notifications_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[NotificationAnswer]:
+) -> Listed[NotificationAnswer]:
     """What a customer was told, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
@@ -37,7 +37,7 @@ def notifications_of_customer(
 @router.get("/orders/<order_id>/notifications")
 def notifications_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[NotificationAnswer]:
+) -> Listed[NotificationAnswer]:
     """What was told about an order, newest first."""
     return paginate(
         ListRequest(caller, NOTIFICATIONS_OF_ORDER, (order_id,), cursor),

@@ -15,8 +15,8 @@ from functions.api.fields import (
     DiscountCode,
     Id,
     IdempotencyKey,
+    Listed,
     Name,
-    PageOf,
     Price,
     Quantity,
     RequestModel,
@@ -148,7 +148,7 @@ def list_orders(
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[OrderInList]:
+) -> Listed[OrderInList]:
     """My orders, newest first; with `status`, everybody's that are in this state, by when they were placed (for staff).
 
     A new order is in its state's list at once, and in its customer's list a moment later.
@@ -176,12 +176,12 @@ def list_orders(
 @router.get("/customers/<customer_id>/orders")
 def orders_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[OrderInList]:
+) -> Listed[OrderInList]:
     """A customer's orders, newest first; a new one appears a moment after it was placed."""
     return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
 
 
-def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> PageOf[OrderInList]:
+def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
     """A page of a customer's orders."""
     return paginate(
         ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
@@ -205,9 +205,9 @@ def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Curs
 
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
-def lines_of_order(caller: SignedIn, order_id: Id) -> PageOf[OrderLineAnswer]:
+def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
     """The lines of an order, and what has become of each."""
-    return PageOf(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
+    return Listed(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
 
 
 @router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))

@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from functions.api.context import shop
-from functions.api.fields import PageOf
+from functions.api.fields import Listed
 from functions.dynamodb import cursors
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.patterns import Query as Question
@@ -93,10 +93,10 @@ class ListRequest:
 
 def paginate(
     request: ListRequest, fetch: Callable[[str | None], QueryPage[T]], to_answer: Callable[[T], A]
-) -> PageOf[A]:
+) -> Listed[A]:
     """The page of a list: asked for from where its cursor says, shown item by item, with the cursor of the next."""
     found = fetch(request.after)
-    return PageOf(items=[to_answer(item) for item in found.items], cursor=request.seal_cursor(found.after))
+    return Listed(items=[to_answer(item) for item in found.items], cursor=request.seal_cursor(found.after))
 
 
 def _cursor_key() -> bytes:

@@ -12,8 +12,8 @@ from functions.api.fields import (
     CategoryPath,
     Id,
     IdempotencyKey,
+    Listed,
     Name,
-    PageOf,
     Price,
     RequestModel,
     ResponseModel,
@@ -161,7 +161,7 @@ def products_in_category(
     catalog: Annotated[CatalogId, Query(description="Of which catalogue.")] = DEFAULT_CATALOG,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[ProductInList]:
+) -> Listed[ProductInList]:
     """The products of a category, by their ids, each with how many are there to be ordered now.
 
     Those of the categories below it are in lists of their own. What was changed or sold shows a moment later.

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from functions.api.accounts import Amount
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Id, IdempotencyKey, PageOf, RequestModel, ResponseModel, command_response
+from functions.api.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
 from functions.api.order_answers import RefundAnswer
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.payments import REFUND_ID, ProviderId
@@ -81,7 +81,7 @@ def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Ret
 
 
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
-def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[RefundAnswer]:
+def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
     """What is given back of an order's payments, and how far it has got."""
     return paginate(
         ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),

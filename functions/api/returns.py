@@ -7,7 +7,7 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import AfterValidator, ConfigDict, Field
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Id, IdempotencyKey, PageOf, RequestModel, command_response
+from functions.api.fields import Id, IdempotencyKey, Listed, RequestModel, command_response
 from functions.api.order_answers import ReturnAnswer
 from functions.api.orders import ProductQuantity, check_unique_products
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
@@ -73,7 +73,7 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
 
 
 @router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(WrongState))
-def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[ReturnAnswer]:
+def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
     """What came back of an order. For who placed it and staff."""
     return paginate(
         ListRequest(caller, RETURNS_OF_ORDER, (order_id,), cursor),

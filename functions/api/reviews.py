@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, StringConstraints
 
 from functions.api.context import ANONYMOUS, SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, RequestModel, ResponseModel
+from functions.api.fields import Id, Listed, RequestModel, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -92,7 +92,7 @@ def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
 
 
 @router.get("/products/<product_id>/reviews")
-def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> PageOf[ReviewOfProduct]:
+def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReviewOfProduct]:
     """What buyers say of a product, newest first. Who said it is not shown."""
     return paginate(
         ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id,), cursor),
@@ -110,7 +110,7 @@ def rating_of_product(product_id: Id) -> RatingAnswer:
 @router.get("/customers/<customer_id>/reviews")
 def reviews_by_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[ReviewAnswer]:
+) -> Listed[ReviewAnswer]:
     """What a customer says of products, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(

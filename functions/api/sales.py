@@ -1,7 +1,7 @@
 """Sales: the products of orders that were paid for, by product and by customer."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
-from functions.api.fields import Id, PageOf, ResponseModel
+from functions.api.fields import Id, Listed, ResponseModel
 from functions.api.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -37,7 +37,7 @@ def sales_of_product(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[Sale]:
+) -> Listed[Sale]:
     """Sales of a product, by when their orders were placed, newest first. For staff."""
     low, high = check_time_range(since, until)
     return paginate(
@@ -55,7 +55,7 @@ def bought_by_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> PageOf[Sale]:
+) -> Listed[Sale]:
     """The products that a customer bought, by when the orders were placed, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)

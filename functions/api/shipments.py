@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Id, KeySafeText, PageOf, Quantity, RequestModel, ResponseModel
+from functions.api.fields import Id, KeySafeText, Listed, Quantity, RequestModel, ResponseModel
 from functions.api.order_answers import AddressAnswer, OrderLineAnswer, ShipmentAnswer, order_line_answers
 from functions.api.problems import problem_responses
 from functions.api.routes import Router
@@ -43,21 +43,21 @@ class Parcel(ResponseModel):
 
 
 @router.get("/orders/<order_id>/shipments")
-def shipments_of_order(caller: SignedIn, order_id: Id) -> PageOf[ShipmentAnswer]:
+def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]:
     """The shipments of an order. For who placed it, the warehouse and staff."""
-    return PageOf(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
+    return Listed(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
 
 
 @router.get("/shipments", openapi_extensions=problem_responses(NotFound))
 def shipments_by_tracking(
     caller: SignedIn, carrier: KeySafeText, tracking_number: KeySafeText
-) -> PageOf[ShipmentAnswer]:
+) -> Listed[ShipmentAnswer]:
     """Find shipments by carrier, in any case, and tracking number; several, where a carrier gave a number twice.
 
     For whose they are, the warehouse and staff.
     """
     found = shipments.list_shipments_by_tracking(shop(), caller, carrier, tracking_number)
-    return PageOf(items=[ShipmentAnswer.of(one) for one in found])
+    return Listed(items=[ShipmentAnswer.of(one) for one in found])
 
 
 @router.get("/orders/<order_id>/parcel", openapi_extensions=problem_responses(NotAllowed))

@@ -5,7 +5,7 @@ from pydantic import ConfigDict
 
 from functions.api.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
 from functions.api.context import SignedIn, shop
-from functions.api.fields import Id, IdempotencyKey, PageOf, ResponseModel, command_response
+from functions.api.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response
 from functions.api.order_answers import PaymentAnswer
 from functions.api.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.problems import problem_responses
@@ -56,7 +56,7 @@ def pay_with_credit(
 @router.get("/orders/<order_id>/payments", openapi_extensions=problem_responses(WrongState))
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> PageOf[PaymentAnswer]:
+) -> Listed[PaymentAnswer]:
     """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back.
 
     Staff also sees money that matched no order, where there is none, or it is archived.
