@@ -91,18 +91,18 @@ class PageServer:
                 (
                     "GET",
                     "/local/orders/{id}/copies",
-                    lambda asked: HttpResponse(self._queries.check_copies(asked.path["id"])),
+                    lambda asked: HttpResponse(self._queries.check_copies(asked.path_parameters["id"])),
                 ),
                 (
                     "GET",
                     "/local/orders/{id}/archive",
-                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path["id"])),
+                    lambda asked: HttpResponse(self._queries.describe_archive(asked.path_parameters["id"])),
                 ),
                 ("POST", "/local/orders/{id}/restore", self._restore),
                 (
                     "GET",
                     "/local/orders/{id}/mails",
-                    lambda asked: HttpResponse(self._queries.list_mails(asked.path["id"])),
+                    lambda asked: HttpResponse(self._queries.list_mails(asked.path_parameters["id"])),
                 ),
                 ("GET", "/local/mails/{id}", self._get_mail_html),
                 ("GET", "/local/stream", self._get_stream_status),
@@ -110,16 +110,16 @@ class PageServer:
                 (
                     "GET",
                     "/local/failures/{key}",
-                    lambda asked: HttpResponse(self._queries.get_failure(asked.path["key"])),
+                    lambda asked: HttpResponse(self._queries.get_failure(asked.path_parameters["key"])),
                 ),
                 ("POST", "/local/failures/{key}/redrive", self._redrive),
                 ("GET", "/local/patterns", self._list_patterns),
                 (
                     "POST",
                     "/local/patterns/{id}",
-                    lambda asked: HttpResponse(self._patterns.run_pattern(asked.path["id"], asked.said)),
+                    lambda asked: HttpResponse(self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)),
                 ),
-                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.said))),
+                ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
             )
         ]
         self._server = LoopbackServer(self, port)

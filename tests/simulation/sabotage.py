@@ -259,7 +259,7 @@ _PAGE = notices.FollowerPage
 # Customers ------------------------------------------------------------------------------------------------------------
 def turn_keeping_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
     write = _TURN(before_row, before, row, item)
-    old = before_row.write(before)
+    old = before_row.encode(before)
     kept = {name: old[name] for name in ("GSI1PK", "GSI1SK", "company_id") if name in old}
     return replace(write, request={**write.request, "Item": {**write.request["Item"], **kept}})
 
