@@ -1,7 +1,8 @@
-"""Credit: gift cards and store credit, their balances, and every movement of them in a ledger without gaps.
+"""Gift cards and store credit: their balances, and a gapless ledger of every change of a balance.
 
-A movement writes the account, guarded by its version, and the entry whose key is the account's new version; both stand
-in the transaction of what moves the money. So a balance is the sum of its entries, and no movement is lost or doubled.
+Each change writes two items: the account, with a condition on its version, and a ledger entry whose key is the
+account's new version. Both are part of the transaction that moves the money. So the balance always equals the sum of
+the entries, and no change is lost or applied twice.
 """
 
 from collections.abc import Sequence
@@ -19,32 +20,35 @@ from functions.shop.keyed import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Digits and letters nobody takes for each other: https://www.crockford.com/base32.html"""
+"""Digits and letters that are not confused with each other: https://www.crockford.com/base32.html"""
 CODE_NORMALIZATION = str.maketrans("OIL", "011", "- ")
 CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 
 
-# whose money ----------------------------------------------------------------------------------------------------------
+# sources of money -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CreditSource:
-    """Where money is taken from: an account, which must be the payer's own, or a gift card, which is its code's."""
+    """The account to take money from: the payer's own, or a gift card if `by_code` is True (the code is enough)."""
 
     account_id: str
     by_code: bool = False
 
 
 def gift_card_source(shop: Shop, code: str) -> CreditSource:
-    """The gift card with this code, however it is typed: small letters, O for 0, I or L for 1, no hyphens."""
+    """Return the gift card with this code as a source of money.
+
+    The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens. The card may not exist.
+    """
     return CreditSource(shop.derive_id("gift card", code.upper().translate(CODE_NORMALIZATION)), by_code=True)
 
 
 def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
-    """The account of a customer's store credit in this currency, whether there is one yet or not."""
+    """Derive the id of a customer's store credit account in this currency. The account may not exist yet."""
     return shop.derive_id("store credit", customer_id, currency)
 
 
 def get_spendable_account(shop: Shop, source: CreditSource, customer_id: str) -> Account:
-    """The account, if this customer may spend from it. Raises NotFound, for another's as for none."""
+    """Return the account if this customer may spend from it. Raises NotFound if not, or if it does not exist."""
     account = shop.table.get(ACCOUNT_BY_ID, account_id=source.account_id)
     if account is None or not (source.by_code or account.customer_id == customer_id):
         raise NotFound("account")
@@ -61,9 +65,9 @@ def adjust_balance(
     other_account_id: str | None = None,
     order_id: str | None = None,
 ) -> list[Write[Any]]:
-    """The two writes that move so much into an account, or out of it where `amount` is negative.
+    """Return the two writes that add `amount` to an account, or take it out if `amount` is negative.
 
-    Raises InsufficientFunds, Invalid where it would hold more than an account may.
+    Raises InsufficientFunds, and InvalidInput if the new balance exceeds the limit of an account.
     """
     if account.balance + amount < 0:
         raise InsufficientFunds(account.balance)
@@ -90,11 +94,12 @@ def credit_account(
     other_account_id: str | None = None,
     order_id: str | None = None,
 ) -> list[Write[Any]]:
-    """The two writes that give an account so much, for a transaction of the caller's own; one consistent read.
+    """Return the writes that add `amount` to an account. The calling function puts them into its transaction.
 
-    Where there is no such account and a `customer_id` is given, it is made: as that customer's store credit. The writes
-    raise Changed where the account or its customer has moved meanwhile: decide anew. Raises NotFound: of the account,
-    or of its customer, who may have been forgotten; WrongCurrency, Invalid.
+    If the account does not exist and a `customer_id` is given, the writes create it as that customer's store credit.
+    The writes raise WriteConflict if the account or its customer changed in between: read again and retry. Raises
+    NotFound if the account does not exist, or if its customer does not (for example after an erasure), WrongCurrency,
+    InvalidInput. Reads are consistent.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     customer_check = _check_customer_exists(shop, account.customer_id if account else customer_id)
@@ -125,7 +130,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
-    """Let the transaction hold only while a customer is known; a gift card has none. Raises NotFound."""
+    """Return a check that fails the transaction if the customer changed, or no check for a gift card (no customer).
+
+    Raises NotFound if the customer does not exist.
+    """
     if customer_id is None:
         return []
     customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
@@ -156,7 +164,7 @@ def _check_balance_limit(balance: int) -> int:
 
 
 def require_positive(amount: int) -> int:
-    """The amount, if it is one. Raises Invalid."""
+    """Return the amount. Raises InvalidInput if it is less than 1."""
     if amount < 1:
         raise InvalidInput("amount", "is negative" if amount else "is zero")
     return amount
@@ -164,12 +172,13 @@ def require_positive(amount: int) -> int:
 
 # commands -------------------------------------------------------------------------------------------------------------
 def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
-    """A new gift card with so much on it. Keyed. For staff.
+    """Issue a new gift card with a balance of `amount`. Takes an idempotency key. For staff.
 
-    Result: {"account_id", "code", "balance", "currency"}. The code is made of the caller's key, so it is shown again
-    with a replay, and nobody keeps it: who has the table, logs and backups has no gift card.
+    Result: {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and key. So a replay
+    returns it again, and it is never stored: the table, the logs and the backups contain no gift card codes.
 
-    Raises Invalid, NotAllowed, KeyReused; AlreadyExists where the key issued one so long ago that it is forgotten.
+    Raises InvalidInput, NotAllowed, IdempotencyKeyReused; AlreadyExists if the key issued a card so long ago that its
+    Command item has expired.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -197,7 +206,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
 
 
 def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
-    """100 bits that only this shop can make of the key: XXXXX-XXXXX-XXXXX-XXXXX."""
+    """Derive a code of 100 bits from the caller's key and the shop's secret: XXXXX-XXXXX-XXXXX-XXXXX."""
     number = int.from_bytes(shop.digest("gift card code", caller_id, key), "big")
     text = "".join(CODE_ALPHABET[number >> 5 * place & 31] for place in range(CODE_LENGTH))
     return "-".join(text[start : start + CODE_GROUP_LENGTH] for start in range(0, CODE_LENGTH, CODE_GROUP_LENGTH))
@@ -206,9 +215,10 @@ def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
 def issue_store_credit(
     shop: Shop, caller: Caller, key: str, customer_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
-    """Give a customer so much store credit; their account in this currency is made with the first. Keyed. For staff.
+    """Add store credit to a customer's account in this currency. Takes an idempotency key. For staff.
 
-    Result: {"account_id", "customer_id", "amount", "currency"}. Raises NotFound, Invalid, NotAllowed, KeyReused.
+    The first credit creates the account. Result: {"account_id", "customer_id", "amount", "currency"}. Raises NotFound,
+    InvalidInput, NotAllowed, IdempotencyKeyReused.
     """
     caller.require_group("staff")
     account_id = store_credit_account_id(shop, customer_id, currency)
@@ -225,11 +235,12 @@ def issue_store_credit(
 def transfer_credit(
     shop: Shop, caller: Caller, key: str, source: CreditSource, to_account_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
-    """Move so much from the caller's own account, or from a gift card by its code, to any account. Keyed.
+    """Transfer credit from the caller's own account, or from a gift card, to any account. Takes an idempotency key.
 
-    Result: {"account_id", "to", "amount", "currency", "balance"}, the balance of the first as of then.
-    Raises Invalid(amount), SelfTransfer, NotFound("account") to move it from, NotFound("receiving account"), also where
-    its customer was forgotten, WrongCurrency, InsufficientFunds, KeyReused.
+    Result: {"account_id", "to", "amount", "currency", "balance"}; `balance` is what the paying account holds after the
+    transfer. Raises InvalidInput for `amount`, SelfTransfer, NotFound("account") for the paying account,
+    NotFound("receiving account"), also if its customer was erased, WrongCurrency, InsufficientFunds,
+    IdempotencyKeyReused.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
@@ -254,7 +265,10 @@ def transfer_credit(
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
-    """A22b. For its owner and staff. Raises NotFound, for another's as for none."""
+    """Return an account (access pattern A22b). For its owner and staff.
+
+    Raises NotFound if it does not exist or belongs to another customer.
+    """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     if account is None or not caller.can_see(account.customer_id or ""):
         raise NotFound("account")
@@ -262,14 +276,17 @@ def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
 
 
 def get_gift_card(shop: Shop, code: str) -> Account:
-    """A22b, for whoever has the code. Raises NotFound."""
+    """Return the gift card with this code (access pattern A22b). The code alone authorizes this. Raises NotFound."""
     return get_spendable_account(shop, gift_card_source(shop, code), "")
 
 
 def list_accounts_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Account]:
-    """A22d: a customer's store credit, one account for each currency; a new one a moment later. Raises NotFound."""
+    """Return a customer's store credit accounts, one per currency (access pattern A22d). Raises NotFound.
+
+    The read is eventually consistent: a new account may be missing for a moment.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -278,6 +295,9 @@ def list_accounts_of_customer(
 def list_entries_of_account(
     shop: Shop, caller: Caller, account_id: str, limit: int, after: str | None
 ) -> QueryPage[Entry]:
-    """A22c: the ledger, newest first. For its owner and staff. Raises NotFound."""
+    """Return the ledger of an account, newest entry first (access pattern A22c).
+
+    For its owner and staff. Raises NotFound.
+    """
     get_account(shop, caller, account_id)
     return shop.table.query(ENTRIES_OF_ACCOUNT, account_id=account_id, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""What happened lately: to a customer, and to all of them in a day. Both are copies: they follow the orders."""
+"""Recent activity of one customer, and of all customers on one day. The items are copies, written after the orders."""
 
 from functions.dynamodb.store import QueryPage
 from functions.model.entities import Activity
@@ -10,7 +10,10 @@ from functions.shop.shop import Caller, Shop
 def list_activity_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Activity]:
-    """A5: what happened to a customer in [since, until), newest first, 90 days back at most. Raises NotFound."""
+    """Return a customer's activity in [since, until), newest first (access pattern A5). Raises NotFound.
+
+    Activity expires after 90 days.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(
@@ -19,9 +22,9 @@ def list_activity_of_customer(
 
 
 def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
-    """A5b: what happened to all customers on a day (2026-11-21, UTC), newest first. For staff. Raises NotAllowed.
+    """Return the activity of all customers on a day (2026-11-21, UTC), newest first (access pattern A5b).
 
-    One query for each shard, merged.
+    It queries each shard and merges the results. For staff. Raises NotAllowed.
     """
     caller.require_group("staff")
     return shop.table.query(ACTIVITY_BY_DAY, day=day, limit=limit, after=after)

@@ -1,11 +1,13 @@
-"""What the archive does to the table: close an order to every other writer, list what it owns, leave a stub.
+"""The table's part of archiving an order: lock it against other writers, list its items, replace it with a stub.
 
-1. Once its log is complete and its money has come to rest, the order becomes ARCHIVING under its version; what is
-written beside it depends on the order as it was read, so whoever read it before decides anew (and a payment told of
-later than that stays with the stub). An order that was returned meanwhile has another end, and one whose money may move
-yet is given another: both stay until then.
-2. Everything in its partition is read, consistently. 3. Once that lies in the archive, exactly what the object lists is
-deleted, and the order gives place to a small stub that stays for ever. Each step can be done again at any point.
+1. Set the status to ARCHIVING with a conditional write on the version. This requires that the log of the order is
+complete and that none of its money can move any more. Writers of the order's other items check the order's version
+in their transaction, so a writer that read it before must retry. A payment that is reported later stays with the stub.
+If a return has postponed the expiry, or if money may still move, the order is not archived until its new expiry.
+2. Read all items of the partition consistently.
+3. After the archive object is stored in S3, delete exactly the items that it lists, and replace the order with a small
+stub that is kept for ever.
+Each step is safe to repeat at any point.
 """
 
 from collections.abc import Sequence
@@ -24,25 +26,26 @@ from functions.shop.ending import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}
-"""What an archived order leaves in the table: its stub, and its invoices, which the law wants kept and found."""
+"""Item types that are not deleted: the order becomes its stub, and the law requires that invoices are kept and can be
+found."""
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
-"""The states of a refund that somebody still works on."""
+"""The states of a refund that is still being processed."""
 RECHECK_DAYS = 7
-"""How long the end of an order is put off while nobody can say when its money has come to rest."""
+"""How long the expiry of an order is postponed while a refund is in flight or a dispute is open."""
 REFUND_FAILURE_WINDOW_DAYS = 31
-"""For so long a refund to a card may still come back: https://docs.stripe.com/refunds#failed-refunds "can take up to 30
-days"."""
+"""How long a card refund may still fail: https://docs.stripe.com/refunds#failed-refunds "can take up to 30 days"."""
 
 
 class NotReadyToArchive(Exception):
-    """The order's log is not complete yet, or a refund was begun just now: the others will catch up."""
+    """The order's log is not complete yet, or a refund has just started. Retry later."""
 
 
 @dataclass(frozen=True)
 class OrderSnapshot:
-    """An order on its way out, and every image of its partition; the order's own as it was before the archive came.
+    """An order that is being archived, and the images of all items in its partition.
 
-    `images` is None where some are gone already: all of them are in the object, which was written before.
+    The order's own image is as it was before archiving began. `images` is None if some items are deleted already: then
+    the archive object exists and contains all of them.
     """
 
     order: Order
@@ -50,9 +53,10 @@ class OrderSnapshot:
 
 
 def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
-    """Steps 1 and 2. None where the order is archived already, or was never there, or its end was put off.
+    """Lock an order for archiving and read its items (steps 1 and 2).
 
-    Raises WrongState where the order is not closed, NotReady.
+    Returns None if the order is archived already, does not exist, or its expiry was postponed. Raises WrongState if
+    the order is not closed, NotReadyToArchive.
     """
 
     def attempt() -> Order | None:
@@ -61,12 +65,12 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         if order is None or order.status == "ARCHIVING":
             return order
         if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
-            return None  # a return has put its end off; this was the end before
+            return None  # a return has postponed the expiry: this expiry event is outdated
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if days := _days_until_money_settles(shop, images):
-            with suppress(WriteConflict):  # it has another end by now
+            with suppress(WriteConflict):  # another writer has set a newer expiry
                 shop.table.write(put_expiry_marker(shop, order, days))
             return None
         shop.table.write(update(ORDER, order, after))
@@ -78,21 +82,24 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     if _versions_missing_in_log(
         images, order.logged_versions[:-1]
-    ):  # the log was complete when the archive took over: it is being deleted
+    ):  # the log was complete when archiving began: so its items are being deleted
         return OrderSnapshot(order, None)
-    _check_no_refund_in_flight(images)  # a refund that had failed may have been sent anew just then
+    _check_no_refund_in_flight(images)  # a failed refund may have been retried just before the lock
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Those of these versions of the order that a gapless log of it has no entry for."""
+    """Return the versions of the order that are missing in at least one of its gapless logs."""
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in versions for log in logs if (log, number) not in seen})
 
 
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
-    """For how many days money of the order may move yet: what works on it, or hears of it, must find it."""
+    """Return for how many days money of the order may still move; 0 if it is settled.
+
+    The order must stay until then, because processing a refund or a dispute needs it.
+    """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
     if any(refund.status in REFUNDS_IN_FLIGHT for refund in refunds) or any(
@@ -107,15 +114,17 @@ def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
 
 
 def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
-    """Raises NotReady while a refund is neither done nor given up: what works on it would not find it any more."""
+    """Raise NotReadyToArchive if a refund is in flight: its processing needs the item that would be deleted."""
     refunds = [image for image in images if image["type"]["S"] == REFUND.type]
     if waiting := [image["refund_id"]["S"] for image in refunds if image["status"]["S"] in REFUNDS_IN_FLIGHT]:
         raise NotReadyToArchive(f"refunds {waiting} are on their way")
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
-    """The order's image as its last timeline event left it; any other as it is. The archive's own step is undone. That
-    it was restored has not updated an order."""
+    """Return the order's image as of its last timeline event, and any other image unchanged.
+
+    This undoes the change to ARCHIVING. OrderRestored events do not count for `updated_at`.
+    """
     if image["type"]["S"] != ORDER.type:
         return image
     events = [image for image in images if image["type"]["S"] == TIMELINE.type]
@@ -133,7 +142,10 @@ def _latest_event(events: Sequence[Image]) -> Image:
 def replace_order_with_stub(
     shop: Shop, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
-    """Step 3: delete what the object lists, then turn the order into its stub. Raises Changed where it is one."""
+    """Delete the items that the archive object lists, then replace the order with its stub (step 3).
+
+    Raises WriteConflict if the order is a stub already.
+    """
     to_delete = [image for image in archived_images if image["type"]["S"] not in TYPES_KEPT_IN_TABLE]
     shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in to_delete])
     closed = next(ORDER.decode(image) for image in archived_images if image["type"]["S"] == ORDER.type)

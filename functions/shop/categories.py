@@ -1,4 +1,7 @@
-"""Categories: each catalogue has a tree of them. A category is a path, /kitchen/mugs/; the root is always there."""
+"""Product categories: each catalogue has one tree of them.
+
+A path such as /kitchen/mugs/ identifies a category. The root always exists.
+"""
 
 from dataclasses import replace
 
@@ -12,10 +15,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def create_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """A category in one that is there already, or in the root. The root itself may be made, to give it a name.
+    """Create a category in an existing category or in the root. The root itself may be created to give it a name.
 
-    For staff. Raises AlreadyExists, UnknownCategory where there is none to put it into, NotAllowed. Not repeatable: the
-    second time there is one.
+    For staff. Raises AlreadyExists, UnknownCategory if the parent does not exist, NotAllowed. Not safe to repeat: the
+    second call raises AlreadyExists.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -34,7 +37,7 @@ def _check_category_exists(catalog: str, path: str) -> Write[Category]:
 
 
 def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """For staff. Repeatable. Raises NotFound, NotAllowed."""
+    """Rename a category. For staff. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
     def attempt() -> Category:
@@ -49,7 +52,10 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
 
 
 def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """A8. Anybody may see it. Raises NotFound, for the root too where nobody gave it a name."""
+    """Return a category (access pattern A8). It is public.
+
+    Raises NotFound if it does not exist, also for the root if it was never created to have a name.
+    """
     found = shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path)
     if found is None:
         raise NotFound("category")
@@ -57,9 +63,10 @@ def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Categ
 
 
 def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
-    """A8d: all categories above a path, from the top on: a BatchGet of exactly their keys. Anybody may see them.
+    """Return all categories above a path, the topmost first (access pattern A8d). They are public.
 
-    What was made this moment may not show yet: half the price of a consistent read is enough for a way back up.
+    It sends a BatchGetItem with exactly their keys. The read is eventually consistent, at half the price of a
+    consistent one: a category that was created just now may be missing.
     """
     found: list[Category] = shop.table.batch_get(
         [CATEGORY.key(catalog=catalog, path=one) for one in ancestor_paths(path)]
@@ -70,12 +77,18 @@ def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tup
 def list_children(
     shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
-    """A8b: the categories just below a path, by path. Anybody may see them. None where there is no such path."""
+    """Return the direct children of a path, sorted by path (access pattern A8b). They are public.
+
+    The page is empty if the path does not exist.
+    """
     return shop.table.query(CHILD_CATEGORIES, catalog=catalog, parent=path, limit=limit, after=after)
 
 
 def list_descendants(
     shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
-    """A8c: all categories below a path, each before those in it; nothing else is read. Anybody may see them."""
+    """Return all categories below a path, each before its own children (access pattern A8c). They are public.
+
+    The query reads no other items.
+    """
     return shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=limit, after=after)

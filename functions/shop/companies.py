@@ -1,4 +1,7 @@
-"""Companies, and the customers who buy for them: each is in one at most, and in none once they are forgotten."""
+"""Companies and their members: the customers who buy for them.
+
+A customer is a member of at most one company. An erased customer is a member of none.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +15,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
-    """A company without members. For staff. Raises AlreadyExists, NotAllowed."""
+    """Create a company without members. For staff. Raises AlreadyExists, NotAllowed."""
     caller.require_group("staff")
     now = shop.now_instant()
     company = Company(company_id=company_id, name=name, created_at=now, updated_at=now)
@@ -21,7 +24,7 @@ def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
 
 
 def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
-    """For staff. Repeatable. Raises NotFound, NotAllowed."""
+    """Rename a company. For staff. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
     def attempt() -> Company:
@@ -36,9 +39,9 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
 
 
 def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
-    """Make a customer a member of a company that there is. For staff. Repeatable.
+    """Make a customer a member of an existing company. For staff. Safe to repeat.
 
-    Raises NotFound of either, InAnotherCompany, NotAllowed.
+    Raises NotFound if the customer or the company does not exist, InAnotherCompany, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -61,9 +64,9 @@ def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) ->
 
 
 def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
-    """Take a customer out of a company; who is not in it stays as they are. For staff. Repeatable.
+    """Remove a customer from a company. It changes nothing if they are not a member. For staff. Safe to repeat.
 
-    Raises NotFound of either, NotAllowed.
+    Raises NotFound if the customer or the company does not exist, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -81,7 +84,10 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
 
 @dataclass(frozen=True)
 class CompanyWithMembers:
-    """A company, on the first page, and some of its members, by their ids. `after`: where the others start."""
+    """A page of a company's members, sorted by id. The company itself is on the first page only.
+
+    `after`: the cursor of the next page.
+    """
 
     company: Company | None
     members: tuple[Customer, ...]
@@ -91,16 +97,17 @@ class CompanyWithMembers:
 def get_company_with_members(
     shop: Shop, caller: Caller, company_id: str, limit: int, after: str | None
 ) -> CompanyWithMembers:
-    """A6: one query; `limit` counts the company too. For its members and staff. Raises NotFound.
+    """Return a company and a page of its members in one query (access pattern A6). For its members and staff.
 
-    Who joined or left this moment may not show so yet: the index is not read consistently.
+    `limit` counts the company too. Raises NotFound. The index is eventually consistent, so it may not show yet that a
+    customer has just joined or left.
     """
     if not (caller.is_staff or _is_member(shop, caller, company_id)):
         raise NotFound("company")
     page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit, after=after)
     company = next((item for item in page.items if isinstance(item, Company)), None)
     if company is None and after is None:
-        company = _get_company(shop, company_id)  # one that was made this moment is not in the index yet
+        company = _get_company(shop, company_id)  # a new company may not be in the index yet
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
 
 
@@ -110,7 +117,7 @@ def _is_member(shop: Shop, caller: Caller, company_id: str) -> bool:
 
 
 def _get_company(shop: Shop, company_id: str) -> Company:
-    """A6b. Raises NotFound."""
+    """Return a company (access pattern A6b). Raises NotFound."""
     found = shop.table.get(COMPANY_BY_ID, company_id=company_id)
     if found is None:
         raise NotFound("company")

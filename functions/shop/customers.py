@@ -1,4 +1,4 @@
-"""Customers: register, rename, change the e-mail address, settings, and the page that shows all of a customer."""
+"""Customers: register, rename, change the e-mail address and settings, and read a customer's overview page."""
 
 import unicodedata
 from collections.abc import Callable
@@ -22,9 +22,10 @@ DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False}
 
 
 def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
-    """Make the caller a customer with a verified e-mail address, which becomes theirs alone in the same transaction.
+    """Register the caller as a customer with a verified e-mail address.
 
-    Raises AlreadyExists, EmailTaken; WrongState for who was forgotten. Not repeatable: the second time there is one.
+    The same transaction claims the address, so no two customers share one. Raises AlreadyExists, EmailTaken; WrongState
+    if the customer was erased. Not safe to repeat: the second call raises AlreadyExists.
     """
     now = shop.now_instant()
     customer = Customer(
@@ -44,19 +45,25 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
 
 
 def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
-    """Who was forgotten cannot come back under the same login: what is left of them would be theirs again."""
+    """Return the error for a registration under an id that is in use.
+
+    An erased customer cannot register again with the same login, because their remaining data would be theirs again.
+    """
     return (
         WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
     )
 
 
 def hash_email(shop: Shop, email: str) -> str:
-    """One value for all spellings of an address: trimmed, Unicode-normalised, case folded. Keys hold no address."""
+    """Return the hash of an e-mail address, which keys contain instead of the address.
+
+    All spellings of an address have the same hash: it is trimmed, Unicode-normalised and case folded first.
+    """
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
 
 def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> Customer:
-    """Raises NotFound. Repeatable."""
+    """Rename a customer. Safe to repeat. Raises NotFound if it does not exist or the caller may not see it."""
 
     def attempt() -> Customer:
         before = get_customer(shop, caller, customer_id)
@@ -70,11 +77,12 @@ def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> 
 
 
 def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]) -> Customer:
-    """Have a customer's mails go to another address, which becomes theirs alone as the one before becomes free.
+    """Change a customer's e-mail address: claim the new one and free the old one in one transaction.
 
-    `verified` says which: the address of whoever asks, so it is for nobody else, staff included. It is asked after the
-    profile was read: of two changes at once, the one that knows the later address stays. Repeatable: an address that
-    they have is not written again. Raises NotFound, for another's as for none; NotAllowed, EmailTaken.
+    `get_verified_email` returns the verified address of the caller, so only the customer can do this, not even staff.
+    It is called after the profile is read: of two concurrent changes, the one with the later address wins. Safe to
+    repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the caller may
+    not see it, NotAllowed, EmailTaken.
     """
 
     def attempt() -> Customer:
@@ -86,7 +94,8 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
             return before
         now, hashed = shop.now_instant(), hash_email(shop, email)
         after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
-        # The profile first: who asks twice at once finds that it changed, not that the address is taken, by themself.
+        # The profile comes first: of two identical concurrent requests, the second must fail with a conflict on the
+        # profile and be retried, not with EmailTaken because of the first.
         writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
         if hashed != before.email_hash:
             claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
@@ -102,7 +111,7 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
 
 
 def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
-    """A1. Raises NotFound, for another's as for none."""
+    """Return a customer (access pattern A1). Raises NotFound if it does not exist or the caller may not see it."""
     found = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) if caller.can_see(customer_id) else None
     if found is None:
         raise NotFound("customer")
@@ -110,7 +119,10 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 
 
 def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
-    """A2: the claim says whose it is, both reads consistent. For staff. Raises NotFound."""
+    """Return the customer with this e-mail address (access pattern A2). For staff. Raises NotFound, NotAllowed.
+
+    It reads the claim of the address, then the customer, both consistently.
+    """
     caller.require_group("staff")
     hashed = hash_email(shop, email)
 
@@ -119,7 +131,7 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
         if claim is None:
             raise NotFound("customer")
         found = get_customer(shop, caller, claim.customer_id)
-        if found.email_hash != hashed:  # they took another address between the two reads
+        if found.email_hash != hashed:  # the address changed between the two reads
             raise WriteConflict(EMAIL_CLAIM, EMAIL_CLAIM.key_of(claim))
         return found
 
@@ -128,7 +140,7 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
 
 @dataclass(frozen=True)
 class CustomerOverview:
-    """A customer, their settings and newest orders. `after`: where the older orders start."""
+    """A customer, their settings and their newest orders. `after`: the cursor for the older orders."""
 
     customer: Customer
     settings: tuple[Settings, ...]
@@ -137,7 +149,10 @@ class CustomerOverview:
 
 
 def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
-    """A3: one query. `limit` counts profile and settings too, which come first. Raises NotFound."""
+    """Return a customer with settings and newest orders in one query (access pattern A3). Raises NotFound.
+
+    `limit` also counts the profile and the settings, which come first.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=limit)
@@ -153,7 +168,10 @@ def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: i
 
 
 def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
-    """A4: what the customer chose; what they never chose is not among it. Raises NotFound for another's."""
+    """Return the settings that the customer has changed, without defaults (access pattern A4).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(CUSTOMER_SETTINGS, customer_id=customer_id).items
@@ -162,9 +180,9 @@ def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> t
 def update_settings(
     shop: Shop, caller: Caller, customer_id: str, name: SettingsName, choices: dict[str, bool]
 ) -> Settings:
-    """Set some choices of one group, leaving its others and the profile as they are. Repeatable.
+    """Change some choices of one group of settings; the other choices stay unchanged. Safe to repeat.
 
-    Raises NotFound for another's, NotRegistered.
+    Raises NotFound if the caller may not see the customer, NotRegistered if the customer does not exist.
     """
 
     def attempt() -> Settings:
@@ -190,6 +208,6 @@ def update_settings(
 
 
 def wants_notifications(settings: tuple[Any, ...], channel: str) -> bool:
-    """Whether a customer with these settings wants to hear of things through this channel."""
+    """Return whether these settings allow notifications through this channel, for example "email"."""
     chosen = [s.choices for s in settings if isinstance(s, Settings) and s.name == "notifications"]
     return (DEFAULT_NOTIFICATION_CHOICES | dict(chosen[0]) if chosen else DEFAULT_NOTIFICATION_CHOICES)[channel]

@@ -1,7 +1,9 @@
-"""Discount codes: what they take off an order, and how often. A limited one is counted down in the order's transaction,
-and up again in the one that ends the order early, or with which all of it has come back.
+"""Discount codes: the amount they take off an order, and how often they can be redeemed.
 
-The number that is left of a limited code is split over several items (parts) where many redeem it at once.
+The transaction that places an order decrements the counter of a limited code. The transaction that closes the order
+early increments it again; so does the one that records that all of the order was returned.
+The remaining number of a limited code can be split over several items (parts), so that many orders can redeem it at
+the same time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,18 +25,18 @@ MAX_PARTS = 20
 
 @dataclass(frozen=True)
 class DiscountUsage:
-    """A discount code as it stands. `left`: how often it can still be redeemed; None: as often as one likes."""
+    """A discount code. `left`: how often it can still be redeemed; None means without limit."""
 
     discount: Discount
     left: int | None
 
 
 def normalize_code(text: str) -> str:
-    """A code as it is kept: how somebody types it makes no other."""
+    """Return a code as it is stored: trimmed and in upper case, so that typing it differently does not matter."""
     return text.strip().upper()
 
 
-# what staff do --------------------------------------------------------------------------------------------------------
+# commands for staff ---------------------------------------------------------------------------------------------------
 def create_discount(
     shop: Shop,
     caller: Caller,
@@ -48,9 +50,10 @@ def create_discount(
     limit: int | None = None,
     parts: int = 1,
 ) -> DiscountUsage:
-    """A code that is valid in [valid_from, valid_until), from now on if nothing is said, and without end.
+    """Create a discount code that is valid in [valid_from, valid_until); by default from now on and without end.
 
-    For staff. One transaction, or one write where there is no limit. Raises Invalid, AlreadyExists, NotAllowed.
+    For staff. It is one transaction, or a single write if there is no limit. Raises InvalidInput, AlreadyExists,
+    NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -88,7 +91,7 @@ def _validate_discount(discount: Discount) -> None:
 
 
 def _split_limit(discount: Discount) -> Iterator[Redemptions]:
-    """The parts of a limit, as even as they can be; none where there is no limit."""
+    """Yield the parts of a limit, split as evenly as possible; nothing if there is no limit."""
     if discount.limit is not None:
         for part in range(discount.parts):
             left = discount.limit // discount.parts + (part < discount.limit % discount.parts)
@@ -96,7 +99,7 @@ def _split_limit(discount: Discount) -> Iterator[Redemptions]:
 
 
 def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
-    """Nobody redeems the code from now on; an order that has it, or is just being placed, keeps it. Repeatable.
+    """End the validity of a code now. Orders that have it, or are just being placed, keep it. Safe to repeat.
 
     For staff. Raises NotFound, NotAllowed.
     """
@@ -114,9 +117,9 @@ def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
 
 
 def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
-    """A22, and C4 where it is limited. For staff: who may ask about any code finds those that are not for them.
+    """Return a discount code and how often it can still be redeemed (access patterns A22, and C4 if it is limited).
 
-    Raises NotFound, NotAllowed.
+    For staff only, because other callers could guess codes that are not meant for them. Raises NotFound, NotAllowed.
     """
     caller.require_group("staff")
     return _get_usage(shop, _get_discount(shop, code))
@@ -138,15 +141,16 @@ def _list_parts(shop: Shop, code: str) -> list[Redemptions]:
     return list(shop.table.query_all(REDEMPTIONS_BY_CODE, code=code))
 
 
-# what an order does ---------------------------------------------------------------------------------------------------
+# discounts of orders --------------------------------------------------------------------------------------------------
 class RedemptionPoolEmpty(Exception):
-    """The part of a limited code in which an order was to be counted has nothing left."""
+    """The part of a limited code that should count an order has no redemptions left."""
 
 
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
-    """The order with the discount taken off, counted in the part it starts at; raises DiscountNotValid.
+    """Return the order with the discount taken off. Raises DiscountNotValid.
 
-    `discount`: what was found under the code. An unlimited one is not counted.
+    `discount`: the item that was found for the code, or None. If it is limited, the hash of the order's id selects the
+    part that counts the redemption. An unlimited discount is not counted.
     """
     if discount is None:
         raise DiscountNotValid(code, "there is none")
@@ -163,7 +167,7 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
-    """Why an order of so much goods that is placed now cannot have it; "" if it can."""
+    """Return why an order with goods of this total cannot have the discount; "" if it can."""
     now = order.placed_at
     if discount.valid_until is not None and discount.valid_until <= now:
         return f"it was valid until {discount.valid_until}"
@@ -179,7 +183,10 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 
 
 def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
-    """The order with its redemption counted where most are left; raises DiscountNotValid where none is."""
+    """Return the order with its redemption counted in the part that has the most left.
+
+    Raises DiscountNotValid if no part has any left.
+    """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
         raise DiscountNotValid(discount.code, f"it has been redeemed as often as it may be ({discount.limit})")
@@ -188,7 +195,10 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
 
 
 def redeem(order: Order) -> Iterator[Write[Redemptions]]:
-    """The write that counts an order's discount, if it is a limited one; refused, it raises UsedUp."""
+    """Yield the write that counts an order's redemption, if its discount is limited.
+
+    The write raises RedemptionPoolEmpty if the part has nothing left.
+    """
     for key in _redemption_keys(order):
         yield adjust(
             REDEMPTIONS,
@@ -200,7 +210,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """The write that gives an order's redemption of a limited discount back."""
+    """Yield the write that gives back an order's redemption, if its discount is limited."""
     for key in _redemption_keys(order):
         yield adjust(
             REDEMPTIONS, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
@@ -208,6 +218,6 @@ def release(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def _redemption_keys(order: Order) -> Iterator[Mapping[str, Any]]:
-    """The key of the part in which an order's discount is counted, if it is."""
+    """Yield the key of the part that counts an order's discount, if it is counted."""
     if order.discount is not None and order.discount.part is not None:
         yield REDEMPTIONS.key(code=order.discount.code, part=order.discount.part)

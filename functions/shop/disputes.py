@@ -1,8 +1,8 @@
-"""Disputes: the customer's bank asks a payment back, and the order's money follows what becomes of that.
+"""Payment disputes (chargebacks): the customer's bank claims a payment back, and the order's money is adjusted.
 
-Each is remembered in its payment by its id, whatever else happens to the payment, and goes only forward: OPEN, WON,
-LOST. So events may come in any order and under any names. Lost, it has taken all of the payment: a refund of it that
-fails afterwards leaves nothing that could be given once more.
+The payment stores the status of each dispute by the dispute's id, whatever else happens to the payment. The status only
+moves forward: OPEN, WON, LOST. So events may arrive in any order, and repeatedly with different event ids.
+A lost dispute takes the whole payment: if a refund of it fails afterwards, there is no money to refund again.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ from functions.shop.shop import Shop
 
 TOO_EARLY_RETRY_SECONDS = 60
 MAX_RETRIED_REFUNDS = 90
-"""So many refunds are tried again with the end of a dispute; staff can have the others tried."""
+"""How many failed refunds are retried when a dispute is won. Staff can retry the others."""
 DisputeOutcome = Literal["opened", "won", "lost"]
 STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
@@ -51,14 +51,17 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
-"""What takes a payment to the state it stands in after a dispute."""
+"""The command that moves a payment to this status after a dispute event."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""Why an order owes money, if not for what was returned."""
+"""The reason of a refund by the order's status; for any other status it is RETURNED."""
 
 
 @dataclass(frozen=True)
 class ProviderDisputeEvent:
-    """The customer's bank asks a payment back: it was `opened`, `won` by the shop, or `lost`. `reason`: the bank's."""
+    """An event of the payment provider: a dispute was `opened`, `won` by the shop, or `lost`.
+
+    `reason`: the reason that the customer's bank gave.
+    """
 
     event_id: str
     dispute_id: str
@@ -69,14 +72,16 @@ class ProviderDisputeEvent:
 
 
 def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
-    """Keep what becomes of a disputed payment. Each event is taken once, by its id.
+    """Record an event of a dispute and adjust the order's money. Each event is applied once, by its id.
 
-    While it is open the payment gives nothing back: what is to be given is owed by the order, or a refund that fails.
-    Won, both are on their way in the same transaction. Lost, the order's money is less by what was left, what it owed
-    first, and one that is not paid yet waits for it again.
+    While a dispute is open, the payment is not refunded: the order records the amount as owed, or the refund fails. If
+    the shop wins, the same transaction refunds the owed amount and retries the failed refunds. If the shop loses, the
+    part of the payment that was not refunded yet is deducted from the order's money. It settles what the order owes
+    first; an order that is not fully paid waits for this amount again.
 
-    Result: {"payment_id", "status", "reason"}, status null where there is no such payment. Raises Busy while the order
-    is being archived, TooEarly where its payment has not been told to have come: the provider tells again.
+    Result: {"payment_id", "status", "reason"}; `status` is null if the payment does not exist. Raises TableBusy while
+    the order is being archived, TooEarly if its payment is not recorded as received yet. The provider sends the event
+    again in both cases.
     """
 
     def decide() -> Decision:
@@ -98,13 +103,13 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
 
 
 def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
-    """Whether it takes the dispute further than it is known to have come."""
+    """Return whether the event moves the dispute forward from its stored status."""
     steps = (None, *get_args(DisputeStatus))
     return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:
-    """The payment after it."""
+    """Return the payment after the event."""
     disputes: dict[str, DisputeStatus] = {
         **(payment.disputes or {}),
         event.dispute_id: STATUS_BY_OUTCOME[event.outcome],
@@ -120,7 +125,7 @@ def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEve
 def _adjust_order_money(
     shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, event: ProviderDisputeEvent
 ) -> list[Write[Any]]:
-    """What the end of a dispute does to the money of the order, and to what was to be given back of the payment."""
+    """Return the writes that adjust the order's money and the payment's refunds when a dispute ends."""
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":
         return [order_unchanged]
@@ -129,7 +134,7 @@ def _adjust_order_money(
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
     if event.outcome == "lost":
         return [update(ORDER, ours, _deduct_lost_money(shop, ours, left)) if ours and left else order_unchanged]
-    if after.is_disputed or after.is_charged_back:  # by another dispute
+    if after.is_disputed or after.is_charged_back:  # because of another dispute
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
     again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
@@ -144,7 +149,7 @@ def _adjust_order_money(
 
 
 def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:
-    """The order after the bank has taken so much of its money; what is owed is paid by that first."""
+    """Return the order after the bank took `lost` of its money. This settles what the order owes first."""
     if order.status == "PENDING":
         return replace(apply_order_command(order, "unpay_part", shop.now_instant()), paid=order.paid - lost)
     after = apply_order_command(order, "refund", shop.now_instant())

@@ -1,9 +1,10 @@
-"""How orders end early: cancelled, at once or through the warehouse, or lapsed. Goods, discount and money go back.
+"""Cancellation and expiry of orders: release the goods and the discount, and refund the money.
 
-Of an order that is sent in part the rest can be cancelled, through the warehouse: it is cut short.
+An order is cancelled at once, or by a request to the warehouse. An unpaid order lapses: it expires. If a part of an
+order was already sent, the rest can be cancelled through the warehouse; this is called "cut short".
 
-Whatever ends an order does all of it in one transaction, which an order never outgrows: at most 90 shares of stock, its
-discount, five refunds, its shipment, the order itself and its marker.
+Each of these is one transaction, and no order is too large for it: at most 90 stock items, the discount, five
+refunds, the shipment, the order itself and its expiry marker.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
-    """The marker of an order that closes, or closes anew: when it ends, the order is archived.
+    """Return the write of the expiry marker of a closed order. When the marker's TTL expires, the order is archived.
 
-    It has the order's version, so it takes the place of whatever marker is there, ended or not; and whoever writes it
-    writes the order in the same transaction.
+    The marker has the order's version, so it replaces any older marker, expired or not. The caller writes the order in
+    the same transaction.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(
@@ -45,8 +46,10 @@ def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
 def _close_order(
     shop: Shop, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
-    """Close an order of which nothing was sent: its goods and its discount are free, what was paid is given back, or
-    owed as long as the customer's bank disputes it."""
+    """Close an order of which nothing was sent: release its goods and its discount, and refund the payments.
+
+    A disputed payment cannot be refunded, so its amount is recorded as owed.
+    """
     plan = plan_refunds(shop, before, before.paid - before.refunded, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
     shop.table.write(
@@ -65,15 +68,15 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
     "FULFILLING": "request_cancel",
     "PARTIALLY_SHIPPED": "request_cut",
 }
-"""The command that asks the warehouse to stop, by the state of what it has got."""
+"""The command that requests the warehouse to stop, by the status of the order."""
 
 
 def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Cancel an order: at once, as long as the warehouse has not got it; then by asking the warehouse to stop it, or
-    what of it has not been sent.
+    """Cancel an order: at once before the warehouse has it, later by a request to the warehouse.
 
-    For its customer and staff. Returned as it is then: CANCELLED, CANCEL_REQUESTED or CUT_REQUESTED. Repeatable, but
-    once the warehouse has refused it asks anew. Raises NotFound, WrongState.
+    If a part was already sent, the request is for the rest. For its customer and staff. Returns the order with its new
+    status: CANCELLED, CANCEL_REQUESTED or CUT_REQUESTED. Safe to repeat, but if the warehouse has refused, it sends a
+    new request. Raises NotFound, WrongState.
     """
 
     def attempt() -> Order:
@@ -91,10 +94,10 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """The warehouse has stopped an order that it was asked to stop, or the rest of it. For the warehouse and staff.
+    """Record that the warehouse agreed to cancel an order, or the rest of it. For the warehouse and staff.
 
-    Returned as it is then: CANCELLED; SHIPPED or DELIVERED where a part had been sent before. Repeatable. Raises
-    NotAllowed, NotFound, WrongState: where it was sent meanwhile, for example.
+    Returns the order with its new status: CANCELLED, or SHIPPED or DELIVERED if a part was sent before. Safe to repeat.
+    Raises NotAllowed, NotFound, WrongState (for example if the order was sent in between).
     """
     caller.require_group("warehouse", "staff")
 
@@ -111,7 +114,7 @@ def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
-    """The writes that cancel what of an order has not been sent."""
+    """Return the writes that cancel the shipments of an order that were not sent."""
     shipments = [
         it for it in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id) if it.status == "REQUESTED"
     ]
@@ -119,9 +122,10 @@ def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
 
 
 def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
-    """Drop what of an order has not been sent: its goods are free, and what was paid for them is given back, or owed.
+    """Drop the unsent goods of an order: return them to stock, and refund their price or record it as owed.
 
-    Shipping and discount stay with what was sent. Where all of that has arrived, the order is delivered.
+    Shipping costs and discount still apply to the goods that were sent. If all of those have arrived, the order becomes
+    DELIVERED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
@@ -147,15 +151,15 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
 
 
 def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """The warehouse cannot stop an order, or the rest of it, any more: it goes on. For the warehouse and staff.
+    """Record that the warehouse refused to cancel an order, or the rest of it; the order continues.
 
-    Repeatable. Raises NotAllowed, NotFound, WrongState.
+    For the warehouse and staff. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
     def attempt() -> Order:
         order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # it goes on already
+        if order.status in STOP_COMMAND_BY_STATUS:  # the order continues already
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())
@@ -167,19 +171,22 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 # lapse ----------------------------------------------------------------------------------------------------------------
 def list_unpaid_orders(shop: Shop, placed_before: datetime) -> Iterator[str]:
-    """The orders that were placed before this moment and are still not paid, as the queue shows them."""
+    """Return the ids of orders placed before this time that are not fully paid, oldest first.
+
+    The index is eventually consistent, so an order in the list may be paid already.
+    """
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING", until=to_instant(placed_before))
     return (order.order_id for order in waiting)
 
 
 def lapse_order(shop: Shop, order_id: str) -> bool:
-    """Close an order that is not paid, or only in part; that part is given back. Repeatable.
+    """Close an order that is not fully paid, and refund what was paid. Safe to repeat.
 
-    False where it was paid or ended meanwhile.
+    Returns False if the order was paid or closed in between.
     """
     try:
         order = get_unarchived_order(shop, order_id, "lapse")
         _close_order(shop, order, apply_order_command(order, "lapse", shop.now_instant()), "LAPSED")
-    except (WrongState, NotFound, WriteConflict):  # the index shows what was
+    except (WrongState, NotFound, WriteConflict):  # the index may be outdated
         return False
     return True

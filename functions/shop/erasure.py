@@ -1,12 +1,15 @@
-"""Forgetting a customer: one write makes them unknown, what is left of them elsewhere goes afterwards.
+"""Erasure of a customer's personal data: one transaction removes the profile, later steps remove the rest.
 
-1. The profile becomes an ErasedCustomer, which nobody can be addressed by; e-mail claim and settings go in the same
-transaction. 2. What the customer wrote and follows goes, and their name from open orders (names.py). Addresses leave
-their orders as these close, and the name with them: an order that is on its way still needs one. The orders in the
-archive are the archive's to rewrite. 3. Only when no copy can be on its way any more is it all done: what is taken from
-an order is in the stream record of that, and a reader may give that up days later.
+1. One transaction replaces the profile with an ErasedCustomer, which has no name or address, and deletes the e-mail
+claim and the settings.
+2. Afterwards the customer's reviews and follows are deleted, and the name in open orders (names.py). The address and
+the name are removed from each order after it closes, because an open order still needs its address. The objects of
+archived orders are rewritten.
+3. The erasure is finished only when no copy of the data can appear any more. The removed data is still in the stream
+record of its removal, and a reader may park that record days later.
 
-Invoices keep the name and address they were issued with: the law wants them kept. Ids stay, and lead nowhere.
+Invoices keep the name and address they were issued with, because the law requires it. Ids remain, but identify no
+person.
 """
 
 from collections.abc import Iterator
@@ -43,13 +46,17 @@ from functions.model.table import (
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
 SETTLE_PERIOD = timedelta(days=14)
-"""After so long every order the customer placed is listed, also one whose record the copies' reader gave up or lost,
-and what a reader gave up is in the failure store: an alarm has brought somebody by then. As long as dead letters
-wait."""
+"""How long an erasure waits after its last change. It equals the retention period of the dead-letter queues.
+
+After it, all orders of the customer are in their list of orders, also those whose stream record the copies reader
+parked or lost. All parked records are in the failure store, and an alarm has alerted an operator."""
 
 
 def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
-    """Make a customer unknown at once. Repeatable. Raises NotFound, for another's as for none."""
+    """Start the erasure of a customer: remove the profile, the e-mail claim and the settings at once. Safe to repeat.
+
+    Raises NotFound if the customer does not exist or the caller may not see it.
+    """
 
     def attempt() -> ErasedCustomer:
         found = (
@@ -81,17 +88,17 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
 
 
 def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:
-    """R3: whose erasure is not finished, oldest first."""
+    """Return the customers whose erasure is not finished, oldest first (access pattern R3)."""
     return shop.table.query_all(UNFINISHED_ERASURES, queue="ERASING")
 
 
 def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
-    """The ids of all a customer's orders, archived ones too."""
+    """Return the ids of all orders of a customer, including archived ones."""
     return (summary.order_id for summary in shop.table.query_all(ORDERS_OF_CUSTOMER, customer_id=customer_id))
 
 
 def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
-    """Delete what a customer wrote and what they follow. Whether there was anything. Repeatable."""
+    """Delete a customer's reviews and follows. Return whether there were any. Safe to repeat."""
     found = False
     for review in shop.table.query_all(REVIEWS_OF_CUSTOMER, customer_id=customer_id):
         found |= delete_if_exists(
@@ -105,8 +112,10 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
 
 
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
-    """Take the address and the customer's name from an order, if it is closed. The order as it is then, and whether it
-    had them. Repeatable."""
+    """Remove the address and the customer's name from an order if it is closed. Safe to repeat.
+
+    Returns the order after this, and whether anything was removed.
+    """
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
         order = shop.table.get(ORDER_BY_ID, order_id=order_id)
@@ -120,19 +129,25 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
 
 
 def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
-    """Have a stub name another object. Raises Changed where it is not as it was read."""
+    """Set the archive object of a stub, after the object was rewritten. Raises WriteConflict if the stub changed."""
     after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
     shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
 def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
-    """Note that something of a customer was there until now: traces of it may come as long again. Raises Changed."""
+    """Restart the settle period of an erasure, because data of the customer was found and removed now.
+
+    Raises WriteConflict.
+    """
     after = replace(erased, updated_at=to_instant(now), version=erased.version + 1)
     shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
 def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
-    """Note that nothing is left of a customer; False while something may still come. Raises Changed."""
+    """Mark an erasure as finished. Return False if its settle period is not over yet.
+
+    Raises WriteConflict.
+    """
     if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False
     done = replace(erased, status="ERASED", updated_at=shop.now_instant(), version=erased.version + 1)

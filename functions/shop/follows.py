@@ -1,4 +1,7 @@
-"""Follows: customers who want to hear of a product. One item shows both who follows what, and what somebody follows."""
+"""Follows: customers who want notifications about a product.
+
+One item per follow serves both lists: the products a customer follows, and the followers of a product.
+"""
 
 from functions.dynamodb.store import QueryPage
 from functions.dynamodb.writes import delete, put_if_absent
@@ -10,9 +13,9 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def follow_product(shop: Shop, caller: Caller, product_id: str) -> Follow:
-    """The caller follows a product from now on, or goes on to. One BatchGet and one write. Repeatable.
+    """Make the caller a follower of a product. It takes one BatchGetItem and one write. Safe to repeat.
 
-    Raises NotRegistered, also for who was forgotten; NotFound where there is no such product.
+    Raises NotRegistered if the caller is not a customer or was erased; NotFound if the product does not exist.
     """
 
     def attempt() -> Follow:
@@ -37,7 +40,7 @@ def follow_product(shop: Shop, caller: Caller, product_id: str) -> Follow:
 
 
 def unfollow_product(shop: Shop, caller: Caller, product_id: str) -> None:
-    """The caller does not follow a product any more. Repeatable. Raises NotFound where there is no such product."""
+    """Remove the caller from a product's followers. Safe to repeat. Raises NotFound if the product does not exist."""
 
     def attempt() -> None:
         keys = [PRODUCT.key(product_id=product_id), FOLLOW.key(customer_id=caller.id, product_id=product_id)]
@@ -53,7 +56,10 @@ def unfollow_product(shop: Shop, caller: Caller, product_id: str) -> None:
 def list_follows_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Follow]:
-    """A10: by product id. Raises NotFound for another's."""
+    """Return a customer's follows, sorted by product id (access pattern A10).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(FOLLOWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -62,6 +68,9 @@ def list_follows_of_customer(
 def list_followers_of_product(
     shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[Follow]:
-    """A10b: by customer id; who began this moment may not show yet. For staff. Raises NotAllowed."""
+    """Return a product's followers, sorted by customer id (access pattern A10b). For staff. Raises NotAllowed.
+
+    The read is eventually consistent: a new follower may be missing for a moment.
+    """
     caller.require_group("staff")
     return shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)

@@ -1,8 +1,8 @@
-"""Imports: products and stock from a file, accepted by one write, then written line by line.
+"""Bulk imports of products and stock from a file: one transaction stores the file, then each line is written.
 
-One transaction takes the whole file: the import, its parts, and the lines of each. The table's stream tells of every
-part, and each line is written by one transaction with the part that counts it. So a part that comes again goes on where
-it was, no line is written twice, and the report is what happened: it is kept by the same writes.
+The transaction stores the import, its parts, and the lines of each part. The table's stream triggers a worker for each
+part. The worker writes each line in one transaction with the part, which counts the line. So a redelivered part resumes
+where it stopped, no line is written twice, and the counts in the report are exact.
 """
 
 import gzip
@@ -28,20 +28,21 @@ from functions.shop.shop import Caller, Shop
 
 MAX_LINES = 5_000
 LINES_PER_PART = 125
-"""Two items for each part, the import and its command: 82 of the 100 that a transaction takes. Written at 10 lines
-a second, the least there may be, a part takes 13 of the 30 seconds that its function may run."""
+"""A file has at most 40 parts. Two items per part, the import and its Command item make 82 of the 100 items that a
+transaction allows. At 10 lines per second, the lowest allowed rate, a part takes 13 of the 30 seconds of the function's
+timeout."""
 
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A line that can be written. `product`: what it says of one, by field; what it leaves out is not there."""
+    """A valid line of an import file. `product`: the product's fields that the line contains; others are missing."""
 
     number: int
     product: Mapping[str, Any]
     quantity: int
 
 
-# accepting it ---------------------------------------------------------------------------------------------------------
+# accepting an import --------------------------------------------------------------------------------------------------
 def import_products(
     shop: Shop,
     caller: Caller,
@@ -49,11 +50,11 @@ def import_products(
     body: Mapping[str, Any],
     read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
 ) -> IdempotentResult:
-    """Take a file, whole or not at all; its lines are written afterwards. Keyed. For staff.
+    """Accept a file completely or not at all; a worker writes its lines later. Takes an idempotency key. For staff.
 
-    `body` tells it from any other, `read` reads its lines. A product that stands in it twice is taken once, as it comes
-    first: nothing says which of two parts is written first. Result: {"import_id", "lines", "rejected"}. Raises
-    Invalid, KeyReused, NotAllowed, and whatever `read` does.
+    `body` identifies the file for the idempotency check; `read_lines` parses its lines. If several lines are about the
+    same product, only the first is accepted, because parts are written in any order. Result: {"import_id", "lines",
+    "rejected"}. Raises InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
     """
     caller.require_group("staff")
 
@@ -74,7 +75,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """The lines, those rejected that are about a product which one before is about."""
+    """Return the lines, with each line rejected whose product is in an earlier line already."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -121,14 +122,14 @@ def _unpack_lines(import_lines: ImportLines) -> list[ParsedLine]:
     return [ParsedLine(**json.loads(line)) for line in gzip.decompress(import_lines.ndjson).splitlines()]
 
 
-# writing it -----------------------------------------------------------------------------------------------------------
+# writing the lines ----------------------------------------------------------------------------------------------------
 def write_part(
     shop: Shop, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
-    """Write the lines of a part that are not done yet, in their order; None where its time is over. Repeatable.
+    """Write the remaining lines of a part in order, and return the part. Safe to repeat.
 
-    `again`: it was tried before, and broke off. `wait` is called before each line. Raises Busy, and Permanent where its
-    lines are gone.
+    Returns None if the part has expired. `is_retry`: an earlier attempt did not complete. `wait` is called before each
+    line, to limit the rate. Raises TableBusy, and Permanent if the lines of the part do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -147,7 +148,10 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
 def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
-    """The part with one line more done: by this, or by another that was faster."""
+    """Write the next line and return the part after it, or the stored part if another worker changed it first.
+
+    Returns None if the part has expired.
+    """
     backoff = shop.table.new_backoff()
     writes, outcome = _plan_line(shop, line)
     while True:
@@ -155,7 +159,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            if not writes:  # so it is not the line that the table does not take
+            if not writes:  # only the part is written, so the line is not the cause
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:
@@ -169,7 +173,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
 
 
 def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Instant) -> ImportPart:
-    """The part with a line more, counted as what it came to."""
+    """Return the part with one more line counted under its outcome."""
     done = part.done + 1
     return replace(
         part,
@@ -185,7 +189,7 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
 
 
 def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
-    """What a line comes to, as things stand, and the writes that make it so."""
+    """Return the writes for a line and its outcome, based on the current product."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
         writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
@@ -204,11 +208,14 @@ def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
 
 
 IMMUTABLE_FIELDS = ("currency", "parts")
-"""What no line changes: orders were placed in the one, and the stock lies in the others."""
+"""Fields that no line may change: existing orders use the currency, and the stock is stored in the parts."""
 
 
 def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
-    """The writes for a product that is there; what the line leaves out stays as it is."""
+    """Return the writes for an existing product. Fields that the line does not contain stay unchanged.
+
+    Raises InvalidInput if the line changes an immutable field.
+    """
     for name in IMMUTABLE_FIELDS:
         if line.product.get(name, getattr(before, name)) != getattr(before, name):
             raise InvalidInput(name, f"is {getattr(before, name)} for this product, and stays so")
@@ -222,11 +229,14 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
     return [*writes, *add_stock(before, line.quantity)]
 
 
-# asking for it --------------------------------------------------------------------------------------------------------
+# reading --------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ImportProgress:
-    """How far an import is. `retried`: lines that took more than one try, among the others. `ended_at`: once all are
-    done."""
+    """The progress of an import.
+
+    `retried`: how many of the done lines took more than one attempt; they are also in the other counts. `ended_at`:
+    None until all lines are done.
+    """
 
     import_id: str
     state: Literal["RUNNING", "DONE"]
@@ -241,7 +251,10 @@ class ImportProgress:
 
 
 def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportProgress:
-    """B1: the sum of what its parts say. For staff. Raises NotFound, NotAllowed."""
+    """Return the progress of an import, summed over its parts (access pattern B1). For staff.
+
+    Raises NotFound, NotAllowed.
+    """
     made, parts = _get_import_with_parts(shop, caller, import_id)
     waiting = sum(part.count - part.done for part in parts)
     return ImportProgress(
@@ -261,9 +274,9 @@ def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportPro
 def list_rejected_lines(
     shop: Shop, caller: Caller, import_id: str, limit: int, after: str | None
 ) -> QueryPage[Rejected]:
-    """B1: which lines are not written and why, in their order. For staff. Raises NotFound, NotAllowed.
+    """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    An import has at most so many parts that all of them are read for every page.
+    Every page reads all parts of the import, because their number is small. For staff. Raises NotFound, NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, caller, import_id)
     last_line_shown = int(after or 0)

@@ -1,4 +1,7 @@
-"""What sells: the totals that the stream keeps (functions/model/counters.py), a moment behind the orders."""
+"""Sales statistics: best sellers, and revenue per minute.
+
+A stream reader maintains the totals (functions/model/counters.py), so they are slightly behind the orders.
+"""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +16,7 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """What was sold in one minute and one currency, less what came back in it."""
+    """Orders, units and revenue of one minute and one currency, less the returns of that minute."""
 
     minute: Instant
     currency: str
@@ -23,14 +26,17 @@ class MetricPoint:
 
 
 def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
-    """A23: what was sold most of with the orders paid for in a month, best first. Anybody may see which they are."""
+    """Return the best-selling products of a month, by the orders paid in it, best first (access pattern A23).
+
+    The ranking is public.
+    """
     return shop.table.query(BEST_SELLERS_BY_SEASON, season=season, limit=limit, after=after)
 
 
 def list_best_sellers_with_units(
     shop: Shop, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """A23, with how many were sold. For staff. Raises NotAllowed."""
+    """Return the best sellers with the units sold (access pattern A23). For staff. Raises NotAllowed."""
     caller.require_group("staff")
     return list_best_sellers(shop, season, limit, after)
 
@@ -38,7 +44,7 @@ def list_best_sellers_with_units(
 def list_units_of_product(
     shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """A23b: how many of a product were sold, month by month, newest first. For staff. Raises NotAllowed."""
+    """Return the monthly units sold of a product, newest first (access pattern A23b). For staff. Raises NotAllowed."""
     caller.require_group("staff")
     return shop.table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
 
@@ -46,20 +52,21 @@ def list_units_of_product(
 def list_metric_points(
     shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[MetricPoint]:
-    """A24: points of minutes in [since, until), oldest first, the shards' parts added up. For staff. Raises NotAllowed.
+    """Return the points of the minutes in [since, until), oldest first (access pattern A24). For staff.
 
-    A page never ends between two parts of a point.
+    Each point is the sum of its parts, which are spread over shards. A page never ends between two parts of a point.
+    Raises NotAllowed.
     """
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
-    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # of the last some parts may follow
+    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # the last group may be incomplete
     rest = grouped[shown:]
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
 
 
 def _position_before(part: Metric) -> str:
-    """Just below the keys of all parts of a point."""
+    """Return a cursor just before the keys of all parts of a point."""
     return METRIC.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 

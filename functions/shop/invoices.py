@@ -1,4 +1,4 @@
-"""Invoices: numbered without gaps in their series, never changed."""
+"""Invoices: issue, read and print them. Their numbers have no gaps, and an issued invoice never changes."""
 
 import hmac
 from collections.abc import Iterator
@@ -40,17 +40,17 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
-"""What a payment can be that once brought money."""
+"""The states of a payment that was captured at some time."""
 LINK_LIFETIME_SECONDS = 600
-"""How long a printed page can be opened by its link."""
+"""How long the link to the printable page of an invoice is valid."""
 
 
 def issue_invoice(shop: Shop, order_id: str) -> str | None:
-    """Issue the invoice of an order that is paid in full: its number, its Effect and itself in one transaction, which
-    holds only if neither the order nor its customer changed meanwhile.
+    """Issue the invoice of an order that is paid in full, and return its number.
 
-    Returns its number; None where there is nothing to invoice, as of an order that was cancelled before. Repeatable:
-    the Effect answers with the number it gave.
+    One transaction takes the number and stores the invoice and its Effect item. The transaction fails if the order or
+    its customer changed in between. Returns None if there is nothing to invoice, for example if the order was
+    cancelled. Raises NotFound if the customer does not exist. Safe to repeat: the Effect item stores the number.
     """
 
     def attempt() -> str | None:
@@ -60,7 +60,7 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
         if not isinstance(order, Order) or order.status not in SOLD_STATUSES or order.paid != order.total:
             return None
         customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
-        if customer is None:  # goods must not leave without an invoice: somebody has to look
+        if customer is None:  # goods must not be sent without an invoice: fail, so that an operator investigates
             raise NotFound("customer")
         number, counted = _next_number(shop)
         invoice = _build_invoice(
@@ -88,17 +88,18 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
 
 
 def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
-    """Whom the invoice is for; who was forgotten meanwhile is called as on the parcel that is still to reach them."""
+    """Return the recipient's name: the customer's, or the name in the order's address if the customer was erased."""
     if isinstance(customer, Customer):
         return customer.name
     return order.address.name if order.address else ""
 
 
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
-    """What each payment brought for the order, together what was paid for it.
+    """Yield the amount that each payment contributed to the order; the sum is what was paid for the order.
 
-    What the bank took back before that counts for nothing, what it took afterwards did pay: so these come last.
-    Payments are read before refunds: the refund of what is too much lies there as soon as its payment does.
+    REFUNDED payments come last. A payment that the bank took back before the order was paid does not count; one that it
+    took back afterwards does. Payments are read before refunds, because the refund of an excess amount is stored
+    together with its payment.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
@@ -117,7 +118,7 @@ def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
 
 
 def _next_number(shop: Shop) -> tuple[str, Write[InvoiceSeries]]:
-    """The next number of this year's series, and the write that takes it if nobody else has."""
+    """Return the next number of this year's series, and the conditional write that takes it."""
     now = shop.now_instant()
     series = now[:4]
     last = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
@@ -150,7 +151,7 @@ def _build_invoice(shop: Shop, number: str, order: Order, name: str, payments: t
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
-    """A19. Raises NotFound."""
+    """Return the invoice of an order (access pattern A19). Raises NotFound."""
     get_order_owner(shop, caller, order_id)
     found = shop.table.query(INVOICES_OF_ORDER, order_id=order_id, limit=1).items
     if not found:
@@ -159,7 +160,10 @@ def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
 
 
 def get_invoice(shop: Shop, caller: Caller, invoice_id: str) -> Invoice:
-    """A19b. Raises NotFound, for another's as for none."""
+    """Return an invoice (access pattern A19b).
+
+    Raises NotFound if it does not exist or the caller may not see it.
+    """
     found = _get_invoice(shop, invoice_id)
     if not caller.can_see(found.customer_id):
         raise NotFound("invoice")
@@ -176,7 +180,7 @@ def _get_invoice(shop: Shop, invoice_id: str) -> Invoice:
 def list_invoices_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Invoice]:
-    """A20: issued in [since, until), newest first. Raises NotFound."""
+    """Return a customer's invoices issued in [since, until), newest first (access pattern A20). Raises NotFound."""
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(
@@ -187,25 +191,31 @@ def list_invoices_of_customer(
 # printing -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SignedLink:
-    """What lets anybody who has it see one invoice. `until`: epoch seconds, as text."""
+    """The signature of a link that lets anyone read one invoice. `until`: the expiry, in epoch seconds as text."""
 
     until: str
     signature: str
 
 
 def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink:
-    """A link to an invoice that ends after some minutes, for a browser, which sends no token. Raises NotFound."""
+    """Create a link to an invoice that is valid for LINK_LIFETIME_SECONDS. Raises NotFound.
+
+    It is for browsers, which send no token when they open a link.
+    """
     get_invoice(shop, caller, invoice_id)
     until = str(int(shop.now().timestamp()) + LINK_LIFETIME_SECONDS)
     return SignedLink(until, _sign_link(shop, invoice_id, until))
 
 
 def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoice:
-    """The invoice a link leads to. Raises NotAllowed where the link has ended or was not made here, NotFound."""
+    """Return the invoice of a signed link.
+
+    Raises NotAllowed if the link has expired or its signature is wrong, NotFound.
+    """
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the link is not one of ours")
-    if int(link.until) <= shop.now().timestamp():  # only what was signed is taken for a number
+    if int(link.until) <= shop.now().timestamp():  # safe to parse: the signature was checked before
         raise NotAllowed("the link has ended: ask for a new one")
     return _get_invoice(shop, invoice_id)
 

@@ -1,4 +1,7 @@
-"""Commands that carry an idempotency key: done once, answered the same for ever after (while a Command item lives)."""
+"""Idempotency keys: a command with a key runs once, and repeated requests get the stored result.
+
+The result is stored in a Command item, which expires after COMMAND_DAYS.
+"""
 
 import hashlib
 import json
@@ -19,14 +22,17 @@ FINGERPRINT_VERSION = "1"
 
 
 def fingerprint(body: Mapping[str, Any]) -> str:
-    """What a request asked for, as the client sent it, before defaults: "version:SHA-256 of its canonical JSON"."""
+    """Return "version:SHA-256 of the canonical JSON" of a request body as the client sent it, before defaults."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"{FINGERPRINT_VERSION}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True)
 class IdempotentResult:
-    """What a keyed command came to. `replayed`: it had been done before, nothing was written now."""
+    """The result of a command with an idempotency key.
+
+    `replayed`: the command ran earlier; this is its stored result, and nothing was written now.
+    """
 
     result: dict[str, Any]
     replayed: bool
@@ -40,10 +46,11 @@ def run_idempotently(
     body: Mapping[str, Any],
     decide: Callable[[], tuple[Sequence[Write[Any]], dict[str, Any]]],
 ) -> IdempotentResult:
-    """Do what `decide` says (its writes, its JSON result) in one transaction with the Command item that remembers it.
+    """Run a command once per idempotency key: store its writes and its result in one transaction.
 
-    A command that is refused does not burn its key. Raises KeyReused where the key came with another body before, and
-    whatever `decide` and its writes raise. `decide` is asked again when what it had read changed.
+    `decide` returns the writes and the JSON result; the transaction adds the Command item that stores the result.
+    `decide` is called again if an item that it read has changed. A rejected command does not use up its key. Raises
+    IdempotencyKeyReused if the key was used before with another body, and the errors of `decide` and its writes.
     """
     command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
     body_fingerprint = fingerprint(body)
@@ -74,7 +81,7 @@ def run_idempotently(
 
 
 class AlreadyDone(Exception):
-    """The command had been done by the time this one wrote."""
+    """Another request with the same idempotency key completed the command first."""
 
     def __init__(self, command: Command | None) -> None:
         super().__init__("done before")

@@ -1,4 +1,4 @@
-"""What every command is given: the table, the clock, the source of ids, and how long things last."""
+"""The context that every command receives: the table, the clock, the source of ids, and the shop's settings."""
 
 import base64
 import hashlib
@@ -20,11 +20,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """`pepper`, asked for when it is needed, makes ids that nobody can guess from what they are made of. The days say
-    when a closed order expires.
+    """The table, the source of ids, and the shop's settings.
 
-    `shipping`: what it costs to send an order, by currency (free in others). `tax_rate`: in hundredths of a percent,
-    contained in every price.
+    `pepper`: returns the secret key of `digest` and `derive_id`; it is called each time it is needed.
+    `retention_days`, `return_window_days`: they define when a closed order expires. `shipping`: the cost of sending an
+    order in minor units, by currency; it is free in other currencies. `tax_rate`: in hundredths of a percent; every
+    price includes it.
     """
 
     table: Table
@@ -39,28 +40,37 @@ class Shop:
         return self.table.clock()
 
     def now_instant(self) -> Instant:
-        """Now, as the table keeps it."""
+        """Return the current time in the format that the table stores."""
         return to_instant(self.now())
 
     def digest(self, *parts: str) -> bytes:
-        """32 bytes that only this shop can make of these parts; no two lists of parts run together."""
+        """Return 32 bytes: the HMAC-SHA256 of these parts with the shop's secret key.
+
+        Each part is prefixed with its length, so different lists of parts have different digests.
+        """
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper(), text, hashlib.sha256).digest()
 
     def derive_id(self, *parts: str) -> str:
-        """The id that these parts make, and always make: 128 bits in 26 characters, so that nobody guesses one."""
+        """Derive an id from these parts: 128 bits in 26 characters.
+
+        The same parts always give the same id. The id cannot be guessed without the shop's secret key.
+        """
         return base64.b32encode(self.digest(*parts)[:16]).decode().rstrip("=").lower()
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: the identity provider's `sub`, and the groups it vouches for."""
+    """The user who sends a command: `id` is the identity provider's `sub` claim, `groups` are its group claims."""
 
     id: str
     groups: frozenset[str] = frozenset()
 
     def can_see(self, customer_id: str) -> bool:
-        """Whether what belongs to this customer is theirs to see. Another's answers like what does not exist."""
+        """Return whether the caller may see this customer's data. Only the customer and staff may.
+
+        If it is False, commands raise NotFound, so that the answer does not reveal whether the data exists.
+        """
         return self.id == customer_id or self.is_staff
 
     @property
@@ -68,13 +78,13 @@ class Caller:
         return "staff" in self.groups
 
     def require_group(self, *groups: str) -> None:
-        """Raises NotAllowed unless the caller is in one of these groups."""
+        """Raise NotAllowed unless the caller is in at least one of these groups."""
         if not self.groups & set(groups):
             raise NotAllowed(f"this is for {' or '.join(groups)} only")
 
 
 def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
-    """Delete an item, if there is one. Whether there was. Repeatable."""
+    """Delete an item if it exists. Return whether it existed. Safe to repeat."""
 
     def attempt() -> bool:
         found = shop.table.get(pattern, **known)
@@ -86,9 +96,10 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
 
 
 def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
-    """Run a command that reads, decides and writes; where what it read changed before it wrote, decide anew.
+    """Run a command that reads, decides and writes. Retry it if an item changed between its read and its write.
 
-    Raises Busy when that goes on until the time budget is spent. Safe because a refused write wrote nothing.
+    A retry is safe because a rejected write wrote nothing. Raises TableBusy if conflicts continue until the time budget
+    is spent.
     """
     backoff = shop.table.new_backoff()
     while True:
