@@ -2,10 +2,12 @@
 
 One event of each kind becomes the product's campaign. Other events of that kind are skipped for a day. The Campaign
 item stores the event and the position among the followers. A redelivered message for a page that is already notified is
-dropped, so a duplicate does not continue the chain of pages. If the product is out of stock again, or the price is
-higher again, the campaign stops (DROPPED). If such an event comes within that day, it
-continues from that position. Each mail is recorded as a
-Notification. Its id is derived from the event and the follower.
+dropped, so a duplicate does not continue the chain of pages.
+
+If the product is out of stock again, or the price is higher again, the campaign stops (DROPPED). If another such event
+comes within that day, its campaign continues from that position.
+
+Each mail is recorded as a Notification. Its id is derived from the event and the follower.
 """
 
 import hashlib
@@ -107,8 +109,10 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 
 
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
-    """Claim the mail to a follower. Return None if it was sent already. Raises AlreadyClaimed while another sender has
-    the claim."""
+    """Claim the mail to a follower. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     return claim_notification(
         shop,
         customer_id,
@@ -157,8 +161,10 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
-    """Return whether an event cannot start a campaign: another began less than a day ago, or is for this or a later
-    time."""
+    """Return whether an event cannot start a campaign.
+
+    Another campaign began less than a day ago, or one exists for an event of this or a later time.
+    """
     if found is None:
         return False
     return found.at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
@@ -179,7 +185,7 @@ def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
 
 
 def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
-    """Make the event the campaign of its product. Return the campaign, or None if another event came first. Repeatable."""
+    """Make the event the campaign of its product. Return it, or None if another event came first. Repeatable."""
 
     def attempt() -> Campaign | None:
         found = _get_campaign(shop, event)

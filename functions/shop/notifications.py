@@ -52,8 +52,10 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 
 
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
-    """Claim a mail about an order. Return None if it was sent already. Raises AlreadyClaimed while another sender has
-    the claim."""
+    """Claim a mail about an order. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
     )
@@ -70,8 +72,10 @@ def claim_notification(
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
-    """Claim a mail for this many seconds. Return None if it was sent already. Raises AlreadyClaimed while another
-    sender has it."""
+    """Claim a mail for this many seconds. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     now = shop.now()
     notification = Notification(
         customer_id=customer_id,

@@ -1,9 +1,10 @@
 """Record payments as the provider reports them. The provider decides about money, the shop about orders.
 
-A payment for an order in PENDING counts up to the amount due. Any excess is refunded at once: the refund is written in
-the transaction that stores the payment. Events may arrive in any order. A payment changes only as its state table
-allows, and a late event with an earlier state changes nothing. An event that arrives before the event it builds on is
-rejected, and the provider sends it again.
+A payment for a PENDING order counts up to the amount due. Any excess is refunded at once: the refund is written in the
+transaction that stores the payment.
+
+Events may arrive in any order. A payment changes only as its state table allows, and a late event with an earlier state
+changes nothing. A dispute that arrives before its payment is rejected (TooEarly), and the provider sends it again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,7 +82,7 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 def _capture(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
 ) -> Payment | None:
-    """Return the payment with its money received: CAPTURED, or UNMATCHED if it fits no order. None if nothing changes."""
+    """Return the payment with its money: CAPTURED, or UNMATCHED if it fits no order. None if nothing changes."""
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
     return _apply_command(shop, existing, event, "capture", None)

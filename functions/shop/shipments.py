@@ -229,7 +229,7 @@ def normalize_carrier(name: str) -> str:
 
 
 def get_order_for_packing(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Return the order, for packing and addressing a parcel. For the warehouse and staff. Raises NotAllowed, NotFound."""
+    """Return the order that a parcel is packed for. For the warehouse and staff. Raises NotAllowed, NotFound."""
     caller.require_group("warehouse", "staff")
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if order is None or isinstance(order, ArchivedOrder):
