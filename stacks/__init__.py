@@ -1,7 +1,7 @@
-"""The AWS side: one stack, one construct per file, settings by stage.
+"""The infrastructure on AWS: one main stack, one construct per file, settings per stage.
 
-The CDK's library for Python runs on Node. Whoever imports a stack gets the one that came with the packages, and unpacks
-that library inside the project, whether or not a Makefile, a home or another Node is around.
+The CDK library for Python runs on Node. Importing this package selects the Node that is installed with the Python
+packages, and unpacks the CDK library below build/. So the app needs no Makefile, home folder or other Node.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""cdk-nag as the app's guard: what its rules find fails the synth, unless it is acknowledged on its construct."""
+"""Run cdk-nag on the app. A finding fails the synth unless it is acknowledged on its construct."""
 
 from collections.abc import Mapping
 
@@ -8,24 +8,24 @@ from constructs import IConstruct
 
 
 def add_nag_checks(app: IConstruct) -> None:
-    """Check every resource of the app with the rules of these packs."""
+    """Check every resource of the app with these rule packs."""
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Accept findings on one construct, each by its full id (AwsSolutions-S1) with the reason that holds there."""
+    """Accept findings on one construct: the full id of each rule (AwsSolutions-S1) with the reason."""
     for rule, reason in reasons.items():
         Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
-    """Accept that a policy of this construct names resources by a wildcard."""
+    """Accept a wildcard resource in a policy of this construct."""
     named = _as_nag_text(Stack.of(construct).resolve(resource))
     acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{named}]": reason})
 
 
 def _as_nag_text(value: object) -> str:
-    """A resource as cdk-nag writes it in a finding: references in angle brackets."""
+    """Return a resource as cdk-nag writes it in a finding: references in angle brackets."""
     match value:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_as_nag_text, parts))

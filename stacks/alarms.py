@@ -1,4 +1,4 @@
-"""The alarms that stacks/conditions.py declares, and the topic that tells of them."""
+"""Create the alarms declared in stacks/conditions.py, and the topic that they notify."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from stacks.conditions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
 from stacks.stage import Stage
 
 MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
-"""By what they are, the names that people know them by, and those that CloudWatch has for them."""
+"""For each kind of resource: its readable names, each with its name in CloudWatch."""
 
 
 EMAIL_RETRY_REASON = (
@@ -27,7 +27,10 @@ EMAIL_RETRY_REASON = (
 
 
 class Alarms(Construct):
-    """`topic_arn`: where whoever wants to hear of them subscribes. `brakes`: those that stop a release."""
+    """All alarms and their SNS topic.
+
+    `topic_arn`: the topic to subscribe to. `rollback_alarms`: the alarms that stop and roll back a release.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: MonitoredResources) -> None:
         super().__init__(scope, id)
@@ -60,7 +63,7 @@ class Alarms(Construct):
         return made
 
     def _allow_cloudwatch_to_publish(self, topic: sns.Topic, key: kms.Key) -> None:
-        """The alarms of this stack, and nobody else, may publish, which needs the topic's key."""
+        """Allow only this stack's alarms to publish to the topic. Publishing needs the topic's key."""
         stack = Stack.of(self)
         own = stack.format_arn(
             service="cloudwatch",
@@ -77,11 +80,11 @@ class Alarms(Construct):
             )
 
         topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
-        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # in a key's policy: itself
+        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # *: this key
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
-    """From when on it is raised, and what it makes of no news, as arguments."""
+    """Return the threshold of an alarm and its handling of missing data, as arguments."""
     compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
     if alarm.below is not None:
         return {
@@ -99,7 +102,7 @@ def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
 def _alarm_metrics(
     scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
 ) -> Iterator[tuple[str, cloudwatch.Metric]]:
-    """What an alarm looks at; of several, each by its name."""
+    """Yield the name and metric of an alarm. An alarm for several resources has one of each per resource."""
     if alarm.for_each is None:
         assert isinstance(alarm.metric, MetricDefinition), f"{alarm.name} is of one thing, so of ours"
         yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes)
@@ -118,7 +121,7 @@ def _alarm_metrics(
 def shop_metric(
     scope: Construct, metric: MetricDefinition, statistic: str, minutes: int = 1, **dimensions: str
 ) -> cloudwatch.Metric:
-    """One of our metrics, of this deployment."""
+    """Return one of Orderstream's own metrics, for this deployment."""
     return cloudwatch.Metric(
         namespace=Stack.of(scope).stack_name,
         metric_name=metric.name,
@@ -131,7 +134,7 @@ def shop_metric(
 def aws_metric(
     name: str, dimensions: Mapping[str, str], statistic: str, minutes: int = 1, label: str = ""
 ) -> cloudwatch.Metric:
-    """A metric of an AWS service, "namespace name"."""
+    """Return the metric of an AWS service. `name`: "namespace name"."""
     namespace, _, metric = name.partition(" ")
     return cloudwatch.Metric(
         namespace=namespace,

@@ -1,4 +1,4 @@
-"""The HTTP API: one Lambda behind it, every route behind a token but those that are public by name."""
+"""The HTTP API: one Lambda behind it. Every route needs a token, except the public routes listed by name."""
 
 import json
 
@@ -15,9 +15,9 @@ from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
-# Not ANY: a browser's preflight (OPTIONS) carries no token, and is answered by the API itself where no route takes it.
+# Not ANY: a browser's preflight (OPTIONS) has no token. If no route takes OPTIONS, the API answers it itself.
 AUTHORIZED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# What an operator needs to find a request and its log lines. No address, no agent, no path: an id in it is a person's.
+# Enough to find a request and its log lines. No IP address, user agent or path: these can identify a person.
 ACCESS_LOG = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -32,7 +32,10 @@ ACCESS_LOG = {
 
 
 class ShopApi(Construct):
-    """`url`: where it answers; `id`: what its metrics call it. `function`: what it calls, a function or its alias."""
+    """The HTTP API and its routes.
+
+    `url`: its endpoint. `api_id`: its id in metrics. `function`: the Lambda function or alias that it calls.
+    """
 
     def __init__(
         self, scope: Construct, id: str, *, stage: Stage, function: lambda_.IFunction, identity: Identity

@@ -1,4 +1,4 @@
-"""Builds the CDK app and synthesizes it: `python -m stacks.app`, which stacks/synth_cache.py runs."""
+"""Build and synthesize the CDK app: `python -m stacks.app`. stacks/synth_cache.py runs it."""
 
 import json
 import sys
@@ -16,15 +16,15 @@ VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
 def build_app(context: Mapping[str, object] | None = None) -> App:
-    """The app, ready to be synthesized. The command line's context goes before `context`, that before cdk.json's.
+    """Return the app, ready to synthesize. Raises stage.InvalidSetting.
 
-    `laptop=true` leaves the Lambdas' packages out: the local AWS runs them on the packages of its own Python.
-    Raises stage.InvalidSetting.
+    `context` overrides cdk.json; the context of the command line overrides both. `laptop=true` leaves out the packages
+    of the Lambdas: the local AWS runs them with the packages of its own Python.
     """
     given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
-    if laptop:  # to validate takes as long as all else, and `make synth` validates the same stack
+    if laptop:  # validation doubles the time, and `make synth` validates the same stack
         flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()
@@ -45,7 +45,10 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
 
 
 def _lambda_code(laptop: bool) -> lambda_.Code:
-    """The code of every Lambda: one folder for all, so that writers and readers of the stream have one version."""
+    """Return the code of every Lambda: one folder for all.
+
+    So the writers and readers of the stream always have the same version.
+    """
     folder, digest = bundle.build_bundle(source_only=laptop)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
 

@@ -1,4 +1,4 @@
-"""Where what has ended lies for good: an object per order, and days of activity."""
+"""The archive bucket: one object per archived order, and one per day of activity. Objects never expire."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -10,13 +10,20 @@ from stacks.stage import Stage
 
 GLACIER_AFTER_DAYS = 90
 NONCURRENT_VERSION_DAYS = 30
-"""How long an object that was replaced can be brought back. Not longer: an erasure replaces objects, too."""
+"""How long a replaced object can be restored. Not longer, because an erasure also replaces objects."""
 MIN_GLACIER_BYTES = 128 * 1024
-"""Glacier Instant Retrieval charges for no less, so a small object is cheaper where it is (S3 pricing)."""
+"""The smallest object moved to Glacier Instant Retrieval, which bills at least 128 KB per object.
+
+Smaller objects are cheaper in S3 Standard (S3 pricing).
+"""
 
 
 class ArchiveBucket(Construct):
-    """`name`, `arn`; `object_arns`: what the archive may write and read; `orders_arn`: the orders of these."""
+    """The archive bucket.
+
+    `name`, `arn`. `object_arns`: the objects that the archive Lambda may write and read. `orders_arn`: the orders among
+    them.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)

@@ -1,5 +1,7 @@
-"""Copies of the table that AWS Backup makes and keeps, beside point-in-time recovery: they outlive the table, and 35
-days, and may lie in another region."""
+"""Backups of the table with AWS Backup, in addition to point-in-time recovery.
+
+They outlive the table and the 35 days of point-in-time recovery, and can be copied to another region.
+"""
 
 from aws_cdk import Duration
 from aws_cdk import aws_backup as backup
@@ -16,7 +18,11 @@ SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
 
 
 class Backups(Construct):
-    """`vault_name`: where the backups lie. They and the vault stay when the stack goes, if the stage protects."""
+    """The backup plan and its vault.
+
+    `vault_name`: the vault with the backups. If the stage is protected, vault and backups stay when the stack is
+    deleted.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:
         super().__init__(scope, id)

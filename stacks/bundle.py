@@ -1,7 +1,7 @@
-"""What is deployed: one folder for all Lambdas, made without Docker and kept under build/ by the hash of what went in.
+"""Build the code bundle of all Lambdas without Docker. It is cached under build/ by a hash of its inputs.
 
-It holds the source, the packages of functions/requirements.txt built for Lambda's processor, of botocore only the
-services in use, and everything compiled where a Python of Lambda's version is at hand.
+It holds the source, the packages of functions/requirements.txt built for Lambda's processor, and botocore's data of the
+services in use only. Everything is compiled if a Python of Lambda's version is installed.
 """
 
 import gzip
@@ -25,7 +25,7 @@ REQUIREMENTS = SOURCE / "requirements.txt"
 BUNDLES = PROJECT / "build" / "bundles"
 
 BOTOCORE_SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
-"""What botocore keeps the data of: the services that functions make clients of."""
+"""The services whose botocore data is kept: the functions create clients of these."""
 UNUSED_FILES = (
     "*.dist-info",
     "bin",
@@ -37,14 +37,14 @@ UNUSED_FILES = (
     "**/py.typed",
     "**/__pycache__",
 )
-"""What no import needs. boto3 and botocore do import their own docs packages."""
+"""Files that no import needs. The docs packages of boto3 and botocore are imported by them, so they stay."""
 MAX_BUNDLES = 8
-LAMBDA_TASK_ROOT = "/var/task"  # where Lambda unpacks it: compiled files name their source
+LAMBDA_TASK_ROOT = "/var/task"  # where Lambda unpacks the bundle: compiled files contain the path of their source
 
 
 @dataclass(frozen=True)
 class BundleTarget:
-    """What a bundle is made for: a version of Python, and a platform as uv names it."""
+    """What a bundle is built for: a Python version, and a platform in uv's notation."""
 
     python: str
     platform: str
@@ -54,16 +54,16 @@ LAMBDA_TARGET = BundleTarget("3.13", "aarch64-manylinux_2_28")
 
 
 def current_target() -> BundleTarget:
-    """The Python that runs this, for who wants to run a bundle on this machine."""
+    """Return the Python version and platform of this process, to build a bundle that runs on this machine."""
     system = {"linux": "unknown-linux-gnu", "darwin": "apple-darwin"}.get(sys.platform, sys.platform)
     machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return BundleTarget("{}.{}".format(*sys.version_info), f"{machine}-{system}")
 
 
 def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET) -> tuple[Path, str]:
-    """The folder to deploy, and a hash of what it is made of. Made when it is not there yet; safe to run side by side.
+    """Return the folder to deploy, and a hash of its inputs. Build it if it is not cached. Safe to run in parallel.
 
-    `source_only` leaves the packages out, for a Python that has them. Raises RuntimeError where uv fails.
+    `source_only` leaves out the packages, for a Python that has them installed. Raises RuntimeError if uv fails.
     """
     compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None)
@@ -91,7 +91,7 @@ def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET
 
 
 def find_python(target: BundleTarget) -> str | None:
-    """A Python of this version on this machine, if there is one. Compiled files of any other would be ignored."""
+    """Return a Python of the target version on this machine, or None. Lambda ignores files compiled by others."""
     for candidate in (sys.executable, f"python{target.python}"):
         command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         try:
@@ -106,7 +106,7 @@ def find_python(target: BundleTarget) -> str | None:
 
 
 def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
-    """A hash of all that goes in, this file included, so that the same inputs are the same deployment anywhere."""
+    """Return a hash of all inputs, this file included. The same inputs give the same hash on every machine."""
     digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
@@ -147,7 +147,10 @@ def _trim(folder: Path) -> None:
 
 
 def _strip_documentation(model: Path) -> str:
-    """Take the documentation out of a service's model, which each cold start reads. The service's name in endpoints."""
+    """Remove the documentation from a service model, because each cold start parses it.
+
+    Return the name of the service in endpoints.json.
+    """
     whole = json.loads(gzip.decompress(model.read_bytes()))
     model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))
     model.unlink()
@@ -155,7 +158,7 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """A model that says nothing of itself: each `documentation` is empty, but a shape's member of that name."""
+    """Return a model with every `documentation` text empty. A shape member of that name stays."""
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):
@@ -167,19 +170,19 @@ def _without_documentation(model: Any) -> Any:
 
 
 def _compile(folder: Path, python: str, target: BundleTarget) -> None:
-    """Compiled files that are taken as they are: a zip does not keep the times that Python would compare."""
+    """Compile all files. Python must not check them against the source: a zip does not keep modification times."""
     command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]
     subprocess.run(command, env=_compile_environment(target), check=True)  # noqa: S603
 
 
 def _compile_environment(target: BundleTarget) -> dict[str, str]:
-    # pyenv's python3.13 runs only where that version is asked for; without a fixed hash seed, sets compile differently.
+    # pyenv's python3.13 needs PYENV_VERSION. Without a fixed hash seed, the compiled files would differ each time.
     return {**os.environ, "PYENV_VERSION": target.python, "PYTHONHASHSEED": "0"}
 
 
 def _delete_old_bundles() -> None:
-    """Delete all bundles but those used last: every edit of a function makes another."""
+    """Delete all but the most recently used bundles: every edit of a function makes a new one."""
     by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
     for bundle in by_use[:-MAX_BUNDLES]:
         shutil.rmtree(bundle, ignore_errors=True)
@@ -189,5 +192,5 @@ def _rename_into_place(temporary: Path, folder: Path) -> None:
     try:
         temporary.rename(folder)
     except OSError:
-        if not folder.exists():  # else another synth was faster, and made the same
+        if not folder.exists():  # else another process built the same bundle first
             raise

@@ -1,4 +1,4 @@
-"""The event bus, and the archive from which its events can be played again."""
+"""The event bus, and the archive that its events can be replayed from."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -9,7 +9,7 @@ from functions.model.events import EVENT_SOURCE
 
 
 class ShopEventBus(Construct):
-    """`bus`: for rules; `name`, `arn`, `archive_arn`."""
+    """The event bus and its archive. `event_bus`: for rules. Also `name`, `arn`, `archive_arn`."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)

@@ -1,6 +1,6 @@
-"""What somebody must know of, day or night: each alarm by its name, what it looks at, from when on, and its runbook.
+"""The definitions of all alarms: name, metric, threshold and runbook.
 
-An alarm holds as long as what it tells of is so, and ends when its runbook's cure is done.
+An alarm stays raised as long as its condition holds, and ends when the steps of its runbook are done.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from functions.model import metrics
 from functions.model.metrics import MetricDefinition
 
 AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
-"""Of what there are several: the alarm is there for each, by its name."""
+"""Kinds of resources that an alarm can be for. One alarm is created per resource of the kind."""
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
@@ -23,16 +23,23 @@ DIMENSIONS: dict[AlarmTarget, str] = {
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
-"""Reactions that take their time on purpose: a file of products, a mail to each of thousands of followers."""
+"""Reactions that are slow on purpose: large product imports, and mails to thousands of followers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmDefinition:
-    """`metric`: one of ours, or an AWS service's "namespace name". It is raised when the `statistic` of it was `over`,
-    or `under`, so much in each of so many `periods` of so many `minutes`. `says`: what is so then. `runbook`: what to
-    do about it. `each`: one alarm for each of these, but for the `spared` ones. `level`: what is so now, so it holds
-    until it is told anew; else no news are good news, but where too few of them are what it tells of. `brake`: a new
-    version of the api does not take over while it is raised."""
+    """An alarm: when it is raised, what it means, and which runbook to follow.
+
+    It is raised when the `statistic` of `metric` is `above` or `below` the limit in each of so many `periods` of so
+    many `minutes`.
+
+    `metric`: one of ours, or a metric of an AWS service as "namespace name".
+    `description`: what is wrong while it is raised. `runbook`: what to do.
+    `for_each`: one alarm for each resource of this kind, except the `excluded` ones.
+    `is_level`: the metric is a gauge, so the alarm keeps its state if data is missing. For other metrics missing data
+    means no problem, except that it raises an alarm with `below`.
+    `stops_release`: a new version of the API function does not take over while it is raised.
+    """
 
     name: str
     description: str
@@ -61,7 +68,7 @@ class AlarmDefinition:
 
 
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
-"""How far behind is worth a look; is felt by customers; leaves half of the time until the stream's mappings give up."""
+"""The levels of lag: worth a look; customers notice; half of the time is left until the stream's mappings give up."""
 
 
 def _lag_alarms() -> Iterator[AlarmDefinition]:

@@ -1,4 +1,4 @@
-"""One page to look at first. Its first row answers: are orders flowing?"""
+"""The CloudWatch dashboard. Its first row answers: are orders flowing?"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from functions.model.metrics import MetricDefinition
 from stacks.alarms import MonitoredResources, aws_metric, shop_metric
 
 GraphMetric = Any
-"""A metric, or an expression of some."""
+"""A metric, or a math expression over metrics."""
 WidgetRow = Sequence[tuple[Callable[[str, Sequence[GraphMetric], int], Any], str, Sequence[GraphMetric]]]
-"""Widgets: of which kind, with which title, showing what."""
+"""The widgets of one row: kind, title and metrics of each."""
 QUEUE_AGE_METRIC, QUEUE_DEPTH_METRIC = (
     "AWS/SQS ApproximateAgeOfOldestMessage",
     "AWS/SQS ApproximateNumberOfMessagesVisible",
@@ -23,7 +23,10 @@ WIDTH, HEIGHT = 24, 6
 
 
 class Dashboard(Construct):
-    """`places`: the queues, readers and the api; `table`: the table's name."""
+    """The dashboard of the deployment.
+
+    `places`: the queues, stream readers and the API. `table`: the name of the table.
+    """
 
     def __init__(self, scope: Construct, id: str, *, places: MonitoredResources, table: str) -> None:
         super().__init__(scope, id)
@@ -33,7 +36,7 @@ class Dashboard(Construct):
         cloudwatch.Dashboard(
             self,
             "Dashboard",
-            dashboard_name=f"{stack.stack_name}-{stack.region}",  # an account has each name once, in all regions
+            dashboard_name=f"{stack.stack_name}-{stack.region}",  # names are unique per account, not per region
             default_interval=Duration.hours(3),
             widgets=[_fill_width(row) for row in rows],
         )
@@ -109,7 +112,7 @@ class Dashboard(Construct):
         return [shop_metric(self, metric, "Maximum", 5) for metric in metrics]
 
     def _metric_by_dimension(self, metric: MetricDefinition, statistic: str = "Sum", minutes: int = 1) -> GraphMetric:
-        """A line for each value of the metric's dimension, whichever there are."""
+        """Return one line for each value of the metric's dimension."""
         (dimension,) = metric.dimensions
         schema = f'{{"{Stack.of(self).stack_name}",{dimension}}}'
         search = f"""SEARCH('{schema} MetricName="{metric.name}"', '{statistic}', {60 * minutes})"""
@@ -119,7 +122,7 @@ class Dashboard(Construct):
 
 
 def _table_throttles(table: str) -> Iterable[GraphMetric]:
-    """As the table itself counts them, also those of nobody's function."""
+    """Yield DynamoDB's own throttle metrics. They include requests that come from no function."""
     for name in ("ReadThrottleEvents", "WriteThrottleEvents"):
         yield aws_metric(f"AWS/DynamoDB {name}", {"TableName": table}, "Sum")
 
@@ -129,7 +132,7 @@ def _metric_per_resource(metric: str, resources: Mapping[str, str], dimension: s
 
 
 def _fill_width(row: WidgetRow) -> list[Any]:
-    """Widgets side by side over the whole width."""
+    """Place the widgets side by side over the whole width."""
     width = WIDTH // len(row)
     return [kind(title, list(lines), width) for kind, title, lines in row]
 

@@ -1,4 +1,4 @@
-"""Where messages end that could not be worked or delivered, for a person to look at and move back."""
+"""Dead-letter queues for messages that could not be processed or delivered. A person inspects and redrives them."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs

@@ -1,4 +1,4 @@
-"""Where stream records end that could not be worked: put aside by a function, or given up by its mapping."""
+"""The failure store: stream records that a function parked, or that an event source mapping gave up on."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -11,8 +11,11 @@ from stacks.stage import Stage
 
 
 class FailureStore(Construct):
-    """`name`, `arn`; `parked_arn`: what functions put aside; `given_up_arn`: what Lambda's mappings deliver;
-    `marks_arn`: what says of these that they were redriven."""
+    """The bucket of the failure store: `name`, `arn`, and the ARNs of its three prefixes.
+
+    `parked_arn`: records that functions parked. `given_up_arn`: batches that event source mappings gave up on.
+    `redriven_arn`: markers of the records and batches that were redriven.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)

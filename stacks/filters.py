@@ -1,7 +1,7 @@
-"""Which stream records each of the two readers is called for, derived from the model: patterns of an event filter.
+"""Build the event filters of the two stream readers from the model.
 
 Sources: Lambda developer guide, "Using event filtering with a DynamoDB event source"; DynamoDB developer guide,
-"DynamoDB Streams and Time to Live", for how the deletion of an expired item is told apart.
+"DynamoDB Streams and Time to Live", for how to recognize the deletion of an expired item.
 """
 
 import json
@@ -18,8 +18,11 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
 def build_copies_patterns() -> list[str]:
-    """What copies are made of: new and changed primaries, and what counted and is gone. A copy of a copy could go round
-    for ever."""
+    """Return the patterns of the records that copies and totals are made from.
+
+    These are new and changed primary items, and deleted items that were counted. Raises ValueError if a copy were made
+    from a copy, because that could loop forever.
+    """
     if looping := [row.type for row in derived.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies are derived from {looping}, which are no primaries")
     can_go = [counter.source_row.type for counter in COUNTERS if counter.deleted_item]
@@ -28,8 +31,11 @@ def build_copies_patterns() -> list[str]:
 
 
 def build_publisher_patterns() -> list[str]:
-    """What has an event: nothing derived, no removal but those at an item's ttl that somebody waits for, and of what is
-    written all the time only what was as the change of it must have been."""
+    """Return the patterns of the records that have an event.
+
+    Copies have none, and of the deletions only those at an item's ttl that an event exists for. Items that are written
+    all the time are filtered by their old image, too.
+    """
     published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}
     narrow: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The firewall for CloudFront, a stack of its own: its web ACLs live in us-east-1 alone, wherever the shop is."""
+"""The firewall of CloudFront, in a stack of its own: web ACLs for CloudFront exist only in us-east-1."""
 
 from ipaddress import ip_network
 
@@ -10,7 +10,7 @@ from stacks.stage import Stage
 
 REGION = "us-east-1"
 MAX_REQUESTS_PER_ADDRESS = 2_000
-"""In five minutes; beyond it an address is answered 403 until it is quieter."""
+"""In five minutes. Above it, an IP address gets 403 until it sends fewer requests."""
 WEBHOOK_PATH = "/payments/events"
 MANAGED_RULE_GROUPS = (
     "AWSManagedRulesAmazonIpReputationList",
@@ -18,11 +18,11 @@ MANAGED_RULE_GROUPS = (
     "AWSManagedRulesCommonRuleSet",
 )
 COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
-"""Imports are larger than 8 KB; the api itself measures what it is sent."""
+"""Rules that count and do not block. Imports are larger than 8 KB; the API checks the size itself."""
 
 
 class FirewallStack(Stack):
-    """Output `WebAclArn`: what the setting `web_acl` takes."""
+    """The stack with the web ACL. Its output `WebAclArn` is the value of the setting `web_acl`."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         description = f"The firewall of {stage.shop_name} ({stage.name})"
@@ -52,8 +52,11 @@ class FirewallStack(Stack):
         CfnOutput(self, "WebAclArn", value=acl.attr_arn)
 
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
-        """Requests of which it is counted how many an address sends: not the provider's, which are signed, and come
-        from a few addresses for all customers; nor those of networks that the stage spares."""
+        """Return the statement that selects the requests counted per IP address.
+
+        Not counted: the payment provider's webhooks, which are signed and come from a few addresses for all customers;
+        and the networks in the stage's `spared_addresses`.
+        """
         statement = waf.CfnWebACL.StatementProperty
         spared = [
             statement(
@@ -78,7 +81,7 @@ class FirewallStack(Stack):
 
 
 def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
-    """A list of rules that AWS keeps."""
+    """Return a rule group that AWS maintains."""
     only_counted = [
         waf.CfnWebACL.RuleActionOverrideProperty(name=rule, action_to_use=waf.CfnWebACL.RuleActionProperty(count={}))
         for rule in COUNT_ONLY_RULES.get(name, ())
@@ -96,7 +99,7 @@ def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
 
 
 def _visibility(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
-    """Counted in CloudWatch; no sampled requests, which hold tokens and addresses."""
+    """Enable CloudWatch metrics, but no sampled requests: they contain tokens and IP addresses."""
     return waf.CfnWebACL.VisibilityConfigProperty(
         cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
     )

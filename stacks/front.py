@@ -1,4 +1,4 @@
-"""CloudFront before the API: with a firewall, which an HTTP API itself does not take, and with the page beside it."""
+"""CloudFront in front of the API: for the firewall, which an HTTP API does not support, and for the page."""
 
 from typing import Any
 
@@ -13,14 +13,17 @@ from stacks.stage import Stage
 
 
 class ApiDistribution(Construct):
-    """`url`: where the API answers behind it. No answer of it is cached: it is for who asked. `secret`: what the api
-    asks of each request where there is a firewall, so that nobody comes past that to the API's own address."""
+    """The CloudFront distribution. `url`: the address of the API behind it.
+
+    No answer of the API is cached, because it depends on the caller. `secret`: sent to the API with each request if
+    there is a firewall. The API checks it, so nobody can bypass the firewall with the API's own address.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:
         super().__init__(scope, id)
         headers = (
             {ORIGIN_SECRET_HEADER: secret.unsafe_unwrap()} if secret else None
-        )  # a reference, resolved at the deploy
+        )  # a reference that CloudFormation resolves at deploy time
         self.distribution = distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -35,7 +38,7 @@ class ApiDistribution(Construct):
                 ),
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                 cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
-                # All that was sent, but for the name: the API answers to its own alone.
+                # Forward everything except the Host header: the API accepts only its own host name.
                 origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
             ),
@@ -52,6 +55,6 @@ class ApiDistribution(Construct):
         )
 
     def add_paths(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:
-        """Answer these paths from there; all others stay the API's."""
+        """Serve these paths from another origin. All other paths still go to the API."""
         for path in paths:
             self.distribution.add_behavior(path, origin, **settings)

@@ -1,4 +1,4 @@
-"""A Lambda with a role and a log of its own. It may do nothing but log and trace until the stack says what else."""
+"""A Lambda function with its own role and log group. It may only log and trace until the stack grants more."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ USE_KEY_ACTIONS = (
     "kms:Encrypt",
     "kms:GenerateDataKey",
     "kms:DescribeKey",
-)  # as its own grants ask, by name
+)  # the actions that grants of the CDK allow, named one by one
 
-# Why a function has no dead-letter queue: that takes only what was called for asynchronously.
+# Why a function has no dead-letter queue: Lambda uses it only for asynchronous invocations.
 NO_DLQ_SYNCHRONOUS = "Whoever calls it waits for the answer, and gets it."
 NO_DLQ_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
 NO_DLQ_QUEUE = "Its queue has a dead-letter queue."
@@ -31,9 +31,10 @@ NO_DLQ_SCHEDULE = "Its on-failure destination tells more than a dead-letter queu
 
 
 class ShopFunction(Construct):
-    """`module`: where its `handler` is, below functions. `environment`: what it is told, one of functions.environment.
+    """A Lambda function of the shop.
 
-    `no_dead_letters`: why it has no dead-letter queue of its own.
+    `module`: the module with its `handler`, below functions. `environment`: its settings, a class of
+    functions.environment. `no_dead_letters`: why it has no dead-letter queue of its own.
     """
 
     def __init__(
@@ -84,20 +85,22 @@ class ShopFunction(Construct):
         acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
 
     def add_environment(self, **more: str) -> None:
-        """What of its environment is known only once it is there itself."""
+        """Add environment variables whose values are known only after the function was created."""
         for name, value in more.items():
             self.function.add_environment(name.upper(), value)
 
     def grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
+        """Allow these actions on these resources. A wildcard resource needs a reason (`because`)."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 
 def grant_actions(
     scope: Construct, grantee: iam.IGrantable, *actions: str, on: str | list[str], because: str = ""
 ) -> None:
-    """Allow a role, or a policy, of this construct named actions on named resources; `because`: why one of them is a
-    wildcard."""
+    """Allow a role or policy of this construct these actions on these resources.
+
+    `because`: why a resource has a wildcard. Raises ValueError if it is missing.
+    """
     resources = [on] if isinstance(on, str) else on
     grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
     for resource in resources:

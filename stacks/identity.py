@@ -1,4 +1,4 @@
-"""Who may come in: customers, who register themselves, and the groups of people who work for the shop."""
+"""The Cognito user pool: customers, who register themselves, and the groups of people who work for the shop."""
 
 from typing import cast
 
@@ -12,12 +12,15 @@ from stacks.stage import Stage
 GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and its people"}
 
 SCOPES = ("openid", "aws.cognito.signin.user.admin")
-"""What the page's tokens are for. By the second the api asks for the e-mail address of who becomes a customer."""
+"""The scopes of the page's tokens. With the second one the API reads a new customer's e-mail address from Cognito."""
 
 
 class Identity(Construct):
-    """`pool`, `client`: for the API's authorizer, and for a shop's page to sign in with. `sign_in`: where and how
-    people do that for the page, if there is one, as its settings say it."""
+    """The user pool and its client.
+
+    `pool`, `client`: for the API's authorizer, and for sign-in on the page. `sign_in`: the address and parameters of
+    the sign-in pages, for the settings of the page.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         super().__init__(scope, id)
@@ -31,7 +34,7 @@ class Identity(Construct):
             standard_attributes=cognito.StandardAttributes(
                 email=cognito.StandardAttribute(required=True, mutable=True)
             ),
-            # A new address counts only once it is verified; until then the old one stays the customer's.
+            # A new e-mail address counts only after it is verified. Until then the old one stays.
             keep_original=cognito.KeepOriginalAttrs(email=True),
             password_policy=cognito.PasswordPolicy(
                 min_length=12,
@@ -71,7 +74,7 @@ class Identity(Construct):
                 cognito_domain=cognito.CognitoDomainOptions(domain_prefix=stage.page),
                 managed_login_version=cognito.ManagedLoginVersion.NEWER_MANAGED_LOGIN,
             )
-            # Without a style, Cognito's own here, these pages are not shown.
+            # Without a style the sign-in pages are not shown. This is Cognito's default style.
             cognito.CfnManagedLoginBranding(
                 self,
                 "Style",
@@ -88,9 +91,10 @@ class Identity(Construct):
         )
 
     def allow_redirect_to(self, url: str) -> None:
-        """Whoever signed in there, or out, is sent to this address and to no other, with a code for their tokens.
+        """Redirect users to this address, and no other, after sign-in and sign-out.
 
-        It is known only once the API is there, which knows the client: so the client is told of it afterwards.
+        The address is known only after the API exists, and the API needs the client. So the client is changed
+        afterwards.
         """
         client = cast(cognito.CfnUserPoolClient, self.client.node.default_child)
         client.allowed_o_auth_flows_user_pool_client = True

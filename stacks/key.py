@@ -1,8 +1,8 @@
-"""The key under which all lies that is kept. It is managed in this account, and used through a few services alone.
+"""The KMS key that encrypts all stored data. It is managed in this account and used only through a few services.
 
-A role of the account needs a permission of its own as well: docs/permissions.md has all that this stack gives. So who
-may do everything in the account can manage the key, but not decrypt with it what was copied out of a bucket or a table.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+A role also needs a permission of its own to use the key: docs/permissions.md lists all that this stack grants. An
+administrator of the account can manage the key, but cannot use it directly to decrypt data copied out of a bucket or a
+table. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 """
 
 from aws_cdk import Stack
@@ -40,7 +40,7 @@ MANAGE_ACTIONS = (
     "kms:UpdateKeyDescription",
 )
 USE_ACTIONS = (
-    "kms:CreateGrant",  # with which DynamoDB works on the table when nobody asks it to
+    "kms:CreateGrant",  # lets DynamoDB do background work on the table
     "kms:Decrypt",
     "kms:DescribeKey",
     "kms:Encrypt",
@@ -82,7 +82,7 @@ class EncryptionKey(kms.Key):
 def _allow(
     sid: str, principal: iam.IPrincipal, actions: tuple[str, ...], conditions: dict[str, object] | None = None
 ) -> iam.PolicyStatement:
-    """A key's policy speaks of that key alone: its resource is always *."""
+    """Return a statement of the key policy. Its resource is always *, which means this key."""
     return iam.PolicyStatement(
         sid=sid, principals=[principal], actions=list(actions), resources=["*"], conditions=conditions
     )

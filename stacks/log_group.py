@@ -1,4 +1,4 @@
-"""Where one function, or the API's access log, writes; kept as long as the stage says."""
+"""The log group of a function or of the API's access log, with the stage's retention."""
 
 from typing import cast
 
@@ -11,5 +11,5 @@ from stacks.stage import Stage
 class LogGroup(logs.LogGroup):
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         super().__init__(scope, id, removal_policy=stage.removal_policy)
-        # The construct knows lengths by name only, the resource by number, as the setting does.
+        # The construct takes an enum only. The resource takes a number of days, like the setting.
         cast(logs.CfnLogGroup, self.node.default_child).retention_in_days = stage.log_retention_days

@@ -1,5 +1,7 @@
-"""Who clears up: the role that operators take on for `python -m ops` and for the runbooks, the only one that may read
-the whole table."""
+"""The role for operators: they assume it for `python -m ops` and for the runbooks.
+
+No other role may read the whole table.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -31,7 +33,7 @@ INSIGHT_RULES = "insight-rule/DynamoDBContributorInsights-*"
 
 
 class OperatorRole(Construct):
-    """`arn`: the role's. What it may is what the tools of ops do, and what runbooks have somebody type."""
+    """The role of operators. `arn`: its ARN. It may do what the ops tools do and what the runbooks say."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class OperatorRole(Construct):
         self._grant_table_access(table)
         self._grant_failure_access(failures, queues)
         self._grant("s3:GetObject", on=archive_bucket.orders_arn, because="One for each order.")
-        self._grant("s3:ListBucket", on=archive_bucket.arn)  # else S3 does not say of an object that it is not there
+        self._grant("s3:ListBucket", on=archive_bucket.arn)  # else S3 answers 403 instead of 404 for a missing object
         self._grant_event_access(bus)
         self._grant(
             "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", on="*", because="They know no resources."
@@ -93,7 +95,10 @@ class OperatorRole(Construct):
         archive_bucket: ArchiveBucket,
         failures: FailureStore,
     ) -> None:
-        """What a person types: a policy of its own, since a role's own ones may not be longer together."""
+        """Allow the commands of the runbooks.
+
+        They are in a managed policy of their own, because the inline policies of a role have a size limit in total.
+        """
         grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Runbooks", roles=[self.role]))
         grant("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping", on=runbook_resources.mapping_arns)
         grant(
@@ -102,7 +107,7 @@ class OperatorRole(Construct):
         grant("sqs:PurgeQueue", on=[queue.queue_arn for queue in runbook_resources.failed_run_queues.values()])
         grant("secretsmanager:PutSecretValue", "secretsmanager:ListSecretVersionIds", on=secrets.rotatable_arns)
         grant("secretsmanager:UpdateSecretVersionStage", on=secrets.rotatable_arns)
-        # Deleted by its name an object of the archive stays as a former version: only erasure may delete that.
+        # The archive is versioned: a deleted object stays as a noncurrent version, which only the erasure may delete.
         grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One for each order.")
         grant("s3:DeleteObject", on=failures.parked_arn, because="What nobody will ever want.")
 
@@ -123,13 +128,16 @@ class OperatorRole(Construct):
         )  # fmt: skip
 
     def _grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow named actions on named resources. A resource with a wildcard needs the reason why it is one."""
+        """Allow these actions on these resources. A wildcard resource needs a reason (`because`)."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
-    """Who may take the role on: the principals that the stage names, and no others; where it names none, whoever this
-    account's own policies let. Each with a second factor, but roles: AWS knows of none in a session of theirs."""
+    """Return who may assume the role: the principals that the stage names, or, if it names none, the whole account.
+
+    For the whole account, its own policies decide who may. Everyone needs MFA, except named roles: role sessions have
+    no MFA context.
+    """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:
         return iam.PrincipalWithConditions(whom, {"Bool": {"aws:MultiFactorAuthPresent": "true"}})

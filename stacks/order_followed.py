@@ -1,4 +1,4 @@
-"""A question that is kept in CloudWatch Logs Insights: what has happened to one order, in whichever function?"""
+"""A saved CloudWatch Logs Insights query: the log lines of one order from all functions."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ QUERY = """fields @timestamp, function, message, request_id, order_id, event_id,
 | filter @message like "ORDER_ID"
 | sort @timestamp asc
 | limit 1000"""
-"""Looks for the id anywhere: a line of a batch names the orders of its records in a list."""
+"""Searches the whole message for the id, because a line of a batch lists the order ids of its records."""
 
 
 class OrderTraceQuery(Construct):
-    """Whoever asks puts the order's id in the place of ORDER_ID."""
+    """The saved query. Replace ORDER_ID with the id of the order."""
 
     def __init__(self, scope: Construct, id: str, *, functions: Sequence[ShopFunction]) -> None:
         super().__init__(scope, id)

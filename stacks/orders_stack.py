@@ -1,4 +1,4 @@
-"""The whole shop on AWS: what there is, what feeds what, and what each function may do. Read `may` as a sentence."""
+"""The main stack: all resources of the shop, how they are connected, and the permissions of each function."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -146,7 +146,10 @@ class OrdersStack(Stack):
         return api
 
     def create_origin_secret(self, api: ShopFunction) -> SecretValue | None:
-        """The secret by which the api knows what came through the firewall; None where there is no firewall."""
+        """Return the secret that CloudFront sends to the API. None if there is no firewall.
+
+        It proves to the API that a request came through the firewall.
+        """
         if not self.secrets.origin_secret:
             return None
         self.add_outputs(FrontSecret=self.secrets.origin_secret_arn)
@@ -185,7 +188,10 @@ class OrdersStack(Stack):
         self.runbook_resources.mappings[reader.node.id] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
-        """Each reaction's queue, and who works it; where nobody of ours does, the stack tells where it is."""
+        """Create the queue of each reaction and return the functions that process them.
+
+        If a reaction has no function, an external system reads its queue. Then its URL is an output of the stack.
+        """
         workers = []
         for reaction in REACTIONS:
             worker: ShopFunction | None = getattr(self, reaction.function)() if reaction.function else None
@@ -227,7 +233,7 @@ class OrdersStack(Stack):
         return notifications
 
     def notices(self) -> ShopFunction:
-        each = self.stage.notices_per_second // 2  # so many work at a time
+        each = self.stage.notices_per_second // 2  # two invocations run at a time
         noticing = env.ProductAlertsEnvironment(
             **self.table_environment,
             **self.mail_environment,
@@ -314,7 +320,7 @@ class OrdersStack(Stack):
         return lapse, erasure, watch
 
     def create_operator_role(self) -> OperatorRole:
-        """Who uses the tools of ops: nobody else may scan the table."""
+        """Create the role for the ops tools. No other role may scan the table."""
         return OperatorRole(
             self,
             "Operators",
@@ -338,21 +344,27 @@ class OrdersStack(Stack):
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
     def create_function(self, module: str, environment: Any, **settings: Any) -> ShopFunction:
-        """The Lambda of a module of functions, by that module's name."""
+        """Create the Lambda of a module below functions. Its construct id is the capitalized name of the module."""
         id = module.partition(".")[0].capitalize()
         return ShopFunction(
             self, id, stage=self.stage, code=self.code, module=module, environment=environment, **settings
         )
 
     def allow_parking(self, function: ShopFunction) -> None:
-        """What can never be worked is put aside with its reason; it and all data of the table are encrypted."""
+        """Allow the function to park records that it can never process.
+
+        Parked records and all data of the table are encrypted, so it may also use the key.
+        """
         function.grant(
             "s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content."
         )
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
     def allow_sending_mail(self, function: ShopFunction) -> None:
-        """SES asks for the narrowest of its verified identities: the sender's address, or else its domain."""
+        """Allow the function to send mail.
+
+        SES checks the narrowest verified identity: the sender's address, or else its domain.
+        """
         sender = self.stage.sender
         identity = partial(self.format_arn, service="ses", resource="identity")
         names = sender, sender.partition("@")[2]

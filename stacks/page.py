@@ -1,4 +1,4 @@
-"""The shop's page behind CloudFront: its files in a bucket that nobody else reads, told where one signs in."""
+"""The shop's page behind CloudFront: its files in a private bucket, and the settings for sign-in."""
 
 from aws_cdk import Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudfront as cloudfront
@@ -15,11 +15,11 @@ from stacks.page_policy import content_security_policy
 from stacks.stage import Stage
 
 PAGE_FOLDER = "page"
-"""Of the project, in the bucket and in the address."""
+"""The folder in the project, in the bucket and in the URL."""
 
 
 class ShopPage(Construct):
-    """`url`: where it is. Whoever signs in at `identity` comes back there."""
+    """The page. `url`: its address. Users return to it after sign-in at `identity`."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity) -> None:
         super().__init__(scope, id)
@@ -28,7 +28,7 @@ class ShopPage(Construct):
         bucket = s3.Bucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.S3_MANAGED,  # everybody may read what is in it, by CloudFront
+            encryption=s3.BucketEncryption.S3_MANAGED,  # its content is public through CloudFront
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             minimum_tls_version=1.2,
@@ -40,7 +40,7 @@ class ShopPage(Construct):
             code=cloudfront.FunctionCode.from_file(file_path=str(PROJECT / "stacks" / "page_index.js")),
             runtime=cloudfront.FunctionRuntime.JS_2_0,
         )
-        # Names of what is everywhere: the stack may be in another region, too.
+        # CloudFront names are global per account, so they contain the region.
         name = f"{Stack.of(self).stack_name}-page-{Aws.REGION}"
         access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=name)
         front.add_paths(
@@ -66,7 +66,7 @@ class ShopPage(Construct):
         acknowledge(bucket, {"AwsSolutions-S1": "What is in it is public; CloudFront alone reads it."})
 
     def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
-        """What a browser is told beside each file; the page asks Cognito for tokens, and nobody else."""
+        """Return the security headers of each file. The page may call only its own origin and Cognito's sign-in."""
         policy = content_security_policy(connect_src=sign_in_url)
         return cloudfront.ResponseHeadersPolicy(
             self,

@@ -1,4 +1,4 @@
-"""The page's files in their bucket: put there by each deploy, and taken away with the stack."""
+"""The page's files: each deploy uploads them to their bucket, and deleting the stack deletes them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,18 +18,20 @@ from stacks.stage import Stage
 
 CDN_CACHE_SECONDS = 24 * 60 * 60
 CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
-"""A file's name does not say which version it is: a browser asks each time whether there is a newer one. CloudFront
-keeps it for a day, and forgets it when a deploy says so."""
+"""Browsers ask for a newer version each time, because file names have no version.
+
+CloudFront caches a file for a day, or until a deploy invalidates it.
+"""
 UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
 CDK_FUNCTION_REASON = "It is the CDK's own function, of the version that came with it."
 
 
 class PageFiles(Construct):
-    """The folder of the project as it is, and `settings` as settings.json beside its files.
+    """Uploads a folder of the project, and `settings` as settings.json beside its files.
 
-    The function that uploads them is the CDK's, and would have rights to all that is in the bucket and to every
-    distribution of the account: its role here says what it does. It may not read the bucket's tags: by these it would
-    leave the files when the stack goes, and the bucket could not go either.
+    The CDK's own function uploads them. By default it gets rights to the whole bucket and to every distribution of the
+    account, so it has a role here that grants less. The role may not read the tags of the bucket. With that right the
+    function would keep the files when the stack is deleted, and then the bucket could not be deleted either.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class PageFiles(Construct):
 
 
 def _asset_bucket_arn(scope: Construct) -> str:
-    """The bucket into which `cdk deploy` puts what belongs to a stack."""
+    """Return the ARN of the bucket that `cdk deploy` uploads assets to."""
     stack = Stack.of(scope)
     name = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
     arn: str = stack.format_arn(service="s3", region="", account="", resource=name)

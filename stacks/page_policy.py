@@ -1,9 +1,11 @@
-"""What a browser may load for the page and whom it may ask: its Content-Security-Policy, on AWS and on a laptop."""
+"""The page's Content-Security-Policy, on AWS and on a laptop."""
 
 
 def content_security_policy(**extra_sources: str) -> str:
-    """All of it from the page's own origin, no script or style within a document, no frame around it. `more`: sources
-    beside these, by the name of their directive (connect_src)."""
+    """Allow only the page's own origin: no inline scripts or styles, and no embedding in frames.
+
+    `extra_sources`: more sources, by directive name (connect_src).
+    """
     directives = {
         "default-src": "'none'",
         "script-src": "'self'",

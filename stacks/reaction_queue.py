@@ -1,4 +1,4 @@
-"""What a reaction waits at: a rule on the bus, a queue with its dead-letter queue, and the function that works it."""
+"""The infrastructure of a reaction: a rule on the bus, a queue with its dead-letter queue, and a function."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -17,12 +17,15 @@ from stacks.stage import Stage
 
 MAX_RECEIVE_COUNT = 5
 EXTERNAL_WORKER_SECONDS = 300
-"""How long the shop's own systems may work on a message before it is handed out again."""
+"""The visibility timeout for the shop's own systems."""
 
 
 class ReactionQueue(Construct):
-    """`queue`, `dead_letters`, `rule`; `mapping_id`: of what has the function work it. Without a function the queue is
-    there for a system of the shop's own, and there is no mapping: ""."""
+    """The queue of a reaction: `queue`, `dead_letter_queue`, `rule`, `mapping_id`.
+
+    `mapping_id`: the event source mapping from the queue to the function. Without a function a system of the shop reads
+    the queue, and `mapping_id` is "".
+    """
 
     def __init__(
         self,
@@ -35,7 +38,8 @@ class ReactionQueue(Construct):
         function: ShopFunction | None,
     ) -> None:
         super().__init__(scope, id)
-        # Six times the function's timeout, and the window: Lambda developer guide, "Using Lambda with Amazon SQS".
+        # Six times the function's timeout plus the window, as recommended in the Lambda developer guide,
+        # "Using Lambda with Amazon SQS".
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS
         )

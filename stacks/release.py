@@ -1,7 +1,7 @@
-"""How a new version of a function takes over: behind an alias, all at once or shifted by CodeDeploy, which turns back
-as soon as one of its alarms is raised.
+"""How a new version of a function takes over: behind an alias, all at once or shifted by CodeDeploy.
 
-A function that nobody releases so is called as it was deployed last: on a laptop, and where no setting asks for more.
+CodeDeploy rolls back as soon as one of its alarms is raised. Without a release the API calls the latest deployed code:
+on a laptop, and if no setting asks for versions.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,15 @@ ALIAS = "live"
 
 
 def uses_versions(stage: Stage) -> bool:
-    """Whether the stage's settings ask for versions."""
+    """Return whether the settings of the stage need published versions."""
     return stage.snap_start or stage.shift != "all-at-once"
 
 
 class Release(Construct):
-    """`alias`: what is to be called instead of the function. Each deploy that changes the function makes a version."""
+    """The alias of a function and its published versions.
+
+    `alias`: call it instead of the function. Each deploy that changes the function publishes a version.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction) -> None:
         super().__init__(scope, id)
@@ -37,11 +40,14 @@ class Release(Construct):
         self._function, self._shifts = function, stage.shift == "linear"
 
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
-        """Have the new version take over when the others are new already: what it writes they must be able to read."""
+        """Let the new version take over after the other functions were updated.
+
+        They must be able to read what the new version writes.
+        """
         self.alias.node.add_dependency(*(other.function for other in others))
 
     def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """Where the new version takes over bit by bit: have it stop, and the old one come back, when one is raised."""
+        """If the new version takes over step by step, stop it and roll back when one of these alarms is raised."""
         if not self._shifts:
             return
         application = codedeploy.LambdaApplication(self, "Application")
@@ -72,7 +78,7 @@ class Release(Construct):
         )
 
     def _role(self) -> iam.Role:
-        """What CodeDeploy may do: move this function's aliases, and look at alarms."""
+        """Return CodeDeploy's role: it may move this function's alias and read alarms."""
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"))
         arn = self._function.function.function_arn
         moves = "lambda:GetAlias", "lambda:UpdateAlias", "lambda:GetProvisionedConcurrencyConfig"

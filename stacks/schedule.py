@@ -1,4 +1,4 @@
-"""Calls a function every so many minutes, with an event whose `time` is when it was due."""
+"""Invoke a function every so many minutes. The `time` of the event is when the run was due."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -11,12 +11,17 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 MAX_EVENT_AGE_SECONDS = 5 * 60
-"""A run that could not start for that long is given up: each run works from the table's state, so the next one does
-what it would have done."""
+"""How long a run may wait before it is given up.
+
+Each run works from the state of the table, so the next run does the missed work.
+"""
 
 
 class Schedule(Construct):
-    """`rule`; `dead_letters`: the runs that failed or never came to be, told by EventBridge or by Lambda."""
+    """The schedule of a function. `rule`: its EventBridge rule.
+
+    `dead_letter_queue`: runs that failed, reported by Lambda, and runs that never started, reported by EventBridge.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction, minutes: int) -> None:
         super().__init__(scope, id)

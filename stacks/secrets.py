@@ -1,5 +1,8 @@
-"""The shop's secrets, made at the first deploy and known to nobody until a function reads them, or its owner fills in
-what others have given them."""
+"""The secrets of the shop.
+
+The first deploy generates them. The owner replaces the values that others issue, such as the key of the payment
+provider.
+"""
 
 import json
 
@@ -12,13 +15,19 @@ from stacks.stage import Stage
 
 
 class ShopSecrets(Construct):
-    """`pepper_arn`: text that makes order ids and e-mail hashes. `webhook_arn`: JSON {"current": ..., "previous": ...},
-    what the payment provider signs with; both are accepted, so that it can be changed without a gap. `provider_arn`:
-    the key with which the payment provider is asked, which is the provider's to make: fill it in after the first
-    deploy. Until then refunds wait in their queue. `front`, `front_arn`: what CloudFront shows the api, if it stands
-    before it (else None, ""), as JSON like the webhook's: CloudFront shows the current one of the version that it was
-    told, and either is accepted. `asked_arn`: the same, where the api lets nobody past it; "".
-    `changed_arns`: those that operators may change, but never read."""
+    """The secrets in Secrets Manager.
+
+    `pepper_arn`: text that order ids and e-mail hashes are derived from.
+    `webhook_arn`: the secret that the payment provider signs webhooks with, as JSON {"current": ..., "previous": ...}.
+    Both values are accepted, so it can be rotated without a gap.
+    `provider_arn`: the API key of the payment provider, which the provider issues. Fill it in after the first deploy.
+    Until then refunds wait in their queue.
+    `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API if there is a firewall, else None
+    and "". It is JSON like the webhook's. CloudFront sends the current value of the version it was deployed with; the
+    API accepts both.
+    `required_origin_secret_arn`: the same if the API rejects requests without it, else "".
+    `rotatable_arns`: the secrets that operators may change, but never read.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -77,7 +86,7 @@ class ShopSecrets(Construct):
 
 
 def _rotatable_secret() -> secretsmanager.SecretStringGenerator:
-    """A secret with a current value, made here, and none before it yet."""
+    """Generate a current value. The previous value is empty."""
     return secretsmanager.SecretStringGenerator(
         password_length=48,
         exclude_punctuation=True,

@@ -1,7 +1,7 @@
-"""The settings of a deployment: all that differs from one stage or shop to another, typed and checked.
+"""The settings of a deployment: everything that differs between stages or shops, typed and checked.
 
-`-c stage=dev` (the default) or `-c stage=prod` chooses, and `-c NAME=VALUE` sets any single one of them; a list is
-separated by commas. What makes no sense is refused at synth, with a sentence that names it.
+`-c stage=dev` (the default) or `-c stage=prod` selects a stage. `-c NAME=VALUE` changes a single setting; the values of
+a list are separated by commas. An invalid setting is rejected at synth, with a message that names it.
 """
 
 import re
@@ -41,17 +41,17 @@ LOG_RETENTION_DAYS = (
     3288,
     3653,
 )
-"""What CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
+"""The values that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
 
 
 EMAIL_PATTERN = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
 DOMAIN_PREFIX_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 RESERVED_DOMAIN_WORDS = ("aws", "amazon", "cognito")
-"""Words that no prefix of a domain of Cognito's may contain (API reference, CreateUserPoolDomain)."""
+"""Words that a Cognito domain prefix may not contain (API reference, CreateUserPoolDomain)."""
 
 
 class InvalidSetting(ValueError):
-    """A setting that makes no sense; the text is a sentence for whoever set it."""
+    """A setting is invalid. The text names it and says what is allowed."""
 
 
 def _integer_setting(default: int, lowest: int, highest: int) -> Any:
@@ -59,12 +59,12 @@ def _integer_setting(default: int, lowest: int, highest: int) -> Any:
 
 
 def _choice_setting(*choices: str) -> Any:
-    """The first is the default."""
+    """The first choice is the default."""
     return field(default=choices[0], metadata={"choices": choices})
 
 
 CAPACITY_TARGETS = ("table", *INDEX_PROJECTIONS)
-"""What has capacity of its own: the table, and each of its indexes."""
+"""The table and each of its indexes: each has its own capacity."""
 OWN_TABLE_SETTINGS = (
     "billing",
     "read_units",
@@ -74,7 +74,7 @@ OWN_TABLE_SETTINGS = (
     "most_write_units",
     "table_class",
 )
-"""Settings that the stack can give to a table that it makes, and to no other."""
+"""Settings that apply only to a table that the stack creates itself."""
 REPLICA_REFUSAL = (
     "a replica of the table is refused, because what expires in it first is deleted here without DynamoDB's mark and "
     "would never be archived, and because the stream of a global table serves one reader and the shop has two "
@@ -179,15 +179,18 @@ class Stage:
     front_secret_version: str = ""
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
-        """The least and the most of `which` ("read_units", "write_units") that are provisioned somewhere (WHERE)."""
+        """Return the minimum and maximum of provisioned units of a target (CAPACITY_TARGETS).
+
+        `which`: "read_units" or "write_units".
+        """
         named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
         least, _, most = named[target if target in named else "*"].partition("-")
         return int(least), int(most)
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """What becomes of a resource with data when the stack lets go of it."""
-        from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings need not start the CDK's Node
+        """What happens to a resource with data when the stack is deleted."""
+        from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY
 
@@ -215,7 +218,7 @@ class Stage:
         self._check_cloudfront()
 
     def _check_table(self) -> None:
-        """How much the table takes, and how it is kept."""
+        """Check the settings of capacity, backups and replicas."""
         for which in ("read_units", "write_units"):
             self._check_units(which)
             most = getattr(self, f"most_{which}")
@@ -255,7 +258,7 @@ class Stage:
             raise InvalidSetting(f"{which} says nothing of {', '.join(missing)}: name them, or all others as *")
 
     def _check_arns(self) -> None:
-        """What else there is in the account."""
+        """Check the ARNs of existing resources: the backup vault and the stream of a restored table."""
         if self.backup_copy_vault and not re.fullmatch(
             r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+", self.backup_copy_vault
         ):
@@ -277,7 +280,7 @@ class Stage:
             )
 
     def _check_cloudfront(self) -> None:
-        """What stands before the API, whom it lets through, and what it serves beside it."""
+        """Check the settings of CloudFront, its firewall and the page."""
         for network in self.spared_addresses:
             try:
                 ip_network(network)
@@ -310,11 +313,11 @@ class Stage:
             )
 
     def _is_overridden(self, name: str) -> bool:
-        """Whether a setting is not as it is where nobody has set it."""
+        """Return whether a setting differs from its default."""
         return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
 
     def _check_names(self) -> None:
-        """How others are called and reached."""
+        """Check names, e-mail addresses, URLs and the ARNs of operators."""
         if not re.fullmatch(EMAIL_PATTERN, self.sender):
             raise InvalidSetting(
                 f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
@@ -365,11 +368,11 @@ STAGES: Mapping[str, Stage] = {
 
 
 OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
-"""What the context says beside settings; and what is the CDK's own has a colon or a slash in its name."""
+"""Context keys that are not settings. The CDK's own keys contain a colon or a slash."""
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """The stage that the context names, with the settings it changes. Raises BadSetting."""
+    """Return the stage that the context names, with the settings it changes. Raises InvalidSetting."""
     name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
         raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
@@ -387,7 +390,10 @@ def read_settings(context: Mapping[str, object]) -> Stage:
 
 
 def _parse_value(setting: str, given: object, default: object) -> Any:
-    """What was given, as the type the setting has; the command line gives text, cdk.json what JSON knows."""
+    """Return the value in the type of the setting. Raises InvalidSetting.
+
+    The command line gives text, cdk.json gives JSON values.
+    """
     if isinstance(default, tuple):
         listed = given if isinstance(given, list) else str(given).split(",")
         return tuple(str(one).strip() for one in listed)

@@ -1,4 +1,7 @@
-"""One of the two readers of the table's stream: a shard serves no more, and one less beside a global table's own."""
+"""The event source mapping of one of the two stream readers.
+
+DynamoDB supports at most two readers per shard, and only one if the table is a global table.
+"""
 
 from collections.abc import Sequence
 
@@ -9,17 +12,24 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 UNLIMITED_RETRIES = -1
-"""As often as it takes: what fails because the table or the bus does not answer goes by itself when they do, however
-long that was. What can never be worked a reader parks at once; so only a batch that kills its function waits here."""
+"""Retry until the record is too old.
+
+If the table or the bus does not answer, the retries succeed as soon as it does. A reader immediately parks a record
+that it can never process. So only a batch that kills its function is retried in vain.
+"""
 MAX_RECORD_AGE_SECONDS = 12 * 60 * 60
-"""A shard waits no longer for what does not heal. Longer than the alarms of lag need to be heard, all of them; and the
-stream itself forgets after 24 hours, before which somebody must have looked at what was given up."""
+"""How long a shard waits for a record that keeps failing.
+
+This leaves time to notice all alarms about lag. The stream keeps records for 24 hours, so there is still time to
+inspect a batch that was given up on.
+"""
 
 
 class StreamReader(Construct):
-    """`mapping_id`. Calls the function with what the patterns let through, at once and in order per item.
+    """Invokes the function with the records that match the patterns, at once and in order per item. `mapping_id`.
 
-    What still fails when it is so old, split down to the records that do, goes to the failure bucket with its records.
+    A failing batch is split down to the records that fail. When these reach the maximum age, Lambda writes them to the
+    failure store.
     """
 
     def __init__(
@@ -36,7 +46,7 @@ class StreamReader(Construct):
     ) -> None:
         super().__init__(scope, id)
         mapping = lambda_.CfnEventSourceMapping
-        # The resource itself, because the construct above it would let the function read and delete in the bucket.
+        # The L1 resource, because the L2 construct would allow the function to read and delete in the bucket.
         made = mapping(
             self,
             "Mapping",

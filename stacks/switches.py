@@ -1,4 +1,4 @@
-"""What somebody may have switched off, or must empty by hand: how whoever follows a runbook calls it."""
+"""Resources that runbooks name: mappings and rules that can be switched off, and queues to empty by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,12 @@ from aws_cdk import aws_sqs as sqs
 
 @dataclass
 class RunbookResources:
-    """All by the name of the function, or of the reaction. `mappings`: the ids of those that call functions for a
-    stream or a queue; `rules`: of the bus, and of schedules; `runs`: where failed runs of schedules lie."""
+    """Resources by the name of their function or reaction.
+
+    `mappings`: the ids of the event source mappings of streams and queues.
+    `rules`: the rules of the bus and of schedules.
+    `failed_run_queues`: the dead-letter queues of schedules.
+    """
 
     mappings: dict[str, str] = field(default_factory=dict)
     rules: dict[str, events.Rule] = field(default_factory=dict)
@@ -19,7 +23,7 @@ class RunbookResources:
 
     @property
     def outputs(self) -> Mapping[str, str]:
-        """What the stack tells: {"CopiesMapping", "LapseRule", "LapseDeadLetters", ...}."""
+        """The stack outputs: {"CopiesMapping", "LapseRule", "LapseDeadLetters", ...}."""
         return {
             **{f"{name}Mapping": id for name, id in self.mappings.items()},
             **{
@@ -37,5 +41,5 @@ class RunbookResources:
 
 
 def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:
-    """A rule's own name. What CloudFormation calls one of a bus of its own begins with the name of that."""
+    """Return a rule's own name. The ARN of a rule on a custom bus has the name of the bus before it."""
     return str(Fn.select(2 if of_the_bus else 1, Fn.split("/", rule.rule_arn)))

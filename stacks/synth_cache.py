@@ -22,26 +22,26 @@ CACHE = PROJECT / "build" / "assemblies"
 MAX_ASSEMBLIES = 12
 INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks")
 LAPTOP_INPUTS = (*INPUTS, "functions/model", "functions/dynamodb", "functions/environment.py")
-"""The laptop deploys the functions' source itself: an edit of a handler needs no synthesis there."""
+"""The laptop deploys the source of the functions itself, so an edit of a handler needs no synthesis."""
 CHECKSUM = "checksum"
 CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
 
 
 class SynthFailed(RuntimeError):
-    """The app did not synthesize. The text is what it wrote to stderr; the last line is the reason."""
+    """The app could not be synthesized. The text is its stderr; the last line is the reason."""
 
 
 def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
-    """The template of one stack of the app, synthesized with this context. Raises as `assembly` does."""
+    """Return the template of one stack, synthesized with this context. Raises like `get_assembly`."""
     found: dict[str, Any] = json.loads((get_assembly(context) / f"{stack}.template.json").read_text())
     return found
 
 
 def get_assembly(context: Mapping[str, object]) -> Path:
-    """The folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
+    """Return the folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
 
-    The folder is shared: do not change it. A wrong setting is refused before the CDK and its Node are started.
-    Raises stage.BadSetting or SynthFailed.
+    The folder is shared: do not change it. A wrong setting is rejected before the CDK and its Node start. Raises
+    stage.InvalidSetting or SynthFailed.
     """
     stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     folder = CACHE / _digest(context)
@@ -56,7 +56,7 @@ def get_assembly(context: Mapping[str, object]) -> Path:
 
 
 def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
-    """Write the assembly of this context to a folder, as the app itself would. Raises as `assembly` does."""
+    """Write the assembly of this context to a folder, as the app itself would. Raises like `get_assembly`."""
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
@@ -70,23 +70,23 @@ def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
 
 
 def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
-    """Raise RuntimeError if the app imported a module of this project whose content does not select the assembly."""
+    """Raise RuntimeError if the app imported a project module that is not part of the cache key."""
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
-    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # which holds nothing but a docstring
+    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # only a docstring
         if not any(file.is_relative_to(PROJECT / name) for name in _inputs(context)):
             raise RuntimeError(f"{file.relative_to(PROJECT)} is missing in the inputs of stacks/synth_cache.py")
 
 
 def is_laptop(context: Mapping[str, object]) -> bool:
-    """Whether the functions' packages are left out: the local AWS runs them on the packages of its own Python."""
+    """Return whether the packages of the functions are left out, because the local AWS has them installed."""
     return context.get("laptop") in (True, "true")
 
 
 def context_from_environment() -> dict[str, Any]:
-    """The context that the CDK's command line, or whoever else runs app.py, passes in the environment."""
+    """Return the context that the CDK's command line, or any other caller of app.py, passes in the environment."""
     context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
-    if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # what is too long for a variable
+    if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # context that is too long for a variable
         context |= json.loads(Path(overflow).read_text())
     return context
 
@@ -110,7 +110,7 @@ def _digest(context: Mapping[str, object]) -> str:
 
 
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
-    """Run the app in a process of its own: the CDK's Node would stay with this one. Raises SynthFailed."""
+    """Run the app in its own process, so that the CDK's Node does not stay in this one. Raises SynthFailed."""
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:
@@ -136,7 +136,7 @@ def _checksum(folder: Path) -> str:
 
 
 def _is_intact(folder: Path) -> bool:
-    """Whether the folder holds an assembly as it was written."""
+    """Return whether the folder holds an assembly that was not changed since it was written."""
     try:
         if (folder / CHECKSUM).read_text() == _checksum(folder):
             return True
@@ -147,7 +147,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _delete_old_assemblies(keep: Path) -> None:
-    """Delete all assemblies but those used last: every edit of a stack makes another."""
+    """Delete all but the most recently used assemblies: every edit of a stack makes a new one."""
     by_use = sorted((path for path in CACHE.glob("[!.]*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for folder in by_use[:-MAX_ASSEMBLIES]:
         if folder != keep:
@@ -155,7 +155,7 @@ def _delete_old_assemblies(keep: Path) -> None:
 
 
 def _link(source: str, copy: str) -> None:
-    """Copy a file of an asset without its bytes, where both are on one disk."""
+    """Hard-link a file of an asset if both folders are on one disk, else copy it."""
     try:
         os.link(source, copy)
     except OSError:

@@ -1,4 +1,4 @@
-"""The table, made of what the model says: keys, indexes and their projections are declared there and nowhere else."""
+"""The DynamoDB table. Its keys, indexes and projections come from functions/model/table.py."""
 
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from stacks.stage import Stage
 
 
 class OrdersTable(Construct):
-    """`arn`, `name`, `stream_arn`; `index_arns`: of its indexes, by name."""
+    """The table: `arn`, `name`, `stream_arn`, and `index_arns` by index name."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)
@@ -39,20 +39,20 @@ class OrdersTable(Construct):
             deletion_protection=stage.protect,
             removal_policy=stage.removal_policy,
         )
-        # The construct takes a key of our own only where the region is known at synth; the resource does not mind.
+        # The L2 construct takes a customer managed key only if synth knows the region. The L1 resource always takes it.
         resource = cast(dynamodb.CfnGlobalTable, table.node.default_child)
         resource.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": key.key_arn})
         return table.table_name, table.table_arn, table.table_stream_arn
 
 
 def _restored_table_names(stream_arn: str) -> tuple[str, str, str]:
-    """One that lies outside of the stack: docs/runbooks/restore-table.md says how it came to be."""
+    """Return name, ARN and stream ARN of a restored table outside the stack: docs/runbooks/restore-table.md."""
     arn = stream_arn.partition("/stream/")[0]
     return arn.rpartition("/")[2], arn, stream_arn
 
 
 def _key_attributes(index: str) -> dict[str, dynamodb.Attribute]:
-    """An index's two keys, as arguments."""
+    """Return an index's partition key and sort key, as arguments."""
     role = {"HASH": "partition_key", "RANGE": "sort_key"}
     return {
         role[key["KeyType"]]: dynamodb.Attribute(name=key["AttributeName"], type=dynamodb.AttributeType.STRING)
@@ -72,7 +72,10 @@ def _index_properties(name: str, stage: Stage) -> dynamodb.GlobalSecondaryIndexP
 
 
 def _contributor_insights() -> dynamodb.ContributorInsightsSpecification:
-    """Of the table and each index. Only what is throttled is looked at, so that not every request is paid for."""
+    """Enable contributor insights for the table and each index.
+
+    Only throttled keys are analyzed, so that normal requests cost nothing extra.
+    """
     throttled = dynamodb.ContributorInsightsMode.THROTTLED_KEYS
     return dynamodb.ContributorInsightsSpecification(enabled=True, mode=throttled)
 
@@ -84,7 +87,7 @@ def _billing(stage: Stage) -> dynamodb.Billing:
 
 
 def _capacity(stage: Stage, where: str) -> dict[str, Any]:
-    """What the table, or an index, takes in a second, as arguments: a most, or what autoscaling may provision."""
+    """Return the capacity of the table or an index, as arguments: a limit per second, or the range of autoscaling."""
     if stage.billing == "on-demand":
         most = {"read": stage.most_read_units, "write": stage.most_write_units}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}
@@ -98,6 +101,6 @@ def _autoscaled_capacity(least: int, most: int, stage: Stage) -> dynamodb.Capaci
     return dynamodb.Capacity.autoscaled(
         min_capacity=least,
         max_capacity=most,
-        seed_capacity=least,  # asked for where a table that was billed by request becomes provisioned
+        seed_capacity=least,  # needed when an on-demand table becomes provisioned
         target_utilization_percent=stage.utilization,
     )

@@ -1,9 +1,9 @@
-"""A customer's name on their open orders: copied from the profile, and kept as it was once an order is closed.
+"""Copy a customer's name to their open orders. A closed order keeps the name that it has.
 
-An order is placed with the name that the profile has then. A customer who takes another one while the order is written
-is seen either by who makes the order's summary, and looks at the profile afterwards (`bring_up`), or by who goes over
-the summaries after the profile was written (`spread`): one of the two comes last. Both write under the profile's
-version, so a name never goes back, in whichever order they come.
+An order is placed with the name in the customer's profile. If the customer changes the name at the same moment, one of
+two steps still updates the order. The copies Lambda writes the order's summary and then reads the profile
+(`refresh_name`). The names Lambda queries the summaries after the profile was written (`propagate_name`). The later
+step sees both writes. Both write conditionally on the profile's version, so an older name never replaces a newer one.
 """
 
 from datetime import timedelta
@@ -21,14 +21,16 @@ ORDERS_PER_PAGE = 100
 
 
 def refresh_name(shop: Shop, order: Order) -> None:
-    """Let an order bear its customer's name, if it is open and has that of an earlier version. One consistent GetItem,
-    and a write only where they differ. Repeatable."""
+    """Update the customer's name on an open order if the profile has a newer version.
+
+    One consistent GetItem, and one write only if the versions differ. Repeatable.
+    """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """The customer of an open order that bears the name of an earlier version of them; None of any other."""
+    """Return the customer if the order is open and has the name of an older version of the profile, otherwise None."""
     if order.status not in OPEN_STATUSES:
         return None
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -36,10 +38,10 @@ def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | 
 
 
 def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
-    """Let all open orders of a customer bear the name that they have now. How many do, of those looked at. Repeatable.
+    """Write a customer's current name to all their open orders. Return the number of orders updated. Repeatable.
 
-    It goes page by page, newest first; how far it came with this change is kept in an Effect, so that another delivery
-    goes on from there. Raises Changed where one is at it at the same time.
+    Reads the orders page by page, newest first. The position is stored in an Effect item for this change, so a
+    redelivery resumes there. Raises WriteConflict if another delivery of the same change runs at the same time.
     """
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
@@ -51,7 +53,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # Whatever is closed stays so: a summary that comes late only shows too many as open.
+        # A closed order never opens again. So a stale summary can only show too many orders as open, never too few.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -61,7 +63,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
 
 
 def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
-    """Whether the order bears this name now: it was open, and had none of a later version."""
+    """Write the name to an order. Return False if the order is closed, or has the name of this or a later version."""
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
         source = CUSTOMER_NAME_COPY.version_field, customer.version
@@ -80,7 +82,7 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
 
 
 def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
-    """Note where the next page starts."""
+    """Store the position of the next page. Raises WriteConflict if another delivery stored one."""
     noted = Effect(
         effect_id=change_id,
         reaction=REACTION,

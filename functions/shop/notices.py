@@ -1,9 +1,13 @@
-"""What the followers of a product are told of it: it is back in stock, or costs less. Page by page, each of them once.
+"""Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
 
-One event of a kind becomes a product's campaign; others are passed over for a day. The product's Campaign says which,
-and how far it has come: a message for followers who were told before is dropped, so that what comes twice does not go
-on twice. When it is not so any more, nobody else is told, and the next such event goes on from there. What each
-follower was told is their Notification, by an id made of the event and the follower.
+One event of each kind becomes the product's campaign. Other events of that kind are skipped for a day. The Campaign
+item stores the event and the position among the followers. A redelivered message for a page that is already notified is
+dropped, so a duplicate does not continue the chain of pages.
+
+If the product is out of stock again, or the price is higher again, the campaign stops (DROPPED). If another such event
+comes within that day, its campaign continues from that position.
+
+Each mail is recorded as a Notification. Its id is derived from the event and the follower.
 """
 
 import hashlib
@@ -23,12 +27,12 @@ from functions.shop.shop import Shop, retry_on_conflict
 from functions.shop.stock import get_available_by_part
 
 RECIPIENTS_PER_BATCH = 25
-"""Followers of whom one BatchGetItem shows all that there is to know."""
+"""Followers per BatchGetItem: four items for each follower, and DynamoDB reads at most 100 items per request."""
 
 
 @dataclass(frozen=True)
 class FollowerPage:
-    """Followers who are to be told next. `after`: where the next page starts; None: there is no more."""
+    """The followers to notify next. `after`: where the next page starts; None: this is the last page."""
 
     campaign: Campaign
     product: Product
@@ -37,10 +41,11 @@ class FollowerPage:
 
 
 def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
-    """The followers who are to be told of an event next, the first ones where `after` is None.
+    """Return the followers to notify next about an event. If `after` is None, start at the first page.
 
-    None where nobody is: another event was told within a day, or a later one; these were told before; it is not so any
-    more; there are none. Who began to follow after the campaign did is none of them.
+    Return None if nobody must be notified: another event of this kind started a campaign within the last day, a later
+    event did, this page is already notified, the event is no longer true, or the product has no followers. Customers
+    who followed the product after the campaign began are left out.
     """
     found = _get_campaign(shop, event)
     campaign = found if found is not None and found.event_id == event.id else None
@@ -60,19 +65,25 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    if campaign.since != resume_after:  # another campaign was dropped meanwhile: go on from there
+    if campaign.since != resume_after:  # another campaign was dropped meanwhile: resume at its position
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
 
 def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
-    """Note that a page's followers are told, once whoever tells the next knows of it. Repeatable."""
+    """Record in the campaign that a page is notified. Repeatable.
+
+    Call it after the message for the next page was sent. Otherwise a crash in between would lose the remaining pages.
+    """
     _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
 
 
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
-    """Those of some followers (25 at most) who still are, want mails, may be told, and were not. One BatchGetItem."""
+    """Return the followers who must get a mail: they still follow, accept mails and have not got this one.
+
+    Takes at most 25 followers and reads them with one BatchGetItem.
+    """
     ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
     keys = [
         key
@@ -98,7 +109,10 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 
 
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
-    """Take the mail to a follower in hand. None where it was sent; raises Claimed while another has it."""
+    """Claim the mail to a follower. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     return claim_notification(
         shop,
         customer_id,
@@ -111,13 +125,16 @@ def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notificat
 
 
 def derive_alert_id(event_id: str, customer_id: str) -> str:
-    """The id of what a follower is told of an event: the same however often it comes."""
+    """Return the notification id of an event for a follower. The same event and follower always give the same id."""
     return hashlib.sha256(f"{event_id}:{customer_id}".encode()).hexdigest()[:32]
 
 
-# what is so -----------------------------------------------------------------------------------------------------------
+# checking whether the event is still true -----------------------------------------------------------------------------
 def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
-    """The product, if what an event told of it is so now. `begins`: and if it is worth telling at all."""
+    """Return the product if the event is still true for it, otherwise None.
+
+    `is_new`: the event has no campaign yet. Then it must also be a real change: the product was out of stock before.
+    """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
         return None
@@ -130,10 +147,10 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
 
 
 def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
-    """Whether there was some of a product while one part of its stock had none, as far as that can be told by now.
+    """Return whether the product was in stock while one of its stock parts was empty, as far as the data shows.
 
-    Goods come in evenly: another part that holds one piece more than came into this one, or less, may have got all of
-    that with the same receipt. One that holds more had some before.
+    A receipt is spread evenly over the parts. So another part that holds at most one piece more than this part received
+    may have got all of it from the same receipt. A part that holds more had stock before.
     """
     return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
@@ -144,7 +161,10 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
-    """Whether an event cannot become a campaign: because of one that began less than a day ago, or of a later event."""
+    """Return whether an event cannot start a campaign.
+
+    Another campaign began less than a day ago, or one exists for an event of this or a later time.
+    """
     if found is None:
         return False
     return found.at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
@@ -155,17 +175,17 @@ def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
 
 
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
-    """Where a campaign begins: where one was dropped of late, or with the first follower."""
+    """Return where a new campaign starts: where a recent campaign was dropped, or None for the first follower."""
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
-    """Whether the followers who come from here on were told before, and somebody else tells those who come then."""
+    """Return whether the page at `start` is already notified, so another message continues from there."""
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
 
 def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
-    """Make an event the product's campaign, if it is not yet. None where another came before it."""
+    """Make the event the campaign of its product. Return it, or None if another event came first. Repeatable."""
 
     def attempt() -> Campaign | None:
         found = _get_campaign(shop, event)
@@ -194,7 +214,7 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
-    """Note how far a campaign has come, unless another has got further, or another campaign has followed."""
+    """Record how far a campaign has come. Do nothing if it is further already, or another campaign replaced it."""
 
     def attempt() -> None:
         found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)

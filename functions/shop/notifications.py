@@ -1,7 +1,7 @@
-"""Mails to customers: each is claimed in the table before it is sent, and marked when it was.
+"""Send mails to customers once: each mail is claimed in the table before it is sent, and marked as sent after.
 
-The provider takes no idempotency key. A mail is sent twice only if its sender dies between the provider's acceptance
-and the mark; then the claim runs out and another sends it again.
+The mail provider takes no idempotency key. A mail is sent twice only if the sender dies after the provider accepted it
+and before the mark is written. Then the claim expires and another sender sends it again.
 """
 
 from dataclasses import dataclass, replace
@@ -22,18 +22,21 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MailContext:
-    """What a mail is written from."""
+    """The data that a mail is rendered from."""
 
     customer: Customer
     order: Order
 
 
 class AlreadyClaimed(Exception):
-    """Another sender has the mail in hand: come back when its claim has run out."""
+    """Another sender has claimed the mail. Retry after its claim has expired."""
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
-    """Who to write to and what about, in one BatchGet; None where nobody wants to, or may, be told any more."""
+    """Return the customer and the order for a mail, with one BatchGetItem.
+
+    Return None if the customer or the order does not exist any more, or if the customer does not want mails.
+    """
     keys = [
         CUSTOMER.key(customer_id=customer_id),
         SETTINGS.key(customer_id=customer_id, name="notifications"),
@@ -49,7 +52,10 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 
 
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
-    """Take a mail about an order in hand. None where it was sent; raises Claimed while another has it."""
+    """Claim a mail about an order. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
     )
@@ -66,7 +72,10 @@ def claim_notification(
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
-    """Take a mail in hand, for so many seconds. None where it was sent; raises Claimed while another has it."""
+    """Claim a mail for this many seconds. Return None if it was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
     now = shop.now()
     notification = Notification(
         customer_id=customer_id,
@@ -92,7 +101,7 @@ def claim_notification(
 
 
 class NotificationExists(Exception):
-    """The mail has a claim, or was sent."""
+    """The mail is already claimed or sent."""
 
     def __init__(self, notification: Notification | None) -> None:
         super().__init__("claimed before")
@@ -101,7 +110,7 @@ class NotificationExists(Exception):
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
-    """Note that the provider has taken the mail. Raises Changed where the claim was lost meanwhile."""
+    """Record that the provider accepted the mail. Raises WriteConflict if the claim was lost meanwhile."""
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
@@ -109,7 +118,7 @@ def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
 def list_notifications_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """A25: what was sent to a customer, newest first. Raises NotFound."""
+    """A25: list the mails sent to a customer, newest first. Raises NotFound."""
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -118,6 +127,6 @@ def list_notifications_of_customer(
 def list_notifications_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """A25b: what was sent about an order, newest first. Raises NotFound."""
+    """A25b: list the mails sent about an order, newest first. Raises NotFound."""
     get_order_owner(shop, caller, order_id)
     return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)

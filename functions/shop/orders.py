@@ -1,4 +1,4 @@
-"""Orders: read, list, and change what can still be changed."""
+"""Read, list and change orders."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
-    """A12. The stub, where the order is archived. Raises NotFound, for another's as for none."""
+    """A12: return an order, or its archive stub. Raises NotFound, also for another customer's order."""
     return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
 
 
@@ -45,7 +45,7 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 
 
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
-    """An order that can still be written; raises NotFound, WrongState for one that is archived."""
+    """Return an order that can still be changed. Raises NotFound, or WrongState if it is archived."""
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise NotFound("order")
@@ -61,13 +61,13 @@ def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
 def get_order_item_collection(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Any]:
-    """A12b: the order and all it owns, from its invoices to its timeline, in key order. Raises NotFound."""
+    """A12b: return the order and all its items, from invoices to timeline, in key order. Raises NotFound."""
     get_order_owner(shop, caller, order_id)
     return shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
 
 
 def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
-    """A15. Raises NotFound, for another's as for none."""
+    """A15: return who placed the order. Raises NotFound, also for another customer's order."""
     placer = shop.table.get(ORDER_OWNER, order_id=order_id)
     if placer is None or not caller.can_see(placer.customer_id):
         raise NotFound("order")
@@ -75,7 +75,10 @@ def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
 
 
 def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
-    """A13: by product; an archived order's lines lie in the archive. Raises NotFound, WrongState."""
+    """A13: return the lines of an order, by product id. Raises NotFound.
+
+    Raises WrongState if the order is archived, because its lines are then in the archive.
+    """
     return require_unarchived(
         _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id)), "show its lines"
     ).lines
@@ -84,7 +87,10 @@ def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str
 def list_orders_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[OrderSummary]:
-    """A14, newest first; a new order appears when its record has gone through the stream. Raises NotFound."""
+    """A14: list the orders of a customer, newest first. Raises NotFound.
+
+    A new order appears when the stream has delivered its record.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -101,14 +107,14 @@ def list_orders_by_status(
     limit: int,
     after: str | None,
 ) -> QueryPage[QueuedOrder]:
-    """A16: open orders placed in [since, until). For staff. Raises NotAllowed."""
+    """A16: list the open orders placed in [since, until). For staff. Raises NotAllowed."""
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
     return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
-    """An order with so much more paid for it: PAID once nothing is due any more. Raises WrongState."""
+    """Add this amount to the paid amount of the order. It becomes PAID when nothing is due. Raises WrongState."""
     paid = order.paid + amount
     if paid < order.total:
         return replace(apply_order_command(order, "pay_part", at), paid=paid)
@@ -117,9 +123,9 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 
 # changing -------------------------------------------------------------------------------------------------------------
 def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
-    """Have an order sent elsewhere, as long as the warehouse has not got it. For its customer and staff. Repeatable.
+    """Change the delivery address, as long as the warehouse has not got the order. For its customer and staff.
 
-    Raises NotFound, WrongState.
+    Repeatable. Raises NotFound, WrongState.
     """
 
     def attempt() -> Order:

@@ -1,8 +1,10 @@
-"""Payments, as the provider tells of them. The provider is right about money, the shop is right about orders.
+"""Record payments as the provider reports them. The provider decides about money, the shop about orders.
 
-Money for an order that waits for it counts up to what is due. Whatever came beside that is given back at once: its
-refund stands in the transaction that keeps the payment. News come in any order: a payment moves only as the table of
-states says, later news of an earlier state changes nothing, and news of a state that others must lead to come again.
+A payment for a PENDING order counts up to the amount due. Any excess is refunded at once: the refund is written in the
+transaction that stores the payment.
+
+Events may arrive in any order. A payment changes only as its state table allows, and a late event with an earlier state
+changes nothing. A dispute that arrives before its payment is rejected (TooEarly), and the provider sends it again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +24,15 @@ from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"
-"""Stands in the key of a payment that names no order we could have."""
+"""Used as order id in the key of a payment that names no valid order."""
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class ProviderPaymentEvent:
-    """What the provider says happened: by its event and payment ids, for this order, in minor units.
+    """The provider's event about a payment. `amount` is in minor units.
 
-    `reason`: why it failed, in the provider's words for machines.
+    `reason`: why the payment failed, as the provider's error code.
     """
 
     event_id: str
@@ -43,22 +45,22 @@ class ProviderPaymentEvent:
 
 
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
-    """Keep what the provider tells of a payment; an order that waits for its money is paid in the same transaction.
+    """Record the provider's event about a payment. If the order waits for money, it is paid in the same transaction.
 
-    Each event is taken once, by its id. Of money for a PENDING order, what is above what is due is given back (EXCESS;
-    all of it where the order counts as many payments as it may already); money for an order that does not wait for it
-    any more is given back whole (LATE). Money that fits no order is kept as UNMATCHED with the reason: the provider is
-    answered as always, a person must look. Result: {"payment_id", "status", "reason"}; status null where it is no
-    money, and of an order that is archived.
+    Each event is recorded once, by its id. For a PENDING order, money above the amount due is refunded (EXCESS). All of
+    it is refunded if the order already has the maximum number of payments. If the order does not wait for money any
+    more, the whole payment is refunded (LATE). Money that fits no order is stored as UNMATCHED with the reason. The
+    provider gets the usual answer; a person must handle it.
 
-    Raises Busy while the order is being archived: the provider tells again.
+    Result: {"payment_id", "status", "reason"}. status is null if the order is archived and no money came. Raises
+    TableBusy while the order is being archived: the provider sends the event again.
     """
 
     def decide() -> Decision:
         order = get_order_unless_archiving(shop, event.order_id)
         existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # It may lie in the archive, further on than this.
+            # The payment may be in the archive, in a later state than this event has.
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
         if event.outcome == "succeeded":
             after = _capture(shop, existing, event, order)
@@ -80,14 +82,14 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 def _capture(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
 ) -> Payment | None:
-    """The payment whose money is here, for the order or for none."""
+    """Return the payment with its money: CAPTURED, or UNMATCHED if it fits no order. None if nothing changes."""
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
     return _apply_command(shop, existing, event, "capture", None)
 
 
 def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPaymentEvent) -> str:
-    """Why this money is for no order; "" where it is."""
+    """Return why the money fits no order, or "" if it fits."""
     if order is None:
         return "there is no such order"
     if isinstance(order, ArchivedOrder):
@@ -102,7 +104,10 @@ def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPayment
 def _apply_command(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
 ) -> Payment | None:
-    """The payment after what is told of it; None where that is no step on. One that is heard of first is new."""
+    """Apply a command to the payment. Return None if its state does not allow the command.
+
+    A payment that does not exist yet is created.
+    """
     now = shop.now_instant()
     before = existing or Payment(
         order_id=event.order_id,
@@ -122,7 +127,7 @@ def _apply_command(
 
 
 def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """The writes of the order that money came for, and of the refund of what is not for it."""
+    """Return the writes that count the payment for the order, and that refund any money above that."""
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
         counted = min(payment.amount, order.total - order.paid)
@@ -137,10 +142,10 @@ def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Wri
 
 
 def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
-    """R5: the payments that match no order and have not been given back, oldest first, as the index shows them."""
+    """R5: payments that match no order and are not refunded, oldest first. The index may lag behind."""
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED")
 
 
 def payment_result(payment: Payment) -> dict[str, Any]:
-    """The JSON of what has become of a payment."""
+    """Return the payment as the JSON result."""
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}

@@ -1,4 +1,4 @@
-"""Placing an order: prices, discount, shipping and goods, all in one write."""
+"""Place orders: prices, discount, shipping and stock in one transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,13 +23,20 @@ from functions.shop.keyed import fingerprint
 from functions.shop.shop import Caller, Shop
 
 MAX_PRODUCTS = 90
-"""Products in one order: with the order itself, its discount and whatever ends it, one transaction of 100 items."""
+"""The most products in one order.
+
+The order, its discount and the items that end it must fit in one transaction of 100 items.
+"""
 MAX_PLAN_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
 class RequestedLine:
-    """A line as asked for. `price`: what the client showed, where it says so; if it is another now that is refused."""
+    """A requested line of an order.
+
+    `price`: the price that the client showed, if it sends one. The order is rejected if the product costs another price
+    now.
+    """
 
     quantity: int
     price: int | None = None
@@ -41,14 +48,14 @@ class RequestedLine:
 
 @dataclass(frozen=True)
 class PlacedOrder:
-    """`replayed`: the key had placed this order before; it is shown as it is now."""
+    """The result of placing an order. `replayed`: this key placed the order before; `order` is its current state."""
 
     order: Order | ArchivedOrder
     replayed: bool
 
 
 def derive_order_id(shop: Shop, customer_id: str, key: str) -> str:
-    """The order that this customer's key makes, and always makes."""
+    """Return the order id for a customer's idempotency key. The same key always gives the same id."""
     return shop.derive_id("order", customer_id, key)
 
 
@@ -61,14 +68,15 @@ def place_order(
     body: Mapping[str, Any],
     discount_code: str | None = None,
 ) -> PlacedOrder:
-    """Place an order: one BatchGet, one transaction of the order, its stock and its redemption of a limited code.
+    """Place an order with one BatchGetItem and one transaction: the order, its stock, and the use of a limited code.
 
-    `body`: the request as it was sent. The order is its own idempotency record: its id is made of customer and key, the
-    write holds only if there is none. A refused placement does not burn its key. Stock is reserved with the order: an
-    accepted order has its goods, but for what it tells as backordered. One that costs nothing is PAID as it is placed.
+    `body`: the request as it was sent. The order is its own idempotency record: its id is derived from customer and
+    key, and the write is conditional on its absence. A rejected order does not use up its key. Stock is reserved with
+    the order, so an accepted order has its goods, except the pieces it reports as backordered. An order with a total of
+    0 is PAID at once.
 
-    Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock, KeyReused,
-    Invalid, Busy.
+    Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
+    IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
     body_fingerprint = fingerprint(body)
@@ -99,7 +107,10 @@ def place_order(
 
 
 def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
-    """The order as it was written, its goods and its redemption taken from where there are any."""
+    """Write the order. If a stock part or redemption pool is empty, take from others and try again.
+
+    Return the order as written. Raises TableBusy after MAX_PLAN_ATTEMPTS.
+    """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:
             shop.table.write(
@@ -126,7 +137,7 @@ def _build_order(
     address: Address,
     body_fingerprint: str,
 ) -> Order:
-    """The order at the products' prices now, with shipping and without a discount."""
+    """Build the order with the current prices and shipping, and without a discount."""
     if unknown := tuple(id for id in lines if id not in products):
         raise UnknownProducts(unknown)
     currencies = tuple(sorted({product.currency for product in products.values()}))
@@ -169,7 +180,7 @@ def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrd
 
 
 class AlreadyPlaced(Exception):
-    """The order is there already."""
+    """An order with this id exists already."""
 
     def __init__(self, order: Order | ArchivedOrder | None) -> None:
         super().__init__("placed before")

@@ -1,4 +1,4 @@
-"""Products and their stock. Stock of what sells very fast is split over several items (parts)."""
+"""Products and their stock. The stock of a product that sells very fast is split over several items (parts)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from functions.shop.stock import get_available_by_part
 
 @dataclass(frozen=True)
 class ProductWithStock:
-    """A product, and how many of it can be ordered now."""
+    """A product, and the quantity that can be ordered now."""
 
     product: Product
     available: int
@@ -37,9 +37,10 @@ def create_product(
     category: str = ROOT_CATEGORY,
     catalog: str = DEFAULT_CATALOG,
 ) -> Product:
-    """A product with no stock yet, one stock item per part. For staff. Raises Invalid, AlreadyExists, NotAllowed.
+    """Create a product without stock, and one stock item per part. For staff.
 
-    It may name a category that nobody has made: it is listed there all the same, and the category may come later.
+    The category need not exist. The product is listed under it all the same, and the category can be created later.
+    Raises InvalidInput, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -64,13 +65,16 @@ def create_product(
 
 
 def check_backorder_parts(product: Product) -> None:
-    """One part below zero beside another that holds some would sell these to two. Raises Invalid."""
+    """Raise InvalidInput if a product that can be backordered has more than one stock part.
+
+    Otherwise one part could go below zero while another has stock, and the same pieces would be sold twice.
+    """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is for products whose stock is one part")
 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """The stock of a new product, one item per part."""
+    """Return the writes of the stock of a new product, one item per part."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         held = Stock(
             product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
@@ -79,7 +83,7 @@ def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
 
 
 def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """The writes that put goods into stock, spread evenly over its parts."""
+    """Return the writes that add goods to the stock, spread evenly over its parts."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         if share:
             yield adjust(
@@ -105,9 +109,10 @@ def update_product(
     category: str | None = None,
     catalog: str | None = None,
 ) -> Product:
-    """What is None stays. For staff. Repeatable. Raises NotFound, Invalid, NotAllowed.
+    """Change the attributes of a product that are not None. For staff. Repeatable.
 
-    What was backordered before that is switched off stays so; nobody orders more until enough has come in.
+    If backordering is switched off, existing backorders stay. New orders are rejected until enough stock has come in.
+    Raises NotFound, InvalidInput, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -132,9 +137,10 @@ def update_product(
 
 
 def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
-    """Goods came in: spread evenly over the product's parts. Keyed, since it adds up. For staff.
+    """Add received goods to the stock, spread evenly over its parts. For staff.
 
-    Result: {"product_id", "quantity"}. Raises NotFound, KeyReused, NotAllowed.
+    Needs an idempotency key, because the quantity is added. Result: {"product_id", "quantity"}. Raises NotFound,
+    IdempotencyKeyReused, NotAllowed.
     """
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
@@ -146,7 +152,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
 
 
 def get_product(shop: Shop, product_id: str) -> Product:
-    """A7. Anybody may see it. Raises NotFound."""
+    """A7: return a product. Public. Raises NotFound."""
     found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
     if found is None:
         raise NotFound("product")
@@ -156,9 +162,9 @@ def get_product(shop: Shop, product_id: str) -> Product:
 def list_products_in_category(
     shop: Shop, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[ProductWithStock]:
-    """A7b: what is for sale in just this category, by product id, and how many there are. Anybody may see it.
+    """A7b: list the products directly in a category, by product id, with their stock. Public.
 
-    What was made, moved or sold this moment may not show yet: neither the index nor the stock is read consistently.
+    The index and the stock are read eventually consistent, so the latest changes may be missing.
     """
     found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
     held = get_available_by_part(shop, {product.product_id: product for product in found.items}, consistent=False)
@@ -168,7 +174,7 @@ def list_products_in_category(
 
 
 def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
-    """A11: every part. Raises NotFound."""
+    """A11: return all parts of the stock of a product. Raises NotFound."""
     parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
     if not parts:
         raise NotFound("product")

@@ -1,8 +1,8 @@
-"""Money out: what is given back is a Refund item, written with the decision; a reaction brings it where it goes.
+"""Decide refunds: a Refund item is written with the decision, and a reaction sends the money later.
 
-What may be refunded of a payment is its amount less all its refunds, failed ones too (these are tried again, or sent
-elsewhere). Whoever adds a refund writes the order in the same transaction, so that two never give back the same money;
-money that counts for no order is guarded by the refund's id, which is made of its number.
+The refundable rest of a payment is its amount minus all its refunds. Failed refunds count too: they are retried, or
+sent elsewhere. Every command that adds a refund writes the order in the same transaction, so two commands never refund
+the same money. Money that counts for no order is guarded by the refund's id, which contains its number.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,16 +30,19 @@ from functions.shop.orders import get_order, get_unarchived_order, require_unarc
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_PAYMENTS = 5
-"""In so many parts an order is paid at most, so that all of them can be given back in the transaction that ends it."""
+"""The most payments of one order. The transaction that ends the order must have room to refund all of them."""
 ARCHIVING_RETRY_SECONDS = 60
 RefundDestination = Literal["original", "credit"]
-"""Where money goes: back to where it came from, or onto the customer's store credit."""
+"""Where the money goes: to the original payment method, or to the customer's store credit."""
 
 
-# deciding, within the transaction of whoever decides ------------------------------------------------------------------
+# planning refunds, for the caller's transaction -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class RefundPlan:
-    """The refunds that give money back, to be written. `owed`: what was asked for beyond them, of disputed payments."""
+    """The refunds to write.
+
+    `owed`: the part of the requested amount that cannot be refunded yet, because its payments are disputed.
+    """
 
     refunds: tuple[Refund, ...] = ()
     owed: int = 0
@@ -54,8 +57,11 @@ class RefundPlan:
 
 
 def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, account_id: str | None = None) -> RefundPlan:
-    """Give back so much of what was paid for an order: the latest payment first, each to where it came from, or all to
-    one credit account. Two consistent queries, none where nothing was paid."""
+    """Plan how to refund this amount of an order's payments, the latest payment first.
+
+    Each refund goes to the original payment method, or all go to one credit account. Makes two consistent queries, and
+    none if nothing was paid.
+    """
     if not order.paid or not amount:
         return RefundPlan()
     refunds = tuple(
@@ -66,7 +72,7 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
 
 
 def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
-    """What each payment gives of an amount, and the number of its next refund."""
+    """Split the amount over the payments. Yield each payment, its share, and the number of its next refund."""
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
@@ -77,8 +83,10 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
 
 
 def compute_refundable(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
-    """What of a payment nobody has decided to give back yet, and the number of its next refund, by all refunds of its
-    order."""
+    """Return the amount of a payment that has no refund yet, and the number of its next refund.
+
+    `refunds`: all refunds of its order.
+    """
     before = [refund.amount for refund in refunds if refund.payment_id == payment.payment_id]
     return 0 if payment.is_charged_back else max(0, payment.amount - sum(before)), len(before) + 1
 
@@ -93,7 +101,7 @@ def build_refund(
     customer_id: str | None,
     account_id: str | None = None,
 ) -> Refund:
-    """A refund of so much of a payment, its `number`th: to where it came from, or to a credit account."""
+    """Build refund `number` of a payment: to the original payment method, or to a credit account."""
     now = shop.now_instant()
     return Refund(
         order_id=payment.order_id,
@@ -111,22 +119,31 @@ def build_refund(
 
 
 def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
-    """A refund that failed, on its way anew: to where the money came from, or to this account. Raises WrongState."""
+    """Return a failed refund as requested again: to the original payment method, or to this account.
+
+    Raises WrongState.
+    """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)
 
 
 def has_max_payments(shop: Shop, order: Order) -> bool:
-    """Whether an order counts as many payments as can be given back at once. The order's version guards the answer."""
+    """Return whether the order has as many payments as one transaction can refund.
+
+    The answer holds as long as the version of the order does not change.
+    """
     if not order.paid:
         return False
     payments = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     return sum(payment.status in ("CAPTURED", "DISPUTED") for payment in payments) >= MAX_PAYMENTS
 
 
-# what lies beside an order --------------------------------------------------------------------------------------------
+# the order and its payments -------------------------------------------------------------------------------------------
 def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
-    """The order that money is for, its stub, or none. Raises Busy while what it owns is being listed and deleted."""
+    """Return the order, its archive stub, or None.
+
+    Raises TableBusy while the order is being archived, because its items are then being listed and deleted.
+    """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if isinstance(order, Order) and order.status == "ARCHIVING":
         raise TableBusy(ARCHIVING_RETRY_SECONDS)
@@ -142,8 +159,10 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
 
 
 def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
-    """Let the transaction hold only if the order is still as it was read: what is written beside it may be going away,
-    and a stub may be restored."""
+    """Return a condition that fails the transaction if the order changed since it was read.
+
+    Without it, an item could be written beside an order that is being archived, or a stub that is being restored.
+    """
     if isinstance(order, Order):
         return check_unchanged(ORDER, order)
     if isinstance(order, ArchivedOrder):
@@ -152,14 +171,15 @@ def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) ->
     return check_absent(ORDER, key, condition_error=lambda found: WriteConflict(ORDER, key))
 
 
-# commands of staff ----------------------------------------------------------------------------------------------------
+# commands for staff ---------------------------------------------------------------------------------------------------
 def refund_order(
     shop: Shop, caller: Caller, key: str, order_id: str, amount: int, to: RefundDestination = "original"
 ) -> IdempotentResult:
-    """Give back some of what was paid for an order, without a return: out of goodwill. Keyed. For staff.
+    """Refund some of the money paid for an order, without a return (goodwill). For staff.
 
-    Result: {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound, Invalid, WrongState,
-    KeyReused, TooMuch(amount, how much is kept, not owed already and not disputed).
+    Needs an idempotency key. Result: {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound,
+    InvalidInput, WrongState, IdempotencyKeyReused, TooMuch(amount, the most that can be refunded: paid, not refunded,
+    not owed and not disputed).
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
@@ -181,11 +201,12 @@ def refund_order(
 
 
 def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
-    """Give back all that is left of money that matched no order, to where it came from. Keyed. For staff.
+    """Refund the rest of a payment that matched no order, to the original payment method. For staff.
 
-    `order_id`: as the payment has it, whether there is such an order or not. Result: {"order_id", "amount", "currency",
-    "refund_ids"}. Raises NotAllowed, NotFound, KeyReused, Busy; WrongState for money that counts for an order, and
-    TooMuch(amount, 0) where all of it is given back, or tried to be, already.
+    Needs an idempotency key. `order_id`: as stored with the payment, even if there is no such order. Result:
+    {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound, IdempotencyKeyReused, TableBusy;
+    WrongState if the payment counts for an order; TooMuch(amount, 0) if refunds of the whole amount exist already, also
+    failed ones.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -208,11 +229,11 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
 def retry_refund(
     shop: Shop, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
 ) -> Refund:
-    """Try a refund again that failed, to where the money came from, or to the customer's store credit. For staff.
+    """Retry a failed refund: to the original payment method, or to the customer's store credit. For staff.
 
-    Repeatable while it is on its way again. Raises NotAllowed, NotFound, Busy, WrongState: of the refund where it did
-    not fail, of the payment where the customer's bank has taken it, or disputes it: then the refund is tried again by
-    itself once the dispute is won.
+    Repeatable while the retry is in progress. Raises NotAllowed, NotFound, TableBusy. Raises WrongState of the refund
+    if it did not fail. Raises WrongState of the payment if the customer's bank took it back or disputes it. After a won
+    dispute the refund is retried automatically.
     """
     caller.require_group("staff")
 
@@ -239,7 +260,7 @@ def retry_refund(
 
 
 def _result(*refunds: Refund) -> dict[str, Any]:
-    """The JSON of what was decided."""
+    """Return the decision as JSON."""
     return {
         "order_id": refunds[0].order_id,
         "amount": sum(refund.amount for refund in refunds),
@@ -249,7 +270,7 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 
 
 def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
-    """The account of somebody's store credit; raises NotFound where nobody is known any more who could spend it."""
+    """Return the account id of the customer's store credit. Raises NotFound if the customer does not exist any more."""
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
     return store_credit_account_id(shop, customer_id, currency)
@@ -259,8 +280,11 @@ def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: s
 def list_refunds_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Refund]:
-    """What is given back of an order's payments, by refund id. For its customer; staff sees also what lies beside a
-    stub, or where no such order is. Raises NotFound; WrongState where the order is archived, with its refunds."""
+    """List the refunds of an order's payments, by refund id. For its customer and staff.
+
+    Staff also see the refunds beside an archive stub, or under an order id that does not exist. Others get NotFound, or
+    WrongState if the order is archived together with its refunds.
+    """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its refunds")
     return shop.table.query(REFUNDS_OF_ORDER, order_id=order_id, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""Returns: goods that came back, and the money that goes back for them, decided in one transaction."""
+"""Record returned goods and decide their refund, in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +24,7 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class ReturnedGoods:
-    """So many of a product came back. `restock`: they can be sold again."""
+    """The returned quantity of a product. `restock`: the goods can be sold again."""
 
     quantity: int
     restock: bool
@@ -44,16 +44,17 @@ def return_goods(
     refund_shipping: bool = False,
     to: RefundDestination = "original",
 ) -> IdempotentResult:
-    """Goods of a delivered order came back; what was paid for them is given back, and shipping once, if that is asked.
+    """Record goods of a delivered order that came back, and refund them; refund shipping once, if requested.
 
-    Keyed. For the warehouse and staff. One transaction of the order, the return, its refunds, the stock and the moved
-    marker of the order's end; with the last piece the order's redemption of a discount code is free again. Never more
-    is given back than is kept: where some was given back for other reasons, or the customer's bank has taken it, it is
-    less. What the bank disputes is owed, and given back once that is won, then always to where it came from.
+    Needs an idempotency key. For the warehouse and staff. One transaction writes the order, the return, its refunds,
+    the stock and the expiry marker. With the last piece, the order's redemption of a discount code is released. The
+    refund is never more than the rest of the money that the shop keeps for the order. So it is lower if there were
+    other refunds, or if the customer's bank took money back. Money that the bank disputes is owed. It is refunded when
+    the dispute is won, and then always to the original payment method.
 
-    Result: the return as JSON and "refund_ids"; its `amount` is given back, `owed` not yet, `shipping` is a part of
-    both. Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, Invalid, TooMuch(product, how many can still come
-    back), KeyReused; AlreadyExists where the key made a return so long ago that it is forgotten.
+    Result: the return as JSON and "refund_ids". `amount` is refunded now, `owed` later, `shipping` is part of both.
+    Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput, TooMuch(product, how many can still come
+    back), IdempotencyKeyReused; AlreadyExists if the key made a return so long ago that its result has expired.
     """
     caller.require_group("warehouse", "staff")
     if not lines:
@@ -69,7 +70,7 @@ def return_goods(
         before = get_unarchived_order(shop, order_id, "return")
         apply_order_command(
             before, "return", shop.now_instant()
-        )  # refused where nothing can come back, before anything else is said
+        )  # reject an order in the wrong state before any other check
         _check_return_window(shop, before)
         after = replace(before, lines=_count_returned(before.lines, lines))
         goods = refund_due(before, after)
@@ -111,7 +112,7 @@ def return_goods(
 
 
 def _check_return_window(shop: Shop, order: Order) -> None:
-    """Raises ReturnWindowOver from the moment on that the window ends."""
+    """Raise ReturnWindowOver if the return window has ended."""
     assert order.delivered_at is not None, "an order that can be returned says when it was delivered"
     ends = returnable_until(shop, order.delivered_at)
     if shop.now_instant() >= ends:
@@ -119,12 +120,15 @@ def _check_return_window(shop: Shop, order: Order) -> None:
 
 
 def returnable_until(shop: Shop, delivered_at: Instant) -> Instant:
-    """The moment from which on an order that was delivered then cannot be returned any more."""
+    """Return when the return window of an order with this delivery time ends."""
     return to_instant(datetime.fromisoformat(delivered_at) + timedelta(days=shop.return_window_days))
 
 
 def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGoods]) -> dict[str, Line]:
-    """The lines with what came back counted; raises TooMuch where more of a product did than is with the customer."""
+    """Return the lines with the returned quantities added.
+
+    Raises TooMuch if more of a product came back than the customer has.
+    """
     for id, came in returned.items():
         line = lines.get(id)
         if came.quantity > (most := line.delivered - line.returned if line else 0):
@@ -138,9 +142,9 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 def list_returns_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Return]:
-    """What came back of an order, by return id. For its customer and staff.
+    """List the returns of an order, by return id. For its customer and staff.
 
-    Raises NotFound; WrongState where the order is archived, with its returns.
+    Raises NotFound; WrongState if the order is archived together with its returns.
     """
     require_unarchived(get_order(shop, caller, order_id), "show its returns")
     return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)

@@ -1,4 +1,4 @@
-"""Reviews: what buyers say of a product, one each, once they have it."""
+"""Reviews of products: one per customer and product, after delivery."""
 
 from dataclasses import replace
 
@@ -18,11 +18,11 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 
 
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
-    """What the caller says of a product that was delivered to them with this order, instead of what they said before.
+    """Write or replace the caller's review of a product that was delivered with this order. Repeatable.
 
-    One BatchGet and one write. Who sent it back had it all the same. What was shown to have been bought once stays so,
-    though its order be archived since. Repeatable. Raises NotRegistered, NotFound for another's order as for none,
-    NotBought, WrongState for an order in the archive.
+    One BatchGetItem and one write. A customer who returned the product may still review it. A review keeps its order as
+    proof, so it can be changed after that order was archived. Raises NotRegistered, NotFound (also for another
+    customer's order), NotBought, WrongState if the order is archived.
     """
 
     def attempt() -> Review:
@@ -34,7 +34,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
             ],
             consistent=True,
         )
-        if not any(isinstance(item, Customer) for item in found):  # nor may who was forgotten leave words behind
+        if not any(isinstance(item, Customer) for item in found):  # also keeps an erased customer from writing
             raise NotRegistered
         before = next((item for item in found if isinstance(item, Review)), None)
         if before is None or before.order_id != order_id:
@@ -65,7 +65,10 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
 
 
 def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
-    """Only one's own order counts, whatever else staff may see. Raises NotFound, NotBought, WrongState."""
+    """Check that the product was delivered with an order of the caller. Staff may use only their own orders, too.
+
+    Raises NotFound, NotBought, WrongState.
+    """
     if order is None or order.customer_id != caller.id:
         raise NotFound("order")
     line = require_unarchived(order, "review").lines.get(product_id)
@@ -74,27 +77,29 @@ def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_i
 
 
 def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
-    """For who wrote it, and staff. Repeatable. Raises NotFound for another's as for none."""
+    """Delete a review. For its author and staff. Repeatable. Raises NotFound, also for another customer's review."""
     if not caller.can_see(customer_id):
         raise NotFound("review")
     delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
 
 
 def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> QueryPage[Review]:
-    """A9, newest first. Anybody may see what they say, not who said it. What was written this moment may not show yet;
-    one that is changed stays where it is."""
+    """A9: list the reviews of a product, newest first. Public, without the author.
+
+    The newest reviews may be missing. A changed review keeps its position.
+    """
     return shop.table.query(REVIEWS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)
 
 
 def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
-    """A9d, a moment behind the reviews. Anybody may see it."""
+    """A9d: return the rating of a product. It may lag behind the reviews. Public."""
     return shop.table.get(PRODUCT_RATING, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 
 
 def list_reviews_by_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Review]:
-    """A9b, newest first. Raises NotFound for another's."""
+    """A9b: list the reviews by a customer, newest first. Raises NotFound for another customer."""
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(REVIEWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)

@@ -1,7 +1,7 @@
-"""Sales: which orders a product was sold in, and what a customer has bought. Both are copies: they follow the order.
+"""Sales: the orders that a product was sold in, and the products that a customer bought. Both are copies.
 
-Of a line that is none any more (nothing of it was sent, or its order was cancelled) nobody is told: for that a page may
-be shorter than its limit, though more follow.
+The results leave out lines without a quantity: nothing of them was sent, or the order was cancelled. So a page can be
+shorter than its limit although more pages follow.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from functions.shop.shop import Caller, Shop
 def list_sales_of_product(
     shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """A17: sales of orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
+    """A17: list the sales from orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
     caller.require_group("staff")
     return _without_empty_lines(
         shop.table.query(SALES_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after)
@@ -26,7 +26,7 @@ def list_sales_of_product(
 def list_purchases_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """A18: what a customer bought with orders placed in [since, until), newest first. Raises NotFound."""
+    """A18: list what a customer bought in orders placed in [since, until), newest first. Raises NotFound."""
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return _without_empty_lines(

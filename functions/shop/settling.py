@@ -1,7 +1,8 @@
-"""Refunds on their way: brought to the payment provider or onto a credit account, and what the provider tells of them.
+"""Process refunds: send them to the payment provider or to a credit account, and record the provider's updates.
 
-A refund is asked of the provider under a key of its own, so that asking twice gives the money back once. Whatever comes
-of it is written with the payment, guarded by both versions; who finds it written already has nothing left to do.
+Each request to the provider has its own idempotency key, so a repeated request refunds the money once. The result is
+written together with the payment, conditional on the versions of both. If the result is already written, there is
+nothing left to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,23 +22,28 @@ from functions.shop.refunds import check_order_unchanged, get_order_unless_archi
 from functions.shop.shop import Shop, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
-"""Whose keys the ids of the provider's events are."""
+"""The caller id under which the ids of the provider's events are stored as idempotency keys."""
 KEY_LIFETIME = timedelta(hours=20)
-"""How long after it was requested a refund is asked for without looking first. The provider forgets a key when it is at
-least 24 hours old: https://docs.stripe.com/api/idempotent_requests"""
+"""How long after its request a refund is sent without looking it up at the provider first.
+
+The provider may delete a key when it is at least 24 hours old: https://docs.stripe.com/api/idempotent_requests
+"""
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "REFUNDED": "refund",
     "CAPTURED": "regain",
     "DISPUTED": "regain_disputed",
     "UNMATCHED": "regain_unmatched",
 }
-"""What takes a payment to the state it stands in after a refund succeeded, or failed after all."""
+"""The payment command that leads to each status after a refund succeeded, or failed after it had succeeded."""
 
 
 # the port -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundState:
-    """A refund as the provider has it: `pending` ones it finishes later, and tells. `metadata`: what we named it by."""
+    """A refund as the provider has it. `pending`: the provider finishes it later and sends an event.
+
+    `metadata`: the ids that we sent with it.
+    """
 
     provider_id: str | None
     status: Literal["pending", "succeeded", "failed"]
@@ -46,7 +52,7 @@ class ProviderRefundState:
 
 
 class RefundRejected(Exception):
-    """The provider will never give this back. `code`: why, in its own words for machines."""
+    """The provider rejects this refund for good. `code`: its reason, as the provider's error code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -54,22 +60,23 @@ class RefundRejected(Exception):
 
 
 class PaymentProvider(Protocol):
-    """The payment provider. Whatever else its calls raise may heal: they can be made again."""
+    """The payment provider. All errors except RefundRejected are temporary: the call can be repeated."""
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Give back so much of a payment, once for each key. Raises RefusedForGood."""
+        """Refund this amount of a payment, once for each key. Raises RefundRejected."""
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """All that was given back of a payment, or is to be."""
+        """Return all refunds of a payment, also the pending ones."""
 
 
-# the reaction ---------------------------------------------------------------------------------------------------------
+# the reaction: process a refund ---------------------------------------------------------------------------------------
 def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
-    """Bring a refund where it goes. Returned as it is then: SUCCEEDED, SENT where the provider will tell, or FAILED.
+    """Send a requested refund to its destination and return it with its new status.
 
-    None where it is not, or no longer, to be done: repeatable, also where the answer of the provider was lost. Of what
-    the customer's bank has taken, or disputes, nothing is given that was not given before. The provider's passing
-    troubles are raised as they are; NotFound where the payment is missing.
+    The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Return None if there is
+    nothing to do. Repeatable, also if the provider's answer was lost. If the customer's bank took the payment back or
+    disputes it, no new refund is sent. Temporary errors of the provider are raised unchanged. Raises NotFound if the
+    payment is missing.
     """
 
     def attempt() -> Refund | None:
@@ -87,7 +94,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 def _try_refund(
     shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
-    """The refund after trying it, and the writes that say so."""
+    """Try the refund. Return the refund with its new status, and the writes that store the result."""
     block_reason = _block_reason(payment)
     if refund.account_id is None:
         try:
@@ -117,15 +124,18 @@ def _try_refund(
 
 
 def _block_reason(payment: Payment) -> str:
-    """Why nothing more can be given back of a payment; "" where it can."""
+    """Return why the payment cannot be refunded now, or "" if it can."""
     if payment.is_charged_back:
         return "the customer's bank has taken the payment back"
     return "the customer's bank disputes the payment" if payment.is_disputed else ""
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
-    """Ask the provider. It may have been asked before: under a key that is forgotten, or before the payment was `held`,
-    and its answer was lost. So look for that first."""
+    """Ask the provider for the refund, unless it has it already.
+
+    An earlier request may have succeeded although its answer was lost. If the idempotency key may have expired, or the
+    payment is blocked, look for that refund first.
+    """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
         for known in provider.refunds_of(refund.payment_id):
@@ -137,10 +147,10 @@ def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, blo
     return provider.refund(key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=metadata)
 
 
-# what the provider tells ----------------------------------------------------------------------------------------------
+# the provider's updates -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundEvent:
-    """What the provider says of a refund of ours, of its `attempt`: the metadata we gave it says which."""
+    """The provider's update of one of our refunds. `attempt` comes from the metadata that we sent."""
 
     event_id: str
     order_id: str
@@ -152,13 +162,14 @@ class ProviderRefundEvent:
 
 
 def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
-    """Keep what the provider tells of a refund. Each event is taken once, by its id.
+    """Record the provider's update of a refund. Each event is recorded once, by its id.
 
-    What it has told before, or of an attempt before the last, changes nothing. A refund that fails after it succeeded
-    is money that came back: the payment has it again, and staff can try anew, unless the customer's bank has taken it.
+    An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it
+    succeeded, the money came back: it is added to the payment again, and staff can retry the refund unless the
+    customer's bank has taken the payment back.
 
-    Result: {"refund_id", "status", "reason"}, status null where there is no such refund. Raises Busy while the order is
-    being archived: the provider tells again.
+    Result: {"refund_id", "status", "reason"}; status is null if there is no such refund. Raises TableBusy while the
+    order is being archived: the provider sends the event again.
     """
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
@@ -172,9 +183,9 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 after, writes = _apply_refund_state(
                     shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
                 )
-            except WrongState:  # later news of an earlier state
+            except WrongState:  # a late event with an earlier state
                 pass
-        if after is not refund and refund.status == "SUCCEEDED":  # the archive waits only for what is on its way
+        if after is not refund and refund.status == "SUCCEEDED":  # the archive waits only for refunds in progress
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
 
@@ -184,7 +195,10 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
 def _apply_refund_state(
     shop: Shop, refund: Refund, payment: Payment, state: ProviderRefundState
 ) -> tuple[Refund, list[Write[Any]]]:
-    """The refund after the news, and the writes of it and its payment. Raises WrongState where that is no step on."""
+    """Apply the provider's state to a refund. Return it, and the writes of the refund and its payment.
+
+    Raises WrongState if the refund cannot change to that state.
+    """
     now = shop.now_instant()
     named = replace(refund, provider_id=state.provider_id or refund.provider_id, reason=state.reason)
     if state.status == "pending":
@@ -196,7 +210,7 @@ def _apply_refund_state(
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),
-        ]  # or a dispute that ends just then would not know of it
+        ]  # else a dispute that ends at the same time would miss this refund
     counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
     status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
     command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]

@@ -1,8 +1,8 @@
-"""Shipments: asked of the warehouse with the order's state, then sent, whole or in parts, and delivered as it says.
+"""Shipments: requested from the warehouse, dispatched as a whole or in parts, and delivered.
 
-An order is asked for as one shipment. What the warehouse does not send with it becomes the next one, in the same
-transaction: so all shipments together are what was ordered, however many they are and whatever comes between. Where an
-order is cut short, that next one is cancelled, and what was in it is dropped.
+An order starts with one shipment. The pieces that the warehouse leaves out become the next shipment, in the same
+transaction. So all shipments together always contain the whole order. If the rest of an order is cancelled, that next
+shipment is cancelled and its pieces are dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,18 +27,19 @@ from functions.shop.orders import get_order_owner, get_unarchived_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_SHIPMENTS = 90
-"""In so many shipments an order is sent at most, so that one transaction can take all of them as delivered."""
+"""The most shipments of one order. One transaction must be able to mark all of them as delivered."""
 MAX_SHIPMENTS_PER_TRACKING_NUMBER = 100
-"""So many shipments with one number are looked at for those that somebody may see."""
+"""The most shipments read for one tracking number."""
 Quantities = Mapping[str, int]
 """Pieces by product."""
 
 
-# asked for ------------------------------------------------------------------------------------------------------------
+# requesting -----------------------------------------------------------------------------------------------------------
 def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
-    """Hand a paid order to the warehouse: its state and its shipment in one transaction, so that a cancel cannot race.
+    """Request a shipment of a paid order from the warehouse. Repeatable.
 
-    None where the order is past that point already (or was never paid): repeatable.
+    The order's state and its shipment are written in one transaction, so a cancellation cannot come between. Return
+    None if the order is not PAID.
     """
 
     def attempt() -> Shipment | None:
@@ -54,7 +55,7 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 
 
 def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
-    """The last shipment of an order so far, for the warehouse to pack. What was there is sent before what was not."""
+    """Build the next shipment of an order. Pieces that were in stock are sent before backordered pieces."""
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
         order_id=order.order_id,
@@ -68,7 +69,7 @@ def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
     )
 
 
-# sent -----------------------------------------------------------------------------------------------------------------
+# dispatching ----------------------------------------------------------------------------------------------------------
 def dispatch_shipment(
     shop: Shop,
     caller: Caller,
@@ -78,10 +79,10 @@ def dispatch_shipment(
     tracking_number: str,
     quantities: Quantities | None = None,
 ) -> Shipment:
-    """The carrier has it, or so much of it; None: all that is in it. What is left is the order's next shipment.
+    """Record that the carrier has the shipment, or these quantities of it (None: all). The rest becomes a new shipment.
 
     For the warehouse and staff. Repeatable with the same carrier, tracking number and quantities. Raises NotAllowed,
-    NotFound, WrongState, Invalid, TooMuch(product, how many are in it), TooMuch(parcels).
+    NotFound, WrongState, InvalidInput, TooMuch(product, how many are in it), TooMuch(parcels).
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
@@ -114,7 +115,7 @@ def dispatch_shipment(
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
-    """What is left of a shipment; raises TooMuch where more of a product is taken than is there."""
+    """Return the quantities left in a shipment. Raises TooMuch if more of a product is taken than it contains."""
     for id, quantity in taken.items():
         if quantity > (most := available.get(id, 0)):
             raise TooMuch(id, most)
@@ -122,10 +123,12 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
     return {id: quantity for id, quantity in left.items() if quantity}
 
 
-# delivered ------------------------------------------------------------------------------------------------------------
+# delivering -----------------------------------------------------------------------------------------------------------
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
-    """The customer has it. With its last shipment the order is delivered: it can still be returned for a while, then
-    it expires. For the warehouse and staff. Repeatable. Raises NotAllowed, NotFound, WrongState.
+    """Record that the customer has the shipment. With the last one the whole order is delivered.
+
+    A delivered order can be returned for a while, then it expires. For the warehouse and staff. Repeatable. Raises
+    NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
@@ -140,7 +143,7 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
 
 
 def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
-    """Take these shipments of an order as delivered, and the order where that is all of it."""
+    """Mark these shipments as delivered, and the order too if all its pieces have arrived."""
     now = shop.now_instant()
     delivered = [apply_shipment_command(shipment, "deliver", now) for shipment in shipments]
     lines: dict[str, Line] = {}
@@ -160,15 +163,15 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
 
 
 def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
-    """The orders that were paid before this moment and did not go to the warehouse, as the queue shows them."""
+    """List the ids of orders paid before this time that still wait for their shipment. The index may lag behind."""
     paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
     return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
 
 
 def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """The orders that were shipped before this moment and that nobody spoke of since, as the queue shows them.
+    """List the ids of orders that are SHIPPED and unchanged since before this time. The index may lag behind.
 
-    The queue is in order of placing, so it shows some that were shipped later: these are left out.
+    The index is sorted by the time of placing, so orders that changed later are filtered out.
     """
     end = to_instant(shipped_before)
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="SHIPPED", until=end)
@@ -176,9 +179,9 @@ def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[st
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
-    """Take a shipped order as delivered, with all its shipments that are on their way, at once. Repeatable.
+    """Mark a SHIPPED order and all its dispatched shipments as delivered. Repeatable.
 
-    False where it was delivered or ended meanwhile, or is not shipped as a whole.
+    Return False if the order is not SHIPPED any more, or changed at the same time.
     """
     try:
         order = get_unarchived_order(shop, order_id, "deliver")
@@ -186,7 +189,7 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
             return False
         shipments = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order_id))
         _record_delivery(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
-    except (WrongState, NotFound, WriteConflict):  # the index shows what was
+    except (WrongState, NotFound, WriteConflict):  # the index lags behind the table
         return False
     return True
 
@@ -200,16 +203,17 @@ def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
 
 
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
-    """A21. For who placed the order, staff and the warehouse. Raises NotFound."""
+    """A21: list the shipments of an order. For its customer, staff and the warehouse. Raises NotFound."""
     if "warehouse" not in caller.groups:
         get_order_owner(shop, caller, order_id)
     return shop.table.query(SHIPMENTS_OF_ORDER, order_id=order_id, limit=MAX_SHIPMENTS).items
 
 
 def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
-    """A21b: those of them that the caller sees; staff and the warehouse see all. Raises NotFound where that is none.
+    """A21b: list the shipments with a tracking number that the caller may see. Raises NotFound if there are none.
 
-    A number is the carrier's, who may give it out again, or mistyped: it is that of several shipments, sometimes.
+    Staff and the warehouse see all. Several shipments can have the same number: carriers reuse numbers, and people
+    mistype them.
     """
     asked = {"carrier": normalize_carrier(carrier), "tracking_number": tracking_number}
     found = shop.table.query(SHIPMENT_BY_TRACKING_NUMBER, **asked, limit=MAX_SHIPMENTS_PER_TRACKING_NUMBER).items
@@ -220,15 +224,12 @@ def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, trackin
 
 
 def normalize_carrier(name: str) -> str:
-    """A carrier's name as it is kept: how somebody types it makes no other."""
+    """Return the carrier's name as it is stored: trimmed, in lower case."""
     return name.strip().lower()
 
 
 def get_order_for_packing(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """What the warehouse needs to pack and address a parcel: the order. For the warehouse and staff.
-
-    Raises NotAllowed, NotFound.
-    """
+    """Return the order that a parcel is packed for. For the warehouse and staff. Raises NotAllowed, NotFound."""
     caller.require_group("warehouse", "staff")
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if order is None or isinstance(order, ArchivedOrder):

@@ -1,7 +1,7 @@
-"""An order's goods: from which parts of the stock they are taken, and how they are given back.
+"""Reserve an order's goods from the parts of the stock, and put them back.
 
-What may be backordered is ordered though it is not there. The stock of such a product is one part, which is then below
-zero, and what comes in fills that first.
+A product that can be backordered can be ordered when it is out of stock. Its stock is a single part, which then goes
+below zero. Goods that come in fill that first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,20 @@ from functions.model.table import STOCK
 from functions.shop.shop import Shop
 
 MAX_STOCK_WRITES = 90
-"""With the order itself and whatever ends it (refunds, discount, marker), a transaction of 100."""
+"""The most stock writes of one order.
+
+With the order itself and the items that end it (refunds, discount, marker) they must fit in a transaction of 100.
+"""
 Shares = Mapping[int, int]
 """Quantity by part of a product's stock."""
 
 
 class PartOutOfStock(Exception):
-    """A stock part held less than was to be taken from it."""
+    """A stock part holds less than the quantity to take from it."""
 
 
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
-    """The order with each line's goods taken from the part it starts at, without a look at what the parts hold."""
+    """Take each line's goods from the order's first part, without reading the stock."""
     return replace(
         order,
         lines={
@@ -36,7 +39,10 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
-    """The order with its goods taken from where they are now; raises OutOfStock with all that are short, Busy."""
+    """Take the order's goods from the parts that have them now.
+
+    Raises OutOfStock with all products that are short; TableBusy if the goods are spread over too many parts.
+    """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
     short: dict[str, int] = {}
@@ -58,14 +64,14 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
 
 
 def _first_part(order: Order, product: Product) -> int:
-    """Where an order starts to look for goods: the same place every time, spread over the parts by order."""
+    """Return the part where the order looks first: always the same for an order, and spread evenly over the orders."""
     return hash_to_bucket(order.order_id, product.parts)
 
 
 def get_available_by_part(
     shop: Shop, products: Mapping[str, Product], *, consistent: bool
 ) -> dict[str, dict[int, int]]:
-    """How many each part of each product holds; none where it is below zero. One BatchGetItem per 100 parts."""
+    """Return the quantity in each part of each product, at least 0. One BatchGetItem per 100 parts."""
     held = {id: dict.fromkeys(range(product.parts), 0) for id, product in products.items()}
     keys = [STOCK.key(product_id=id, part=part) for id, parts in held.items() for part in parts]
     stock: list[Stock] = shop.table.batch_get(keys, consistent=consistent)
@@ -75,8 +81,10 @@ def get_available_by_part(
 
 
 def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
-    """The fewest shares that make up what is wanted, or all there is: the fullest parts first; of those that hold
-    enough, the one the order starts at."""
+    """Choose the fewest parts that hold the wanted quantity, or all there is.
+
+    Fuller parts come first. Among the parts that hold enough, the one closest after `first` comes first.
+    """
     shares: dict[int, int] = {}
     missing = wanted
     for part in sorted(held, key=lambda part: (-min(wanted, held[part]), (part - first) % len(held))):
@@ -87,14 +95,14 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
 
 
 def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
-    """The line with its shares in it, where that is not all from part 0."""
+    """Return the line with its shares. They are left out if all goods come from part 0."""
     all_from_0 = shares == {0: line.quantity}
     taken = None if all_from_0 else {str(part): share for part, share in shares.items()}
     return replace(line, taken=taken, backordered=backordered)
 
 
 def reserve(order: Order) -> Iterator[Write[Stock]]:
-    """The writes that reserve an order's goods; one that is refused raises Short."""
+    """Return the writes that reserve an order's goods. A failed condition raises PartOutOfStock."""
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             there = quantity - line.backordered
@@ -108,17 +116,17 @@ def reserve(order: Order) -> Iterator[Write[Stock]]:
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:
-    """The writes that give an order's goods back, each to the part it was taken from."""
+    """Return the writes that put an order's goods back, each into the part it was taken from."""
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             yield _add_to_part(id, int(part), quantity)
 
 
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
-    """The writes that give back so many of an order's products, one for each.
+    """Return the writes that put these quantities back into the stock, one per product.
 
-    All of a product go to the part that its line took most from: what a part held once is no reason for it to hold that
-    again, and a return stays one write for each product.
+    All pieces of a product go to the part that gave most of its line. This keeps a return at one write per product. A
+    part need not hold again what it held before.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part

@@ -1,4 +1,4 @@
-"""Paying an order with credit, wholly or in part, and what has been paid for it by whichever means."""
+"""Pay an order with credit, wholly or in part, and list an order's payments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +20,14 @@ from functions.shop.shop import Caller, Shop
 def pay_with_credit(
     shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
 ) -> IdempotentResult:
-    """Pay an order from its customer's store credit, or from a gift card by its code. Keyed. For them and staff.
+    """Pay an order from its customer's store credit, or from a gift card by its code. For the customer and staff.
 
-    One transaction of the account, its entry, the payment and the order, which is PAID once nothing is due any more.
-    Without an amount, it takes all that is due, or all that is there.
+    Needs an idempotency key. One transaction writes the account, its entry, the payment and the order, which becomes
+    PAID when nothing is due. Without an amount, it pays all that is due, or as much as the balance allows.
 
-    Result: {"order_id", "payment_id", "account_id", "amount", "currency", "due"}, `due` after it. Raises NotFound,
-    WrongState, WrongCurrency, Invalid, TooMuch(amount), InsufficientFunds, TooManyPayments, KeyReused.
+    Result: {"order_id", "payment_id", "account_id", "amount", "currency", "due"}; `due` is after the payment. Raises
+    NotFound, WrongState, WrongCurrency, InvalidInput, TooMuch(amount), InsufficientFunds, TooManyPayments,
+    IdempotencyKeyReused.
     """
     request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
@@ -34,7 +35,7 @@ def pay_with_credit(
         order = require_unarchived(get_order(shop, caller, order_id), "pay")
         apply_order_command(
             order, "pay", shop.now_instant()
-        )  # refused where it waits for no money, before anything else is said
+        )  # reject an order in the wrong state before any other check
         account = get_spendable_account(shop, source, order.customer_id)
         paying = _amount_to_pay(order, account, amount)
         if has_max_payments(shop, order):
@@ -59,7 +60,7 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """How much is paid, of an order that waits for it."""
+    """Return the amount to pay. Raises WrongCurrency, InsufficientFunds, TooMuch, InvalidInput."""
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
     due = order.total - order.paid
@@ -90,10 +91,11 @@ def _build_payment(shop: Shop, order: Order, account: Account, amount: int, paym
 def list_payments_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Payment]:
-    """All that was paid for an order, or tried to be, by payment id. For its customer; staff sees also money that
-    matched no order, beside a stub or where no such order is.
+    """List all payments of an order, also failed ones, by payment id. For its customer and staff.
 
-    Raises NotFound where there is neither an order nor money; WrongState where it is archived, with its payments.
+    Staff also see payments that matched no order: beside an archive stub, or under an order id that does not exist.
+    Raises NotFound if there is neither an order nor a payment. Customers get WrongState if the order is archived
+    together with its payments.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")
