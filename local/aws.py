@@ -1,6 +1,6 @@
-"""The local AWS: one ministack process that emulates CloudFormation, API Gateway, Lambda, S3, SQS, EventBridge, SES
-and Cognito.
+"""The local AWS: one ministack process, which emulates the AWS services that the stack uses.
 
+These are CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito.
 DynamoDB is not part of it: the functions use the local engine (local/engine.py), whose address they read from the
 environment that they inherit from this process. local/deploy.py deploys the stack to it. Its internal port requires a
 key, which is part of the endpoint's URL. Its public port serves only the shop's API (local/aws_server.py).
@@ -38,10 +38,10 @@ API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
 """Not `-m`: a forked process would import the main module again."""
 QUEUE_URL_PORT = "4566"
-"""The port in queue URLs. It is constant, because the saved state contains these URLs; no process listens on it."""
+"""The port in queue URLs. It is constant, because the saved state contains these URLs. The ports in use may differ."""
 
-# Folders and files in a directory: ministack's state, the S3 objects, the unpacked functions, all sent mails, the marker
-# of a run that was not saved, the functions' log of this run, and the snapshots with the files that must match them.
+# Folders and files in a directory: ministack's state, the S3 objects, the unpacked functions, all sent mails, the
+# marker of a run that was not saved, the functions' log of this run, and the snapshots with the files that must match.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 FUNCTION_LOG = "functions.log"
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
@@ -59,10 +59,10 @@ class FunctionFailed(RuntimeError):
 class LocalAwsAddress:
     """The address of a local AWS. Only its user can read the address file, because it contains the key.
 
-        `port`: internal, for callers with the `key`. `public_port`: serves the shop's API. `functions_use`: the endpoint of
-        DynamoDB and its streams for the functions. `goes_back_with_it`: the `rollback_files` of `start`.
-        `allowed_origins`: the web pages that may call the API from another origin.
-        """
+    `port`: internal, for callers with the `key`. `public_port`: serves the shop's API. `functions_use`: the endpoint of
+    DynamoDB and its streams for the functions. `goes_back_with_it`: the `rollback_files` of `start`.
+    `allowed_origins`: the web pages that may call the API from another origin.
+    """
 
     port: int
     public_port: int
@@ -121,8 +121,8 @@ class LocalAws:
     def list_mails(self) -> list[Mail]:
         """Return all mails that this shop has ever sent, oldest first.
 
-                Each has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
-                """
+        Each has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
+        """
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
@@ -133,10 +133,10 @@ class LocalAws:
         return None
 
     def save_snapshot(self) -> LocalAws:
-        """Stop, make a snapshot, and start again (under a second). After a kill -9, the next start restores this snapshot.
+        """Stop, make a snapshot, and start again (under a second). A start after a kill -9 restores this snapshot.
 
-                The address stays the same. Call this after every deploy, while no requests or events are in progress.
-                """
+        The address stays the same. Call this after every deploy, while no requests or events are in progress.
+        """
         self.stop()
         return restart(self)
 
@@ -157,11 +157,11 @@ def start(
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
 
-        `dynamodb_endpoint` is the endpoint of DynamoDB and its streams for the functions. A process that an earlier run
-        left behind is stopped first. Each snapshot includes the `rollback_files`, and each start restores them from it;
-        files that the snapshot does not have are removed. Without `public_port`, a free port is used. The internal port
-        and the key are new at each start. Raises process.ProcessFailed or DamagedState.
-        """
+    `dynamodb_endpoint` is the endpoint of DynamoDB and its streams for the functions. A process that an earlier run
+    left behind is stopped first. Each snapshot includes the `rollback_files`, and each start restores them from it;
+    files that the snapshot does not have are removed. Without `public_port`, a free port is used. The internal port
+    and the key are new at each start. Raises process.ProcessFailed or DamagedState.
+    """
     files = [str(file) for file in rollback_files]
     ports = process.free_port(), public_port or process.free_port()
     return _start(
@@ -255,7 +255,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
 
 
 def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Stop the process, and after a clean stop make a snapshot. A snapshot is complete before it gets its final name."""
+    """Stop the process. After a clean stop, make a snapshot, which is complete before it gets its final name."""
     if process.running_process_id(directory) is None or not process.stop(directory):
         return
     saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"

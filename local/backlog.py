@@ -34,8 +34,8 @@ REPORT_INTERVAL_SECONDS = 10.0
 class ConsumerLag:
     """A reader or a queue, with the number of records or messages that wait for it.
 
-        `seconds`: for a reader, the age of its oldest record; for a queue, how long it has not been empty.
-        """
+    `seconds`: for a reader, the age of its oldest record; for a queue, how long it has not been empty.
+    """
 
     name: str
     waiting: int
@@ -52,8 +52,8 @@ class ConsumerLag:
 class BacklogMonitor(threading.Thread):
     """Measures the lag every two seconds and writes it to a file for other processes.
 
-        `consumer_lags` has the last measurement.
-        """
+    `consumer_lags` has the last measurement.
+    """
 
     def __init__(
         self,

@@ -25,10 +25,10 @@ def rejection_reason(
 ) -> str | None:
     """Return why the request must be rejected, or None if it is allowed.
 
-        `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
-        pages that may call the server, such as http://localhost:5173 (`*`: all); CORS checks these afterwards.
-        `allow_navigation`: a user may follow a link from another page to this server, because a GET changes nothing.
-        """
+    `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
+    pages that may call the server, such as http://localhost:5173 (`*`: all); CORS checks these afterwards.
+    `allow_navigation`: a user may follow a link from another page to this server, because a GET changes nothing.
+    """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:
         return f"this server answers to 127.0.0.1:{port} only, for this machine"

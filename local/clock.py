@@ -58,9 +58,9 @@ def parse_duration(text: str) -> timedelta:
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
     """Expire all that would expire if `by` had passed from now. Return how many items expired.
 
-        First calls `expire_orders` with that time, in place of the schedule that runs every minute: it closes unpaid
-        orders, whose items may then be due too. Safe to repeat.
-        """
+    First calls `expire_orders` with that time, in place of the schedule that runs every minute: it closes orders
+    whose time is over, and their items may then be due too. Safe to repeat.
+    """
     until = datetime.now(UTC) + by
     expire_orders(until)
     return expire_until(engine, table_name, until)
@@ -87,9 +87,9 @@ def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -
 def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
     """Delete the items that are due by `until`, now or in the future, marked as expired. Return how many.
 
-        The table's keys are the strings PK and SK. Safe to repeat, and safe with concurrent writers: if the expiry time of
-        an item changed, the item stays.
-        """
+    The table's keys are the strings PK and SK. Safe to repeat, and safe with concurrent writers: if the expiry time of
+    an item changed, the item stays.
+    """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
     pages = client.get_paginator("scan").paginate(
@@ -128,8 +128,8 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
 def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
     """Delete expired items repeatedly until `stop` is set. (AWS may take days to delete them.)
 
-        Run this in its own thread. While the engine is down, it retries.
-        """
+    Run this in its own thread. While the engine is down, it retries.
+    """
     while not stop.wait(every_seconds):
         try:
             if engine.has_expired_items():

@@ -94,8 +94,8 @@ ADAPTATIONS = (
 class DeployedStack:
     """A deployed stack. `resources` maps logical ids to physical names.
 
-        `changed`, `created`: whether this deploy changed or created the stack.
-        """
+    `changed`, `created`: whether this deploy changed or created the stack.
+    """
 
     template: Mapping[str, Any]
     outputs: Mapping[str, str]
@@ -136,9 +136,9 @@ def deploy(
 ) -> DeployedStack:
     """Create or update the stack and wait for it (about 1 s). Does nothing if template and source are unchanged.
 
-        `source` is the folder of the functions' package (functions/). `variables` replaces the values of environment
-        variables in the functions that have them. Safe to repeat. Raises DeployFailed.
-        """
+    `source` is the folder of the functions' package (functions/). `variables` replaces the values of environment
+    variables in the functions that have them. Safe to repeat. Raises DeployFailed.
+    """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
     boto3.client("ssm", **aws.client_options).put_parameter(

@@ -85,8 +85,8 @@ def find_engine_binary() -> Path:
 class Engine:
     """A running engine: its directory and its two ports on 127.0.0.1 (DynamoDB and its tools).
 
-        `tools_key`: the bearer token for the tools.
-        """
+    `tools_key`: the bearer token for the tools.
+    """
 
     directory: Path
     port: int
@@ -116,7 +116,7 @@ class Engine:
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
-        """Create a new streams client without parameter validation: the engine's shard ids are too short for botocore."""
+        """Create a streams client that does not validate parameters: botocore rejects the engine's short shard ids."""
         lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
@@ -137,10 +137,10 @@ class Engine:
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
         """Create the table unless it exists. Safe to repeat.
 
-                `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
-                use the same names for keys, attributes and indexes; the engine needs nothing else. Raises RuntimeError if the
-                table exists with other keys or indexes.
-                """
+        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
+        use the same names for keys, attributes and indexes; the engine needs nothing else. Raises RuntimeError if the
+        table exists with other keys or indexes.
+        """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
         request |= {"GlobalSecondaryIndexes": indexes} if indexes else {}
@@ -164,8 +164,8 @@ class Engine:
     def has_expired_items(self) -> bool:
         """Return whether `delete_expired_items` would delete anything.
 
-                This reads an index, which the first call creates. `delete_expired_items` reads every item of every table.
-                """
+        This reads an index, which the first call creates. `delete_expired_items` reads every item of every table.
+        """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
             for table, attribute in tables:
@@ -178,9 +178,9 @@ class Engine:
     def delete_expired_items(self) -> int:
         """Delete expired items, as DynamoDB's TTL process does. The stream records have its user identity.
 
-                Returns the number of deleted items of all tables. Also deletes items that expired more than five years ago,
-                which DynamoDB keeps.
-                """
+        Returns the number of deleted items of all tables. Also deletes items that expired more than five years ago,
+        which DynamoDB keeps.
+        """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         headers["Authorization"] = f"Bearer {self.tools_key}"
@@ -202,10 +202,10 @@ class Engine:
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine on the file in `directory` and wait until it answers (well under a second).
 
-        Continues from the file of an earlier process. If that process still runs, it is stopped first: two processes on
-        one file would assign the same sequence numbers. `ports`: the ports that the engine may use; if empty, any free port
-        (tests). Raises EngineNotInstalled, or process.ProcessFailed if it does not start or all ports are taken.
-        """
+    Continues from the file of an earlier process. If that process still runs, it is stopped first: two processes on
+    one file would assign the same sequence numbers. `ports`: the ports that the engine may use; if empty, any free port
+    (tests). Raises EngineNotInstalled, or process.ProcessFailed if it does not start or all ports are taken.
+    """
     # A free port may be taken a moment later, for example by another shop that starts at the same time.
     candidates = random.sample(ports, len(ports)) if ports else [process.free_port() for _ in range(3)]
     free = [port for port in candidates if not process.is_listening(port)]
@@ -233,7 +233,7 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """Run an engine for the duration of a `with` block. Its file is in memory if there is room, and is deleted at the end."""
+    """Run an engine in a `with` block. Its file is in memory if there is room, and is deleted at the end."""
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))

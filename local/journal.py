@@ -35,9 +35,9 @@ ActivityLogEntry = dict[str, Any]
 class ActivityLog:
     """The activity log file. Thread-safe. Calls `on_entry` with each new entry.
 
-        `was_damaged`: the file could not be read and was replaced. Raises sqlite3.OperationalError if the file cannot be
-        written.
-        """
+    `was_damaged`: the file could not be read and was replaced. Raises sqlite3.OperationalError if the file cannot be
+    written.
+    """
 
     def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +60,8 @@ class ActivityLog:
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-                `at`: epoch seconds; the default is now. `once`: a unique value; a second note with the same value is ignored.
-                """
+        `at`: epoch seconds; the default is now. `once`: a unique value; a second note with the same value is ignored.
+        """
         entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
             if self._closed or not entries:
@@ -154,7 +154,7 @@ def read_entries_after(file: Path, id: int) -> list[ActivityLogEntry]:
 
 
 def read_last_id(file: Path) -> int:
-    """Return the id of the newest entry, or 0 if there is none. For processes other than the one that writes the log."""
+    """Return the newest entry's id, or 0 if there is none. For processes other than the one that writes the log."""
     with _open_read_only(file) as database:
         return int(database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 

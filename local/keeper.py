@@ -25,8 +25,8 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 class ProcessSupervisor(threading.Thread):
     """Restarts processes that died. `start_readers` starts the pollers; the supervisor stops them when it stops.
 
-        `readers` are the running pollers. `reader_names` are the names of all pollers, also during a restart.
-        """
+    `readers` are the running pollers. `reader_names` are the names of all pollers, also during a restart.
+    """
 
     def __init__(
         self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[StreamPoller]], journal: ActivityLog
@@ -60,7 +60,7 @@ class ProcessSupervisor(threading.Thread):
             return False
 
     def kill(self, name: str) -> None:
-        """Kill a process and its children with SIGKILL. The supervisor restarts it. Raises KeyError for an unknown name."""
+        """Send SIGKILL to a process and its children. It is restarted. Raises KeyError for an unknown name."""
         if id := process.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 

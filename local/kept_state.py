@@ -94,9 +94,9 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
     """Raise DamagedState unless the table and the local AWS belong to the same shop.
 
-        `stack_is_new`: whether this start created the stack. If not, the table must exist already. Call this before the
-        table is created.
-        """
+    `stack_is_new`: whether this start created the stack. If not, the table must exist already. Call this before the
+    table is created.
+    """
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:
         names = ", ".join(name for name in fingerprint if kept.get(name) != fingerprint[name])

@@ -36,8 +36,8 @@ REFERENCE_SECONDS = 1.0
 class LoadResult:
     """The measurements of one run. Times are in seconds.
 
-        `request_seconds` has the time of each request. `started_at` and `finished_at` are epoch seconds by order.
-        """
+    `request_seconds` has the time of each request. `started_at` and `finished_at` are epoch seconds by order.
+    """
 
     request_seconds: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
@@ -49,9 +49,9 @@ class LoadResult:
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
     """Place and pay `orders` orders from `clients` at once, wait for all effects, check each of them, and print.
 
-        `rate`: orders per second of all clients; 0 means as fast as possible. Raises EffectMissing if an effect is missing
-        or was repeated.
-        """
+    `rate`: orders per second of all clients; 0 means as fast as possible. Raises EffectMissing if an effect is missing
+    or was repeated.
+    """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
     reference = measure_reference_speed()
@@ -124,7 +124,7 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 
 @contextmanager
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Record when each order had its last effect. The thread ends after all orders, or if nothing happens for too long."""
+    """Record when each order had its last effect. The thread ends after all orders or after a stall."""
     done: set[str] = set()
 
     def follow() -> None:

@@ -44,8 +44,8 @@ class PageQueries:
     def restore(self, order_id: str) -> JsonObject:
         """Restore an archived order, as an operator does.
 
-                Raises NoSuchResource if there is no such order, and InvalidField if it cannot be restored.
-                """
+        Raises NoSuchResource if there is no such order, and InvalidField if it cannot be restored.
+        """
         try:
             outcome = restore_order(
                 self._place.shop,
@@ -82,7 +82,7 @@ class PageQueries:
 
     # the failure store ------------------------------------------------------------------------------------------------
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
-        """Return a page of parked records, failed batches and dead letters, newest first, with a `cursor` to the next page."""
+        """Return a page of parked records, failed batches and dead letters, newest first, with a `cursor`."""
         items, cursor = self._failures.list_page(limit, before=after)
         return {"items": items, "cursor": cursor}
 

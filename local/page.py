@@ -280,7 +280,7 @@ class PageServer:
 
     # server-sent events -----------------------------------------------------------------------------------------------
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
-        """Send entries as server-sent events: first those after `after` or Last-Event-ID, then new ones as they are added."""
+        """Send entries as server-sent events: first those after `after` or Last-Event-ID, then new entries."""
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
         after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)

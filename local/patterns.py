@@ -75,8 +75,8 @@ class PatternExplorer:
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """Run a pattern and return the answer of `ops.answers`.
 
-                Raises NoSuchResource, InvalidField, Unreadable, and errors of the client.
-                """
+        Raises NoSuchResource, InvalidField, Unreadable, and errors of the client.
+        """
         try:
             pattern = find_pattern(id)
         except InvalidArgument:
@@ -146,8 +146,8 @@ def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
     """Return example values by argument name.
 
-        They come from this customer's items, the newest order, the catalog, and constants.
-        """
+    They come from this customer's items, the newest order, the catalog, and constants.
+    """
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
         "catalog": {e.DEFAULT_CATALOG: None},

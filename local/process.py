@@ -65,8 +65,8 @@ def read_address(file: Path, make: Callable[..., T]) -> T:
 def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
     """Hold an exclusive lock on a directory, until the block ends or this process ends.
 
-        Raises ProcessFailed with `error_message` if another process holds the lock.
-        """
+    Raises ProcessFailed with `error_message` if another process holds the lock.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / EXCLUSIVE_LOCK_FILE).open("w") as lock:
         try:
@@ -85,8 +85,8 @@ def rotate_log(log: Path) -> None:
 def running_process_id(directory: Path) -> int | None:
     """Return the id of the process that was started in this directory, or None if it does not run.
 
-        Raises ProcessFailed if another process is just starting it.
-        """
+    Raises ProcessFailed if another process is just starting it.
+    """
     try:
         with (directory / PID_FILE).open() as lock:
             try:
@@ -104,8 +104,8 @@ def running_process_id(directory: Path) -> int | None:
 def memory_bytes(process_ids: Iterable[int]) -> int:
     """Return the memory of these processes and all their descendants, in bytes.
 
-        Linux counts shared memory once (Pss); other systems count it for each process (RSS).
-        """
+    Linux counts shared memory once (Pss); other systems count it for each process (RSS).
+    """
     sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
     while new := {child for child, (parent, _) in sizes.items() if parent in found} - found:
@@ -151,9 +151,9 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process and wait until it is ready. Its output is appended to `directory/log`.
 
-        The process gets its own session, so that Ctrl-C in the terminal reaches only its parent, which stops all processes
-        in order. Raises ProcessFailed if the process ends or is not ready within timeout_seconds; it is stopped then.
-        """
+    The process gets its own session, so that Ctrl-C in the terminal reaches only its parent, which stops all processes
+    in order. Raises ProcessFailed if the process ends or is not ready within timeout_seconds; it is stopped then.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
         try:
@@ -188,8 +188,8 @@ def start(
 def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
     """Stop the process of this directory with SIGTERM, and with SIGKILL after the timeout.
 
-        Returns whether it ended after SIGTERM. Also True if no process was running.
-        """
+    Returns whether it ended after SIGTERM. Also True if no process was running.
+    """
     process_id = running_process_id(directory)
     if process_id is None:
         return True

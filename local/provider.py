@@ -62,9 +62,9 @@ def stripe_signature_header(secret: str, payload: str, at: int) -> str:
 class PaymentProviderServer:
     """The payment provider on the loopback interface. Only a caller with the `key` may make or list refunds.
 
-        `secret()` returns the key that signs webhooks. `directory` stores the events, from which the provider rebuilds its
-        state. Raises DamagedState if they cannot be read.
-        """
+    `secret()` returns the key that signs webhooks. `directory` stores the events, from which the provider rebuilds its
+    state. Raises DamagedState if they cannot be read.
+    """
 
     def __init__(
         self, directory: Path, port: int, webhook_url: str, secret: Callable[[], str], key: Callable[[], str]
@@ -136,7 +136,7 @@ class PaymentProviderServer:
         )
 
     def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Create a payment intent that succeeds or fails at once. The same key returns the same intent. Raises StripeError."""
+        """Create a payment intent, which succeeds or fails at once. Idempotent for each key. Raises StripeError."""
         with self._lock:
             if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
@@ -285,8 +285,8 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
     """Return the complete lines of a file. An incomplete last line, cut short by a kill, is removed from the file.
 
-        If another line cannot be read, raises DamagedState if the file is `required`, else skips the line.
-        """
+    If another line cannot be read, raises DamagedState if the file is `required`, else skips the line.
+    """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:
         with file.open("r+b") as cut:

@@ -1,4 +1,4 @@
-"""The queues of the stack: which function consumes each one, and how many messages it and its dead-letter queue hold."""
+"""The queues of the stack: their consumers, and how many messages they and their dead-letter queues hold."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
 class StackQueue:
     """A queue and its dead-letter queue. `function` consumes it; None if the consumer is outside the stack.
 
-        A message moves to the dead-letter queue after `max_receive_count` deliveries.
-        """
+    A message moves to the dead-letter queue after `max_receive_count` deliveries.
+    """
 
     name: str
     url: str

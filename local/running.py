@@ -85,7 +85,7 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # After a kill the ready file remains. The next start deletes it first, so an unchanged file means a running shop.
+    # After a kill the ready file remains, but the next start deletes it first: check that no start began meanwhile.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:

@@ -63,9 +63,9 @@ def run_shop(
 ) -> None:
     """Run the shop until Ctrl-C, SIGTERM, or the terminal closes. State is kept in `state`, also after a kill -9.
 
-        `with_warehouse`: False if a person plays the warehouse. `settings`: the deployment settings that differ from stage
-        dev. Raises process.ProcessFailed if the shop runs already, a port is taken, or a setting is wrong.
-        """
+    `with_warehouse`: False if a person plays the warehouse. `settings`: the deployment settings that differ from stage
+    dev. Raises process.ProcessFailed if the shop runs already, a port is taken, or a setting is wrong.
+    """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
@@ -104,7 +104,7 @@ def run_shop(
 
 
 def _check_ports(state: Path, *ports: int) -> None:
-    """Raise process.ProcessFailed if a port is taken, unless a process left by a kill -9 has it: the start stops that."""
+    """Raise process.ProcessFailed if a port is taken. A process left by a kill -9 does not count: it is stopped."""
     if len(set(ports)) < len(ports):
         raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
@@ -188,7 +188,7 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table unless it exists, check that it belongs to this stack, and save a snapshot. Raises DamagedState."""
+    """Create the table or check that it belongs to this stack, and save a snapshot. Raises DamagedState."""
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
     engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))

@@ -85,7 +85,7 @@ class LocalWarehouse(threading.Thread):
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
-        """Receive messages. Shipments are queued for packing, other requests are handled at once. Return if there are more."""
+        """Receive messages: queue shipments for packing, handle other requests at once. Return if there are more."""
         messages = self._sqs.receive_message(
             QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
@@ -127,7 +127,7 @@ class LocalWarehouse(threading.Thread):
                 self._report_error(error)
 
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
-        """Advance one parcel through all due steps. Return the error if a step fails: the request will be redelivered."""
+        """Advance one parcel through all due steps. Return the error of a failed step: its request is redelivered."""
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
                 self._take_next_step(parcel)

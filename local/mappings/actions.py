@@ -1,4 +1,4 @@
-"""The actions that a mapping asks its driver to run, the outcomes that the driver reports, and the mapping's counters."""
+"""The actions that a mapping requests from its driver, their outcomes, and the mapping's counters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from local.mappings.records import Records, to_lambda_event
 class Invoke:
     """Invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-        `iterator_age_ms` is the metric IteratorAge: the age of the batch's last record in the stream. `attempt` is the
-        number of this attempt for these records, as counted against the retry limit.
-        """
+    `iterator_age_ms` is the metric IteratorAge: the age of the batch's last record in the stream. `attempt` is the
+    number of this attempt for these records, as counted against the retry limit.
+    """
 
     request_id: str
     shard_id: str
@@ -31,8 +31,8 @@ class Invoke:
 class DeliverFailure:
     """Send `document` as JSON to the on-failure destination, then report FailureDelivered.
 
-        `destination` is an ARN. `key` is the object key if the destination is a bucket, otherwise None.
-        """
+    `destination` is an ARN. `key` is the object key if the destination is a bucket, otherwise None.
+    """
 
     shard_id: str
     lane: int
@@ -78,11 +78,11 @@ Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | Failur
 class MappingCounters:
     """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case. AWS has no `expired`.
 
-        `invoked` counts a record at every invocation that contains it, `failed_invoke` at every attempt that fails it.
-        `dropped` counts the records that neither the function nor the destination accepted. `expired` counts the records
-        that were older than the stream's retention.
-        Source: Lambda developer guide, "Types of metrics for Lambda functions".
-        """
+    `invoked` counts a record at every invocation that contains it, `failed_invoke` at every attempt that fails it.
+    `dropped` counts the records that neither the function nor the destination accepted. `expired` counts the records
+    that were older than the stream's retention.
+    Source: Lambda developer guide, "Types of metrics for Lambda functions".
+    """
 
     polled: int = 0
     filtered_out: int = 0

@@ -19,8 +19,8 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 class RecordBatch:
     """Records that are invoked together. `attempts` counts its failures.
 
-        `request_id` and `function_error` are those of its last invocation.
-        """
+    `request_id` and `function_error` are those of its last invocation.
+    """
 
     records: Records = ()
     attempts: int = 0
@@ -30,10 +30,10 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records are done, `failed` count as failed, the rest is retried.
+    """The result of an invocation: the first `accepted` records are done, `failed` failed, the rest is retried.
 
-        `can_bisect`: the response does not say which record failed, so bisecting the batch helps to find it.
-        """
+    `can_bisect`: the response does not say which record failed, so bisecting the batch helps to find it.
+    """
 
     accepted: int
     failed: int
@@ -43,9 +43,9 @@ class BatchOutcome:
 def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
     """Evaluate a function's response, with partial batch responses on. A response in bytes is one that is not JSON.
 
-        All records before the lowest reported sequence number are done. That record and all after it are retried. If the
-        response contains an invalid identifier, the whole batch fails.
-        """
+    All records before the lowest reported sequence number are done. That record and all after it are retried. If the
+    response contains an invalid identifier, the whole batch fails.
+    """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
     identifiers = _reported_identifiers(response)
@@ -63,8 +63,8 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 def _reported_identifiers(response: object) -> list[object] | None:
     """Return the identifiers that a response reports as failed, or None if the response is unreadable.
 
-        An entry without an itemIdentifier is None in the list.
-        """
+    An entry without an itemIdentifier is None in the list.
+    """
     if response in (None, {}, []):
         return []
     if not isinstance(response, Mapping):
@@ -93,10 +93,10 @@ def build_invocation_record(
 ) -> dict[str, Any]:
     """Build the invocation record of a discarded batch. For a bucket it also has `payload`, the event as a JSON string.
 
-        If the batch exceeded the maximum age, the record has no responseContext; its invoke count is at least 1, even if
-        the batch was never invoked. AWS may combine the failures of several bisected parts in one document; here each
-        discarded part has its own.
-        """
+    If the batch exceeded the maximum age, the record has no responseContext; its invoke count is at least 1, even if
+    the batch was never invoked. AWS may combine the failures of several bisected parts in one document; here each
+    discarded part has its own.
+    """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
         "requestContext": {
@@ -135,8 +135,8 @@ def invocation_record_key(
 ) -> str | None:
     """Return the object key of an invocation record in a bucket, or None for other destinations.
 
-        `now` must be the time of the record's timestamp.
-        """
+    `now` must be the time of the record's timestamp.
+    """
     if not _is_bucket(destination):
         return None
     return f"aws/lambda/{mapping_id}/{shard_id}/{_utc(now):%Y/%m/%d/%Y-%m-%dT%H.%M.%S}-{new_id()}"

@@ -31,11 +31,11 @@ Path: TypeAlias = tuple[str, ...]
 class FilterDialect:
     """Switches for rules that AWS documents ambiguously or not at all. The defaults are the strict reading.
 
-        `numbers`: whether 300 equals 300.0 ("value", as in EventBridge) or is compared as written ("text", as Lambda's
-        page says). `eventbridge_operators`: accept `wildcard`, `cidr` and an operator inside `anything-but`. `keys`: the
-        top-level fields that a pattern may name; the guide allows only `dynamodb`, but the other two are known to work.
-        `quota`: the maximum number of filters of one mapping; AWS raises it to 10 on request.
-        """
+    `numbers`: whether 300 equals 300.0 ("value", as in EventBridge) or is compared as written ("text", as Lambda's
+    page says). `eventbridge_operators`: accept `wildcard`, `cidr` and an operator inside `anything-but`. `keys`: the
+    top-level fields that a pattern may name; the guide allows only `dynamodb`, but the other two are known to work.
+    `quota`: the maximum number of filters of one mapping; AWS raises it to 10 on request.
+    """
 
     numbers: Literal["text", "value"] = "text"
     eventbridge_operators: bool = False
@@ -47,9 +47,9 @@ class FilterDialect:
 class FilterCriteria:
     """The compiled patterns of one mapping. Without patterns, every record matches.
 
-        Raises ValueError, with the path in the pattern, if AWS would reject the pattern when the mapping is created
-        (InvalidParameterValueException) or if the dialect does not support it.
-        """
+    Raises ValueError, with the path in the pattern, if AWS would reject the pattern when the mapping is created
+    (InvalidParameterValueException) or if the dialect does not support it.
+    """
 
     patterns: tuple[str, ...] = ()
     dialect: FilterDialect = FilterDialect()

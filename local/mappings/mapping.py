@@ -39,9 +39,9 @@ from local.mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """One event source mapping. `new_id` returns request ids and the random end of S3 keys.
 
-        `resume_from` is an earlier `checkpoint()`. Records after it are delivered again when they are added again, so
-        delivery is at least once.
-        """
+    `resume_from` is an earlier `checkpoint()`. Records after it are delivered again when they are added again, so
+    delivery is at least once.
+    """
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class EventSourceMapping:
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
         """Declare a shard before adding its records. Safe to repeat.
 
-                Nothing in a shard is due until its parent is drained. A parent that is never declared (trimmed) does not block
-                its children, so declare all shards of one DescribeStream response first.
-                """
+        Nothing in a shard is due until its parent is drained. A parent that is never declared (trimmed) does not block
+        its children, so declare all shards of one DescribeStream response first.
+        """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
             lanes = tuple(ShardLane(index, self.settings, self.assumptions) for index in range(count))
@@ -92,13 +92,13 @@ class EventSourceMapping:
     def should_read(self, shard_id: str) -> bool:
         """Return whether the driver should read more of this shard.
 
-                False if its parent is not drained or if too many of its records are unfinished.
-                """
+        False if its parent is not drained or if too many of its records are unfinished.
+        """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
 
     def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
-        """Add the next record of a shard, in Lambda's shape. A record that was added before is ignored, so retries are safe."""
+        """Add the next record of a shard, in Lambda's shape. Safe to repeat: a record that was added is ignored."""
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
         if not shard.mark_read(one):
@@ -138,8 +138,8 @@ class EventSourceMapping:
     def due_actions(self, now: float) -> list[Action]:
         """Return the actions to start now, at most one per lane. All of them may run in parallel.
 
-                Each action is returned once. Its lane is blocked until `report_outcome` reports the outcome.
-                """
+        Each action is returned once. Its lane is blocked until `report_outcome` reports the outcome.
+        """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
         return [action for action in actions if action is not None]
@@ -147,13 +147,13 @@ class EventSourceMapping:
     def next_action_at(self, now: float) -> float | None:
         """Return when `due_actions` next has an action (`now` if it has one already).
 
-                None if a record or an outcome must arrive first.
-                """
+        None if a record or an outcome must arrive first.
+        """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
     def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
-        """Report the outcome of an action of `due_actions`, once. Raises ValueError if the action is not in progress."""
+        """Report the outcome of a due action, once. Raises ValueError if the action is not in progress."""
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
         if lane.action is not action:
@@ -207,8 +207,8 @@ class EventSourceMapping:
     def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
         """Remove the expired and the too old records at the front of the batch. Return the rest.
 
-                Expired: older than the stream's retention. Too old: over the maximum record age; these are discarded.
-                """
+        Expired: older than the stream's retention. Too old: over the maximum record age; these are discarded.
+        """
         expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
         shard.mark_done(expired)

@@ -21,9 +21,9 @@ TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com
 class StreamRecord:
     """A record that waits for its function. Compare `sequence_number`, a decimal string, as a number.
 
-        `item_key` is the primary key of the record's item. `created_at` is in epoch seconds, rounded to whole seconds by
-        DynamoDB. `polled_at` is read from the caller's clock. `size_bytes` is the record's size in the event's JSON.
-        """
+    `item_key` is the primary key of the record's item. `created_at` is in epoch seconds, rounded to whole seconds by
+    DynamoDB. `polled_at` is read from the caller's clock. `size_bytes` is the record's size in the event's JSON.
+    """
 
     event: LambdaRecord
     sequence_number: str
@@ -56,10 +56,10 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
     """Convert one GetRecords record, as boto3 returns it, to a Lambda event record. The input is not changed.
 
-        Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
-        is read as seconds). `userIdentity` is present if the input has the key, even if empty: only Time to Live sets it,
-        and a local engine may leave out its content.
-        """
+    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
+    is read as seconds). `userIdentity` is present if the input has the key, even if empty: only Time to Live sets it,
+    and a local engine may leave out its content.
+    """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
     if created_at is not None:

@@ -31,9 +31,9 @@ def _reject_reference(value: object) -> NoReturn:
 class MappingSettings:
     """The validated settings of one mapping. Raises ValueError, which names the parameter and its range.
 
-        -1 for retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
-        destination. An S3 bucket receives the records themselves; any other destination only their position in the stream.
-        """
+    -1 for retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
+    destination. An S3 bucket receives the records themselves; any other destination only their position in the stream.
+    """
 
     batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
     batching_window_seconds: int = _number_field("MaximumBatchingWindowInSeconds", 0, 0, 300)
@@ -66,9 +66,9 @@ class MappingSettings:
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
-                `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into its value in the deployed stack. It is called
-                only for the on-failure destination. Raises ValueError for a property that the model does not support.
-                """
+        `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into its value in the deployed stack. It is called
+        only for the on-failure destination. Raises ValueError for a property that the model does not support.
+        """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
             raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not modelled here")
@@ -110,9 +110,9 @@ def _check_range(value: object, *, parameter: str, lowest: int, highest: int, in
 class MappingAssumptions:
     """Assumptions about behaviour that AWS documents vaguely or not at all. The defaults are the likelier reading.
 
-        The local shop uses the defaults. The simulator tries the other values, to show that the code does not depend on
-        an assumption.
-        """
+    The local shop uses the defaults. The simulator tries the other values, to show that the code does not depend on
+    an assumption.
+    """
 
     # How long a lane waits after its 1st, 2nd, ... failure in a row; the last repeats.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)

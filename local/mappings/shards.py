@@ -23,8 +23,8 @@ IMMEDIATELY: Final = 0.0
 class ShardLane:
     """One strictly ordered queue of records: first discarded batches, then retries, then new records.
 
-        `action` is the action in progress, and `batch` its batch if it is an invocation. A lane runs one action at a time.
-        """
+    `action` is the action in progress, and `batch` its batch if it is an invocation. A lane runs one action at a time.
+    """
 
     index: int
     settings: MappingSettings
@@ -87,9 +87,9 @@ class ShardLane:
 class ShardProgress:
     """A shard, its lanes, and its progress.
 
-        `unfinished` has the sequence numbers that were read and that the checkpoint has not passed, in order. `done` has
-        those of them that are done but wait for an earlier record.
-        """
+    `unfinished` has the sequence numbers that were read and that the checkpoint has not passed, in order. `done` has
+    those of them that are done but wait for an earlier record.
+    """
 
     shard_id: str
     parent: str | None
@@ -106,7 +106,7 @@ class ShardProgress:
             self.read_up_to = int(self.checkpoint)
 
     def mark_read(self, record: StreamRecord) -> bool:
-        """Mark a record as read. Return False if it was read before. Sequence numbers are compared as numbers, not text."""
+        """Mark a record as read. Return False if it was read before. Compares sequence numbers as numbers."""
         if int(record.sequence_number) <= self.read_up_to:
             return False
         self.read_up_to = int(record.sequence_number)
@@ -121,7 +121,7 @@ class ShardProgress:
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """Return the lane of the record's item. An item always maps to the same lane, which keeps its records in order."""
+        """Return the lane of the record's item. An item always has the same lane, which keeps its records in order."""
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
