@@ -117,7 +117,9 @@ class PageServer:
                 (
                     "POST",
                     "/local/patterns/{id}",
-                    lambda asked: HttpResponse(self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)),
+                    lambda asked: HttpResponse(
+                        self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
+                    ),
                 ),
                 ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
             )
