@@ -1,1 +1,1 @@
-"""The laptop: the synthesized stack and the real handlers, running without Docker or an AWS account."""
+"""The local shop: the synthesized stack and the real handlers on a laptop, without Docker or an AWS account."""

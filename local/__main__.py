@@ -1,4 +1,4 @@
-"""`python -m local COMMAND`: the shop on this machine."""
+"""`python -m local COMMAND`: run and use the shop on this machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REPORTED_ERRORS = (
     demo.EffectMissing,
     UnexpectedResponse,
 )
-"""Errors whose message is a sentence for a person."""
+"""Errors whose message is printed as it is, without a traceback."""
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def run_command(arguments: argparse.Namespace) -> None:
 
 
 def parse_setting(text: str) -> tuple[str, str]:
-    """A setting as it is given: its name and its value. Raises argparse.ArgumentTypeError."""
+    """Parse NAME=VALUE into a name and a value. Raises argparse.ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or name in ("", "stage", "laptop"):
         raise argparse.ArgumentTypeError(f"{text!r} is no setting of a shop on this machine, such as retention_days=30")
@@ -127,21 +127,21 @@ def parse_setting(text: str) -> tuple[str, str]:
 
 
 def parse_port(text: str) -> int:
-    """Raises argparse.ArgumentTypeError."""
+    """Parse a port number. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: use a number from 1 to 65535")
     return int(text)
 
 
 def parse_positive_int(text: str) -> int:
-    """Raises argparse.ArgumentTypeError."""
+    """Parse a number from 1 to 999999. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,6}", text) or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
     return int(text)
 
 
 def parse_user_name(text: str) -> str:
-    """Raises argparse.ArgumentTypeError."""
+    """Check a user name. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch(users.NAME_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no user: use a short name in lower case, such as carol")
     return text
@@ -159,7 +159,7 @@ def print_mails(shop: RunningShop) -> None:
 
 
 def require_running_shop(state: Path) -> RunningShop:
-    """The shop, which somebody has started."""
+    """Return the running shop, or exit with a message if there is none."""
     found = find(state)
     if found is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")

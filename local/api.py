@@ -1,4 +1,4 @@
-"""A caller of the shop's API, as the demo, the load, the warehouse and the provider are one."""
+"""A client of the shop's API, for the demo, the load test, the warehouse and the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import urllib3
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """What the API answered; `body` is the decoded JSON."""
+    """A response of the API. `body` is the decoded JSON."""
 
     status: int
     body: Any
@@ -20,12 +20,12 @@ class ApiResponse:
 
 
 class UnexpectedResponse(RuntimeError):
-    """The API answered something else than it was expected to."""
+    """The API answered with an unexpected status."""
 
 
 @dataclass(frozen=True)
 class ApiClient:
-    """The API at `url` as one caller. `token` gives a fresh access token; None: nobody in particular."""
+    """A client of the API at `url` for one user. `token` returns an access token; None: requests are anonymous."""
 
     url: str
     token: Callable[[], str] | None = None
@@ -34,7 +34,7 @@ class ApiClient:
     )
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
-        """Send a request and take whatever comes back."""
+        """Send a request and return the response, whatever its status. `key` is sent as Idempotency-Key."""
         headers = {"Authorization": f"Bearer {self.token()}"} if self.token else {}
         if key:
             headers["Idempotency-Key"] = key
@@ -46,11 +46,11 @@ class ApiClient:
         return ApiResponse(answer.status, json.loads(answer.data) if answer.data else None, answer.headers)
 
     def get(self, path: str) -> Any:
-        """The body of a GET that succeeds; raises Unexpected."""
+        """Send a GET and return the body. Raises UnexpectedResponse if it fails."""
         return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """The body of a POST that succeeds; raises Unexpected."""
+        """Send a POST and return the body. Raises UnexpectedResponse if it fails."""
         return self._call_expecting_success("POST", path, body, key=key)
 
     def _call_expecting_success(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:

@@ -1,14 +1,15 @@
-"""The local AWS: one ministack process that plays CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES, Cognito.
+"""The local AWS: one ministack process, which emulates the AWS services that the stack uses.
 
-Everything of DynamoDB goes to the local engine instead (local/engine.py): the functions learn its address from the
-environment that they inherit from this process. local/deploy.py puts the stack into it. Its internal port asks for a
-key, which is a part of its endpoint's URL; its public port serves the shop's API alone: local/aws_server.py.
+These are CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito.
+DynamoDB is not part of it: the functions use the local engine (local/engine.py), whose address they read from the
+environment that they inherit from this process. local/deploy.py deploys the stack to it. Its internal port requires a
+key, which is part of the endpoint's URL. Its public port serves only the shop's API (local/aws_server.py).
 
-It writes its state down when it is ended by SIGTERM, and only then. So each clean stop, and `save` after a deploy, puts
-a copy aside with the checksums of its files. Every start begins with that copy, together with the files that must go
-back in time with it (the checkpoints of the stream's readers). After a clean stop that changes nothing. After a kill -9
-what had happened since is delivered once more, which is harmless: deliveries are at least once everywhere. Objects are
-not part of that: they are on disk as soon as they are put.
+ministack saves its state only when SIGTERM stops it. So each clean stop, and `save_snapshot` after a deploy, makes a
+snapshot with the checksums of its files. Every start restores the last snapshot, together with the files that must
+match it (the checkpoints of the stream readers). After a clean stop this changes nothing. After a kill -9, everything
+since the snapshot is delivered again. This is harmless, because all deliveries are at least once. S3 objects are not
+part of the snapshot: they are on disk as soon as they are put.
 """
 
 from __future__ import annotations
@@ -37,11 +38,10 @@ API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
 """Not `-m`: a forked process would import the main module again."""
 QUEUE_URL_PORT = "4566"
-"""The port in the URLs of queues, which the state keeps: always the same, whichever ports are in use."""
+"""The port in queue URLs. It is constant, because the saved state contains these URLs. The ports in use may differ."""
 
-# What a directory holds: ministack's state, the copy that is put aside (with the files that go back in time with it),
-# the objects of S3, what the functions were unpacked to, all mails so far, the sign of a run that was not saved, and
-# what the functions have logged in this run.
+# Folders and files in a directory: ministack's state, the S3 objects, the unpacked functions, all sent mails, the
+# marker of a run that was not saved, the functions' log of this run, and the snapshots with the files that must match.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 FUNCTION_LOG = "functions.log"
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
@@ -52,16 +52,16 @@ MAIL_FIELDS = {"MessageId", "Source", "To", "Subject", "BodyText", "BodyHtml", "
 
 
 class FunctionFailed(RuntimeError):
-    """A function that was called raised an error, or took too long."""
+    """A function that was invoked raised an error or timed out."""
 
 
 @dataclass(frozen=True)
 class LocalAwsAddress:
-    """How a local AWS is reached. The file with it is readable by its user alone, because it has the key.
+    """The address of a local AWS. Only its user can read the address file, because it contains the key.
 
-    `port`: internal, for callers with the `key`. `public_port`: of the shop's API. `functions_use`: the endpoint of
-    DynamoDB and its streams for the functions. `goes_back_with_it`: see `start`. `allowed_origins`: the web pages that
-    may call the API from another origin.
+    `port`: internal, for callers with the `key`. `public_port`: serves the shop's API. `functions_use`: the endpoint of
+    DynamoDB and its streams for the functions. `goes_back_with_it`: the `rollback_files` of `start`.
+    `allowed_origins`: the web pages that may call the API from another origin.
     """
 
     port: int
@@ -73,7 +73,7 @@ class LocalAwsAddress:
 
     @classmethod
     def read(cls, directory: Path) -> LocalAwsAddress:
-        """Raises process.ProcessFailed if the file is damaged."""
+        """Read the address file. Raises process.ProcessFailed if it is damaged."""
         return process.read_address(directory / ADDRESS_FILE, cls)
 
     def write(self, directory: Path) -> None:
@@ -82,7 +82,7 @@ class LocalAwsAddress:
 
 @dataclass(frozen=True)
 class LocalAws:
-    """A running local AWS. `interrupted`: the run before was killed, and this one went back to what was saved last."""
+    """A running local AWS. `was_killed`: the previous run was killed, so this one started from the last snapshot."""
 
     directory: Path
     address: LocalAwsAddress
@@ -95,21 +95,21 @@ class LocalAws:
 
     @property
     def public_url(self) -> str:
-        """Where the shop's API answers, without a slash at the end."""
+        """The URL of the shop's API, without a slash at the end."""
         return f"http://127.0.0.1:{self.address.public_port}"
 
     @property
     def function_log(self) -> Path:
-        """What all functions log, a line each."""
+        """The file with the log lines of all functions."""
         return self.directory / FUNCTION_LOG
 
     @property
     def client_options(self) -> dict[str, Any]:
-        """What boto3.client needs beside the name of a service (not of DynamoDB, which is the engine's)."""
+        """Arguments for boto3.client, for every service except DynamoDB (see local/engine.py)."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
     def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
-        """Call a function and wait for its answer. Raises FunctionFailed with the error it raised; never repeats."""
+        """Invoke a function and return its result. Raises FunctionFailed if the function fails. Never retries."""
         config = Config(read_timeout=900, retries={"total_max_attempts": 1})
         client = boto3.client("lambda", config=config, **self.client_options)
         answer = client.invoke(FunctionName=function_name, Payload=json.dumps(event))
@@ -119,28 +119,29 @@ class LocalAws:
         return payload
 
     def list_mails(self) -> list[Mail]:
-        """All mails that this shop has ever sent, oldest first: MessageId, Source, To, Subject, BodyText, BodyHtml,
-        Timestamp (epoch seconds).
+        """Return all mails that this shop has ever sent, oldest first.
+
+        Each has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
         """
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
     def find_mail(self, message_id: str) -> Mail | None:
-        """One mail, if it was sent."""
+        """Return the mail with that id, or None if there is none."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
             return _read_mail(file)
         return None
 
     def save_snapshot(self) -> LocalAws:
-        """Stop, put the state aside, and start again (under a second): from now on a kill -9 goes back to this moment.
+        """Stop, make a snapshot, and start again (under a second). A start after a kill -9 restores this snapshot.
 
-        The address stays. To be called after every deploy, while nothing is on its way.
+        The address stays the same. Call this after every deploy, while no requests or events are in progress.
         """
         self.stop()
         return restart(self)
 
     def stop(self) -> None:
-        """End the process and put its state aside."""
+        """Stop the process and make a snapshot of its state."""
         _stop(self.directory, self.address.goes_back_with_it)
         if self.started:
             self.started.wait()
@@ -156,10 +157,10 @@ def start(
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
 
-    `functions_use` is the endpoint of DynamoDB and its streams for the functions. Ends the process that an earlier run
-    left behind first. The files of `goes_back_with_it` are put aside with each save, and after a kill -9 they are set
-    back to that (those that were not there yet are removed). Without `public_port` it takes a free one. The internal
-    port and the key are new at each start. Raises process.ProcessFailed, or DamagedState.
+    `dynamodb_endpoint` is the endpoint of DynamoDB and its streams for the functions. A process that an earlier run
+    left behind is stopped first. Each snapshot includes the `rollback_files`, and each start restores them from it;
+    files that the snapshot does not have are removed. Without `public_port`, a free port is used. The internal port
+    and the key are new at each start. Raises process.ProcessFailed or DamagedState.
     """
     files = [str(file) for file in rollback_files]
     ports = process.free_port(), public_port or process.free_port()
@@ -169,7 +170,7 @@ def start(
 
 
 def restart(aws: LocalAws) -> LocalAws:
-    """Start a local AWS that has ended again, with the same ports and key. Raises as `start`."""
+    """Start a local AWS that has stopped, with the same ports and key. Raises as `start`."""
     return _start(aws.directory, aws.address)
 
 
@@ -197,14 +198,14 @@ def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
 
 
 def find(directory: Path) -> LocalAws | None:
-    """The local AWS that another process started in this directory, while it runs."""
+    """Return the local AWS that another process started in this directory, or None if it does not run."""
     if process.running_process_id(directory) is None:
         return None
     return LocalAws(directory, LocalAwsAddress.read(directory))
 
 
 def shell_environment(aws: LocalAws, engine: Engine) -> str:
-    """Lines of a shell that point the AWS CLI and every SDK at this local AWS and its DynamoDB."""
+    """Return shell commands that point the AWS CLI and every SDK at this local AWS and its DynamoDB."""
     values = {
         "AWS_ENDPOINT_URL": aws.endpoint,
         "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint,
@@ -217,7 +218,7 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 
 
 def _read_mail(file: Path) -> Mail | None:
-    """None if the file is damaged: it is a record of what was sent, and nothing depends on it."""
+    """Read a mail file. Return None if it is damaged: nothing depends on it."""
     try:
         found: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -226,7 +227,7 @@ def _read_mail(file: Path) -> Mail | None:
 
 
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
-    """The variables of the process. Functions inherit all of them, so nothing of the user's is among them."""
+    """Return the environment of the process. Functions inherit it, so it contains none of the user's variables."""
     home = str(directory / TEMPORARY)
     return {
         "PATH": "/usr/bin:/bin",
@@ -238,7 +239,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
         "LAMBDA_WARM_TTL_SECONDS": "60",
-        "MALLOC_ARENA_MAX": "1",  # of glibc: a heap for each thread would cost each function's process megabytes
+        "MALLOC_ARENA_MAX": "1",  # glibc would use a heap per thread, which costs each process several MB
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "PERSIST_STATE": "1",
@@ -254,7 +255,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
 
 
 def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
-    """End the process, and put aside what a clean end wrote. A copy is complete before it takes its name."""
+    """Stop the process. After a clean stop, make a snapshot, which is complete before it gets its final name."""
     if process.running_process_id(directory) is None or not process.stop(directory):
         return
     saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"
@@ -274,7 +275,7 @@ def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
 
 
 def find_snapshot(directory: Path) -> Path | None:
-    """The copy that the next start begins with. Raises DamagedState if its files are not as they were saved."""
+    """Return the snapshot that the next start restores, or None. Raises DamagedState if its files changed."""
     for copy in (directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT):
         if copy.exists():
             check_manifest(copy)
@@ -285,7 +286,7 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Set everything to what was saved last; begin from nothing if nothing was: that stack was never finished."""
+    """Restore the last snapshot. Without one, start empty: the first deploy never finished."""
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

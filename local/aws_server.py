@@ -1,15 +1,15 @@
-"""The process of the local AWS: ministack behind a key, and the shop's API in front of it. Started by local/aws.py.
+"""The server process of the local AWS: ministack protected by a key, and the shop's API. Started by local/aws.py.
 
-ministack answers every caller and runs code for them, so a web page that reached it could run a program as the
-developer. This process therefore has two ports of 127.0.0.1:
+ministack answers every caller and runs code for them. A web page that could reach it could run programs as the
+developer. This process therefore has two ports on 127.0.0.1:
 
 - The internal port is ministack itself, below a path that cannot be guessed: the key of this start. SDKs and the AWS
-  CLI take it as a part of the endpoint's URL, also for the calls that they do not sign. Every other request, OPTIONS
-  and WebSocket too, is refused before it is handled.
-- The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. Nothing else
-  of ministack is behind it.
+  CLI take the key as part of the endpoint's URL, also for calls that they do not sign. Every other request, including
+  OPTIONS and WebSocket, is rejected before it is handled.
+- The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. It gives no
+  access to the rest of ministack.
 
-Both run in ministack's own event loop: the check costs no second process and no second connection.
+Both ports run in ministack's own event loop, so the check needs no second process and no second connection.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
 MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
-"""Requests to the API that are handled at once: more of them would only share the same processors, and each would need
-a process of its own. The others wait, in order."""
+"""API requests that are handled in parallel. More would share the same processors, and each would need its own process.
+The others wait, in order."""
 MAX_CONCURRENT_BATCHES = 2
-"""Batches of a queue that are handled at once, for the same reason; on AWS it is up to a thousand."""
+"""Batches of a queue that are handled in parallel. AWS handles up to a thousand."""
 MAX_TOKEN_REQUEST_BYTES = 1 << 12
-"""Of a request for a token."""
+"""Maximum size of the body of a request for a token."""
 MAX_API_REQUEST_BYTES = 10 << 20
-"""Of a request to the API: as many as API Gateway takes (developer guide, "HTTP API quotas")."""
+"""Maximum size of the body of an API request: the limit of API Gateway (developer guide, "HTTP API quotas")."""
 REQUEST_READ_TIMEOUT_SECONDS = 30
-"""How long a request to the API may take to arrive: as long as API Gateway waits for an answer."""
+"""Timeout for reading an API request: as long as API Gateway waits for a response."""
 LISTEN_BACKLOG = 1024
-"""Connections that wait to be accepted: a burst of clients must not be reset."""
+"""Connections that may wait to be accepted, so that a burst of clients is not reset."""
 PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
 
 
@@ -88,7 +88,7 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        # A web page that may call the API must still not sign in as staff.
+        # A web page that may call the API must not be able to sign in as staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
@@ -99,7 +99,7 @@ class LocalAwsServer:
             await self._serve_api(scope, receive, send)
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wait for the whole request first: a client that sends slowly must not keep others waiting."""
+        """Read the whole request before taking a slot: a client that sends slowly must not block others."""
         try:
             body = await asyncio.wait_for(_read_body(receive, MAX_API_REQUEST_BYTES), REQUEST_READ_TIMEOUT_SECONDS)
         except TimeoutError:
@@ -113,7 +113,7 @@ class LocalAwsServer:
             await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer {"user": "alice"} with that user's access token. A user who does not exist is created."""
+        """Answer {"user": "alice"} with that user's access token. Create the user if there is none."""
         user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
@@ -134,19 +134,19 @@ class LocalAwsServer:
 
 
 def _rewrite_for_api(scope: Scope) -> Scope:
-    """The same request as ministack expects it: below its path of the API, without anything that AWS's SDKs send."""
+    """Rewrite a request for ministack: add the path of the API, and remove the headers of AWS SDKs."""
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
     return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
 
 def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
-    """The same request at another path."""
+    """Return the same request with another path."""
     raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     return {**scope, "path": move(scope["path"]) or "/", "raw_path": (move(raw_path) or "/").encode("latin-1")}
 
 
 def _replace_gateway_errors(send: Send) -> Send:
-    """Answer as a problem document where the gateway itself failed, for example because a function timed out."""
+    """Replace errors of the gateway itself, for example a function timeout, by a problem document."""
     replaced = False
 
     async def checked(message: Message) -> None:
@@ -164,7 +164,7 @@ def _replace_gateway_errors(send: Send) -> Send:
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
-    """Answer without reading the body; a WebSocket is closed before it opens."""
+    """Reject a request without reading its body. A WebSocket is closed before it opens."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008})
@@ -184,7 +184,7 @@ def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Headers by lower-case name. One that is repeated holds all its values, so it equals no single one."""
+    """Return the headers by lower-case name. Repeated headers are joined, so they match no single value."""
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()
@@ -193,7 +193,7 @@ def _headers(scope: Message) -> dict[str, str]:
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
-    """What a form of another page cannot send without asking first."""
+    """Return whether the content type is JSON, which a form of another page cannot send without a CORS preflight."""
     return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
 
 
@@ -207,7 +207,7 @@ def _parse_user(body: bytes) -> str | None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """The body that was received already, and then what still comes."""
+    """Return a receive function that first returns the body that was read, and then the further messages."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -217,7 +217,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
-    """The body, or more than `most_bytes` of it."""
+    """Read the body. Stop when it is longer than `max_bytes`."""
     body = b""
     while len(body) <= max_bytes:
         message = await receive()
@@ -228,7 +228,7 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 
 
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
-    """Give the key to the one request that ministack sends to itself: its authorizer fetches the pool's public keys."""
+    """Add the key to the one request that ministack sends to itself: its authorizer fetches the pool's public keys."""
     fetch = apigateway._urlopen_async
 
     async def fetch_with_key(url: str, *rest: Any) -> Any:
@@ -243,7 +243,7 @@ def _limit_batches() -> None:
 
 
 def main(directory: Path) -> None:
-    """Serve until SIGTERM, which lets ministack write its state."""
+    """Serve until SIGTERM. ministack then saves its state."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     address = LocalAwsAddress.read(directory)

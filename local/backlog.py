@@ -1,7 +1,7 @@
-"""Measures how far each lane of the shop is behind, and reports a lane that cannot follow.
+"""Measures how far each consumer is behind, and reports a consumer that cannot keep up.
 
-A lane is a reader of the table's stream or a queue of a reaction. A burst of orders is taken faster than a laptop can
-handle all that follows from it. That is no error, but a person who looks at an order must know that it is not finished.
+A consumer is a reader of the table's stream or a queue of a reaction. The API accepts a burst of orders faster than a
+laptop can process their effects. This is not an error, but a user who looks at an order must see that it is unfinished.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 FILE = "backlog.json"
 CHECK_INTERVAL_SECONDS = 2.0
 LAG_THRESHOLD_SECONDS = 5.0
-"""From here on a lane is reported as behind: below it is on its way."""
+"""A consumer is reported as behind from this lag on."""
 REPORT_INTERVAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class ConsumerLag:
-    """A reader or a queue, with how many records or messages wait for it.
+    """A reader or a queue, with the number of records or messages that wait for it.
 
-    `seconds`: the age of a reader's oldest record; of a queue, for how long it has not been empty.
+    `seconds`: for a reader, the age of its oldest record; for a queue, how long it has not been empty.
     """
 
     name: str
@@ -50,7 +50,10 @@ class ConsumerLag:
 
 
 class BacklogMonitor(threading.Thread):
-    """Looks every two seconds, and keeps what it saw in a file for other processes. `lanes`: of the last look."""
+    """Measures the lag every two seconds and writes it to a file for other processes.
+
+    `consumer_lags` has the last measurement.
+    """
 
     def __init__(
         self,
@@ -77,11 +80,11 @@ class BacklogMonitor(threading.Thread):
         while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
             try:
                 self.measure()
-            except (BotoCoreError, ClientError, OSError):  # the local AWS is away, or the disk is full
+            except (BotoCoreError, ClientError, OSError):  # the local AWS is down, or the disk is full
                 continue
 
     def measure(self) -> None:
-        """Measure all lanes once, and report those that are behind or have caught up."""
+        """Measure all consumers once, and report those that are behind or have caught up."""
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
         process.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
@@ -111,7 +114,7 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """The lanes as another process saw them last; none if the shop is starting or stopping."""
+    """Read the last measurement of another process. Empty if the shop is starting or stopping."""
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):
@@ -119,6 +122,6 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
 
 
 def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
-    """How many messages wait in each queue of ours: not those that are handled at this moment."""
+    """Return a function that counts the waiting messages of each reaction's queue, without messages in flight."""
     ours = [queue for queue in queues.by_name.values() if queue.function]
     return lambda: {queue.name: queues.count_waiting(queue) for queue in ours}

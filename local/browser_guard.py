@@ -1,9 +1,9 @@
-"""Refuse requests that a web page of another origin could have caused.
+"""Rejects requests that a web page of another origin could have caused.
 
-Every server on a laptop is reachable by every page in the developer's browser. A browser cannot hide where a request
-comes from: it sends the name that the page's address used (`Host`), the page's origin (`Origin`, on every request that
-can change something), and how the two relate (`Sec-Fetch-Site`). Sources: https://fetch.spec.whatwg.org/#origin-header
-and https://www.w3.org/TR/fetch-metadata/. A program such as curl sends none of the last two and is let through.
+Every page in the developer's browser can reach every server on the laptop. But a browser always says where a request
+comes from: it sends the host name of the URL (`Host`), the page's origin (`Origin`, on every request that can change
+something), and how the two relate (`Sec-Fetch-Site`). Sources: https://fetch.spec.whatwg.org/#origin-header and
+https://www.w3.org/TR/fetch-metadata/. A program such as curl does not send the last two and is allowed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
-"""Values of Sec-Fetch-Site for requests of our own pages and for addresses that a person typed."""
+"""Values of Sec-Fetch-Site for requests of our own pages and for typed addresses."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -23,11 +23,11 @@ def rejection_reason(
     *,
     allow_navigation: bool = True,
 ) -> str | None:
-    """Return why the request must not be handled, or None if it may be.
+    """Return why the request must be rejected, or None if it is allowed.
 
     `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
-    pages that may call, such as http://localhost:5173 (`*`: all); these are checked by CORS afterwards.
-    `may_be_linked`: a person may follow a link of another page to here, because a GET changes nothing.
+    pages that may call the server, such as http://localhost:5173 (`*`: all); CORS checks these afterwards.
+    `allow_navigation`: a user may follow a link from another page to this server, because a GET changes nothing.
     """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:
@@ -44,7 +44,7 @@ def rejection_reason(
 
 
 def _is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a person followed a link to here: a new document in a tab, which changes nothing and is not embedded."""
+    """Return whether a user followed a link: a GET for a new document in a tab, not embedded."""
     return (
         method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     )

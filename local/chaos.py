@@ -1,4 +1,4 @@
-"""Switches that break the shop on this machine in one way each, so that one can watch it recover."""
+"""Switches that each break the local shop in one way, so that a user can watch how it recovers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SwitchResult = dict[str, Any]
 
 
 class Chaos:
-    """The switches, by name. Each answers with a sentence, `said`, and what else is to be known."""
+    """The switches, by name. Each returns a sentence, `said`, and further results."""
 
     def __init__(
         self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: ActivityLog
@@ -46,17 +46,17 @@ class Chaos:
             "advance": self._advance,
             "kill": self._kill,
         }
-        for queue in queues.by_name.values():  # one that was switched off when the run before ended
+        for queue in queues.by_name.values():  # an earlier run may have ended while a worker was disabled
             self._set_worker_enabled(queue, enabled=True)
 
     def stop(self) -> None:
-        """Let everything work again that was made to fail."""
+        """Stop all failures that were switched on."""
         self._stopping.set()
         for thread in list(self._failing_threads.values()):
             thread.join()
 
     def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Throw the switch that the body names. Raises Wrong."""
+        """Run the switch that the body names. Raises InvalidField."""
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
             raise InvalidField("switch", f"is one of {', '.join(self._switches)}")
@@ -81,7 +81,7 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            self._set_worker_enabled(queue, enabled=False)  # before anybody is told that it fails from now on
+            self._set_worker_enabled(queue, enabled=False)  # before the response says that deliveries fail from now on
             self.fail_next[queue.name] = times
             if queue.name not in self._failing_threads:
                 thread = threading.Thread(
@@ -91,28 +91,28 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Take its messages instead of its worker, as many as are wished, and let it work again."""
+        """Receive the messages instead of the worker, as many as requested, and then enable the worker."""
         is_over = False
         while not is_over:
             self._fail_messages(queue)
             try:
                 self._set_worker_enabled(queue, enabled=True)
-            except (ClientError, BotoCoreError):  # it is away: back again it has the worker on, or we see to that
+            except (ClientError, BotoCoreError):  # the local AWS is down: it restarts with the worker on, or we retry
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            with self._fail_lock:  # a wish from now on starts a thread of its own
+            with self._fail_lock:  # a request from now on starts a new thread
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:
                     del self._failing_threads[queue.name]
 
     def _fail_messages(self, queue: StackQueue) -> None:
-        """Receive messages and do nothing with them: to the queue, deliveries that failed."""
+        """Receive messages and do not delete them. For the queue these are failed deliveries."""
         off_since: int | None = None
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
-                if off_since != restarts:  # the local AWS comes back with the worker on
+                if off_since != restarts:  # the local AWS restarts with the worker on
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)
@@ -136,7 +136,7 @@ class Chaos:
         )
 
     def _set_worker_enabled(self, queue: StackQueue, *, enabled: bool) -> None:
-        """Switch the mapping from a queue to its function on or off."""
+        """Enable or disable the event source mapping from a queue to its function."""
         if queue.function is None:
             return
         for mapping in self._lambda.list_event_source_mappings(FunctionName=queue.function)["EventSourceMappings"]:
@@ -144,7 +144,7 @@ class Chaos:
                 self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
     def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
-        """An order of a schema that this code does not know, as a newer version of it might write one."""
+        """Write an order with an unknown schema version, as a newer version of the code might."""
         order_id = f"poison-{uuid.uuid4().hex[:12]}"
         item = {
             **ORDER.key(order_id=order_id),

@@ -1,13 +1,13 @@
-"""The end of things on a laptop: the engine's expiry by the real clock, and a look ahead as if time had passed.
+"""Expiry on a laptop: deletes expired items in real time, and can advance as if time had passed.
 
-Only expiry (and the schedule's own event) looks ahead. The functions go on reading the real clock, exactly as they are
-deployed: nothing in them knows of a laptop. So nothing is remembered either: `advance 400d` means 400 days from now,
-today and tomorrow, and an order placed after it lives its full time.
+Only expiry and the event of the expiry schedule use the advanced time. The functions read the real clock, exactly as
+deployed. The advanced time is not stored: `advance 400d` always means 400 days from now, and an order that is placed
+afterwards keeps its full lifetime.
 
-A look ahead deletes through the engine, one DeleteItem for each item that is due, on condition that its time was not
-moved meanwhile. AWS marks such removals with the user identity of its TTL process; the engine does so for its own sweep
-only. So each key is written down first, and a trigger in the engine's database puts the mark on the stream record of
-exactly that removal, in the engine's own transaction: no reader of the stream ever sees the record without it.
+An advance deletes each due item with a DeleteItem through the engine, on the condition that its expiry time did not
+change. AWS marks such removals with the user identity of its TTL process; the engine does so only for its own sweep.
+So each key is stored first, and a trigger in the engine's database adds the mark to the stream record of exactly that
+removal, in the engine's own transaction. No reader of the stream ever sees the record without it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MARK_EXPIRED_REMOVALS_SQL = f"""
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read "400d", "90m", "2w" (s, m, h, d, w), up to a hundred years. Raises ValueError."""
+    """Parse a duration such as "400d", "90m", "2w" (s, m, h, d, w), up to a hundred years. Raises ValueError."""
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
         raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
@@ -56,10 +56,10 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
-    """Let end what would have ended if `by` had passed from now. Returns how many items expired.
+    """Expire all that would expire if `by` had passed from now. Return how many items expired.
 
-    First `lapse` is called with that moment (it stands for the schedule that runs every minute), because what lapses
-    is closed by it, and may be due then. Safe to repeat.
+    First calls `expire_orders` with that time, in place of the schedule that runs every minute: it closes orders
+    whose time is over, and their items may then be due too. Safe to repeat.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)
@@ -67,7 +67,7 @@ def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Calla
 
 
 def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
-    """The event EventBridge hands a function when a schedule fires at that moment (its `time` has whole seconds).
+    """Build the event that EventBridge sends to a function for a schedule. Its `time` has whole seconds.
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
     """
@@ -85,10 +85,10 @@ def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -
 
 
 def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
-    """Delete what is due by `until`, now or in the future, with the mark of an expiry. Returns how many items.
+    """Delete the items that are due by `until`, now or in the future, marked as expired. Return how many.
 
-    The table's keys are the strings PK and SK. Safe to repeat, and safe beside writers: an item whose time was moved
-    meanwhile stays.
+    The table's keys are the strings PK and SK. Safe to repeat, and safe with concurrent writers: if the expiry time of
+    an item changed, the item stays.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
@@ -117,7 +117,7 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
                     )
                     expired += 1
                 except client.exceptions.ConditionalCheckFailedException:
-                    pass  # it got another time, or was deleted, since the page was read
+                    pass  # it was deleted, or its expiry time changed, after the page was read
             with database:
                 database.executemany(
                     "DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due
@@ -126,9 +126,9 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
 
 
 def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
-    """Delete what has become due, again and again, until `stop` is set (AWS takes up to days for it).
+    """Delete expired items repeatedly until `stop` is set. (AWS may take days to delete them.)
 
-    To be run in a thread of its own. While the engine is away it tries again.
+    Run this in its own thread. While the engine is down, it retries.
     """
     while not stop.wait(every_seconds):
         try:

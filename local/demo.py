@@ -1,4 +1,4 @@
-"""Tells what the shop does, against the running shop, and fails where an effect does not arrive."""
+"""Demonstrates what the shop does, against the running shop. Fails if an effect does not arrive."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ADDRESS = {"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city
 
 
 class EffectMissing(RuntimeError):
-    """Something that should have followed did not, in time."""
+    """An expected effect did not arrive in time, or is wrong."""
 
 
 def run_demo(shop: RunningShop) -> None:
-    """All stories, each on fresh products and orders; repeatable."""
+    """Run all scenarios, each with new products and orders. Safe to repeat."""
     began = time.monotonic()
     people = DemoClients(shop)
     demo_full_order(people)
@@ -39,7 +39,7 @@ def run_demo(shop: RunningShop) -> None:
 
 
 class DemoClients:
-    """Who acts in the stories, and the outside world they look at."""
+    """The API clients of the scenarios, and access to the results: the provider, S3 and mails."""
 
     def __init__(self, shop: RunningShop) -> None:
         self.shop = shop
@@ -53,7 +53,7 @@ class DemoClients:
         return str(api.get("/customers/me")["customer_id"])
 
     def create_stocked_product(self, quantity: int, price: int = 1250) -> str:
-        """A new product with this stock; its id."""
+        """Create a product with this stock, and return its id."""
         product_id = f"mug-{uuid.uuid4().hex[:8]}"
         product = {"product_id": product_id, "name": "Blue mug", "price": price, "currency": "EUR"}
         self.staff.post("/products", product)
@@ -61,14 +61,14 @@ class DemoClients:
         return product_id
 
     def place_order(self, *products: str, quantity: int, api: ApiClient | None = None) -> dict[str, Any]:
-        """Alice (or another) orders so many of each of these."""
+        """Place an order as Alice (or `api`) for `quantity` of each product."""
         lines = [{"product_id": id, "quantity": quantity} for id in products]
         body = {"lines": lines, "address": ADDRESS}
         order: dict[str, Any] = (api or self.alice).post("/orders", body, key=uuid.uuid4().hex)
         return order
 
     def pay_order(self, order: dict[str, Any]) -> None:
-        """The payment provider takes what is due."""
+        """Pay the due amount of an order through the payment provider."""
         form = {
             "amount": str(order["due"]),
             "currency": order["currency"].lower(),
@@ -81,7 +81,7 @@ class DemoClients:
             raise EffectMissing(f"the provider answered {answer.status}: {answer.data!r}")
 
     def mailed_events(self, order_id: str) -> list[str]:
-        """The events that the customer was told of by mail, for this order."""
+        """Return the events of this order for which the customer got a mail."""
         found = self.alice.get(f"/orders/{order_id}/notifications?limit=100")["items"]
         return sorted(one["event"] for one in found if one["status"] == "SENT")
 
@@ -176,7 +176,7 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:
-    """Let end what would end in that time. Returns how many items expired."""
+    """Expire all that would expire in that time. Return how many items expired."""
     lapse = shop.stack.function_name("functions.lapse.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
@@ -187,7 +187,7 @@ def advance(shop: RunningShop, by: timedelta) -> int:
 
 
 def wait_until(what: str, check: Callable[[], T]) -> T:
-    """Look until there is something to see; raises NotArrived when it takes too long."""
+    """Call `check` until it returns a true value, and return that. Raises EffectMissing after the timeout."""
     give_up = time.monotonic() + EFFECT_TIMEOUT_SECONDS
     while not (seen := check()):
         if time.monotonic() > give_up:
@@ -213,7 +213,7 @@ def _has_status(people: DemoClients, path: str, status: str) -> bool:
 
 
 def _refunded_amount(people: DemoClients, path: str) -> int:
-    """How much of what was paid for the order has been given back."""
+    """Return how much of the payments of the order has been refunded."""
     return sum(one["refunded"] for one in people.alice.get(f"{path}/payments")["items"])
 
 
@@ -226,7 +226,7 @@ def _is_listed(people: DemoClients, order_id: str) -> bool:
 
 
 def _is_archived(people: DemoClients, order_id: str) -> bool:
-    """The order is a stub, and its object lies in the archive bucket."""
+    """Return whether the order is archived and its object is in the archive bucket."""
     if not people.alice.get(f"/orders/{order_id}").get("archived"):
         return False
     bucket = people.shop.stack.outputs["ArchiveBucket"]

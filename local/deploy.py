@@ -1,7 +1,7 @@
-"""Puts a synthesized stack into the local AWS: its template, but for the few things below, and the functions' source.
+"""Deploys a synthesized stack to the local AWS: its template, with a few adaptations, and the functions' source.
 
-The bundle for AWS holds packages built for its processors, so it is not used here: the functions run from the source
-folder, on the packages of the virtual environment this process runs in.
+The bundle for AWS contains packages built for AWS's processors, so it is not used here. The functions run from the
+source folder, with the packages of this process's virtual environment.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ API_ID = "orderstream"
 
 
 class DeployFailed(RuntimeError):
-    """The stack could not be made or changed. The message has the reasons, one for each resource that failed."""
+    """The stack could not be created or updated. The message has the reason for each resource that failed."""
 
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """What ministack does not take as it stands. `change` gives what to deploy instead; None: leave it out."""
+    """A part of the template that ministack does not support. `change` returns a replacement, or None to omit it."""
 
     resource_type: str
     reason: str
@@ -92,9 +92,9 @@ ADAPTATIONS = (
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A deployed stack. `resources`: the names its resources were given, by their ids in the template.
+    """A deployed stack. `resources` maps logical ids to physical names.
 
-    `changed`, `created`: what this deploy did.
+    `changed`, `created`: whether this deploy changed or created the stack.
     """
 
     template: Mapping[str, Any]
@@ -104,29 +104,29 @@ class DeployedStack:
     created: bool = False
 
     def resource_names(self, resource_type: str) -> list[str]:
-        """The names of all resources of a type (of a queue: its URL), in the order of the template."""
+        """Return the names of all resources of a type (for a queue: its URL), in the order of the template."""
         found = (id for id, resource in self.template["Resources"].items() if resource["Type"] == resource_type)
         return [self.resources[id] for id in found if id in self.resources]
 
     def resource_name(self, resource_type: str) -> str:
-        """The name of the only resource of a type."""
+        """Return the name of the only resource of a type."""
         [name] = self.resource_names(resource_type)
         return name
 
     def find_resource_name(self, resource_type: str, part: str) -> str:
-        """The name of the only resource of a type whose id in the template contains `part`."""
+        """Return the name of the only resource of a type whose logical id contains `part`."""
         found = self.template["Resources"].items()
         [id] = [id for id, resource in found if resource["Type"] == resource_type and part in id]
         return self.resources[id]
 
     def resource_properties(self, resource_type: str) -> Mapping[str, Any]:
-        """What the template says of the only resource of a type."""
+        """Return the Properties of the only resource of a type in the template."""
         [resource] = [found for found in self.template["Resources"].values() if found["Type"] == resource_type]
         properties: Mapping[str, Any] = resource["Properties"]
         return properties
 
     def function_name(self, handler: str) -> str:
-        """The name of the function with that handler, such as functions.lapse.handler."""
+        """Return the name of the function with that handler, such as functions.lapse.handler."""
         [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
         return self.resources[id]
 
@@ -134,10 +134,10 @@ class DeployedStack:
 def deploy(
     aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, variables: Mapping[str, str] | None = None
 ) -> DeployedStack:
-    """Make or update the stack and wait for it (about 1 s); nothing happens when neither template nor source changed.
+    """Create or update the stack and wait for it (about 1 s). Does nothing if template and source are unchanged.
 
-    `source` is the folder of the package that the functions are (functions/). `told`: what a function that has such a
-    variable is told here, instead of what the template says. Safe to repeat. Raises DeployFailed.
+    `source` is the folder of the functions' package (functions/). `variables` replaces the values of environment
+    variables in the functions that have them. Safe to repeat. Raises DeployFailed.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
@@ -172,13 +172,13 @@ def deploy(
 
 
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
-    """The stack as somebody else deployed it; its template lacks what was left out."""
+    """Describe a stack that was deployed earlier. Its template lacks the parts that were omitted."""
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
 
 
 def allowed_origins(template: Mapping[str, Any]) -> list[str]:
-    """The web pages that may call the API, as the template's CORS has them."""
+    """Return the origins of web pages that may call the API, from the template's CORS configuration."""
     [api] = [found for found in template["Resources"].values() if found["Type"] == "AWS::ApiGatewayV2::Api"]
     return list(api["Properties"].get("CorsConfiguration", {}).get("AllowOrigins", ()))
 
@@ -210,7 +210,7 @@ def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrid
 
 
 def _upload(aws: LocalAws, source: Path) -> str:
-    """Put the source folder, zipped, into the bucket for assets. Its key changes when, and only when, its bytes do."""
+    """Upload the source folder as a zip file to the assets bucket. Its key is the hash of its content."""
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):
@@ -263,7 +263,7 @@ def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[s
 
 
 def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
-    """Make the archives of buses that the template has and CloudFormation could not make. Safe to repeat."""
+    """Create the event archives of the template, which CloudFormation could not create. Safe to repeat."""
     client = boto3.client("events", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
         if resource["Type"] != "AWS::Events::Archive":
@@ -281,7 +281,7 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
 
 
 def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
-    """Let the functions send mails: on AWS, whoever owns the address has verified it before. Safe to repeat."""
+    """Verify the sender addresses, so that functions can send mails. On AWS their owner does this. Safe to repeat."""
     client = boto3.client("sesv2", **aws.client_options)
     for resource in stack.template["Resources"].values():
         sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")

@@ -1,11 +1,11 @@
-"""The local DynamoDB: one small process (dynoxide) on one SQLite file, with streams, for the laptop run and the tests.
+"""The local DynamoDB with streams, for the local shop and the tests: one dynoxide process on one SQLite file.
 
-What it does differently from AWS, as far as this project meets it: nothing expires by itself (`Engine.expire`), shard
-ids are shorter than botocore allows, and a table made again under an old name still has the old stream records.
-It is durable: after a kill -9 a new process on the same file continues, sequence numbers included.
+Differences from AWS that matter to this project: nothing expires by itself (`Engine.delete_expired_items`), shard ids
+are shorter than botocore allows, and a table that is created again under an old name keeps the old stream records.
+The engine is durable: after a kill -9 a new process on the same file continues, with the next sequence numbers.
 
-It asks no caller for a key, and it answers every web page. The running shop's engine therefore listens on a port that
-browsers never connect to (`BLOCKED_PORTS`); its tools, which expire items, ask for a key.
+It requires no key and answers every web page. The engine of the running shop therefore listens on a port that browsers
+never connect to (`BLOCKED_PORTS`). Its tools, which expire items, require a key.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
-CLIENT_CONFIG = Config(user_agent="local")  # to spell out who asks costs more than to ask
+CLIENT_CONFIG = Config(user_agent="local")  # building the default user agent costs more than a request
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
 """Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
 TTL_ATTRIBUTE = "ttl"
 DATABASE_FILE = "dynamodb.sqlite"
 ADDRESS_FILE = "address.json"
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder made in it has a name nobody can guess
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  folders in it get random names
 MIN_SHARED_MEMORY_BYTES = 1 << 30
 
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
 INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
 
-# Without it each write gets slower with every record the stream has seen: the engine looks for the newest one.
+# Without this index each write gets slower with every stream record: the engine searches for the newest one.
 STREAM_INDEX = """
     CREATE INDEX IF NOT EXISTS orderstream_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))
 """
 
 
-# What is due is found without looking at all that is not.
+# This index finds expired items without reading all others.
 EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
 CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
 
 
 class EngineNotInstalled(RuntimeError):
-    """The engine's program is not installed for this machine."""
+    """The engine's binary is not installed for this machine."""
 
 
 def find_engine_binary() -> Path:
-    """The engine's program for this machine, as `make setup` installs it. Raises EngineMissing."""
+    """Return the engine's binary for this machine, as `make setup` installs it. Raises EngineNotInstalled."""
     machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
     system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
     folder = PROJECT / "node_modules" / "@dynoxide"
@@ -83,9 +83,9 @@ def find_engine_binary() -> Path:
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: where its file is, and the two ports of 127.0.0.1 it answers on (DynamoDB and its tools).
+    """A running engine: its directory and its two ports on 127.0.0.1 (DynamoDB and its tools).
 
-    `tools_key`: the bearer token that the tools ask for.
+    `tools_key`: the bearer token for the tools.
     """
 
     directory: Path
@@ -111,19 +111,19 @@ class Engine:
         return self.dynamodb()
 
     def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
-        """A new client. Thread-safe, as every client of boto3 is."""
+        """Create a new client. Thread-safe, as every boto3 client is."""
         config = CLIENT_CONFIG.merge(config) if config else CLIENT_CONFIG
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
-        """A new client that lets the engine's shard ids pass, which are shorter than botocore's minimum."""
+        """Create a streams client that does not validate parameters: botocore rejects the engine's short shard ids."""
         lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )
 
     def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
-        """The answer to GetRecords as it is in JSON: botocore takes ten times as long to read it. Raises OSError."""
+        """Call GetRecords and return its plain JSON: botocore takes ten times as long to parse it. Raises OSError."""
         target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
         signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
         headers = {**target, "Authorization": signed, "Content-Type": "application/x-amz-json-1.0"}
@@ -135,11 +135,11 @@ class Engine:
         return found
 
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
-        """Make the table, unless it exists. Safe to repeat.
+        """Create the table unless it exists. Safe to repeat.
 
-        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table), or is a request for CreateTable:
-        both name keys, attributes and indexes alike, and nothing else of them matters to the engine. Raises
-        RuntimeError when the table exists with other keys or indexes.
+        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
+        use the same names for keys, attributes and indexes; the engine needs nothing else. Raises RuntimeError if the
+        table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -162,8 +162,10 @@ class Engine:
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
     def has_expired_items(self) -> bool:
-        """Whether `expire` would find something: asked of an index, which is made at the first time, where `expire`
-        itself reads every item of every table."""
+        """Return whether `delete_expired_items` would delete anything.
+
+        This reads an index, which the first call creates. `delete_expired_items` reads every item of every table.
+        """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
             for table, attribute in tables:
@@ -174,10 +176,10 @@ class Engine:
         return False
 
     def delete_expired_items(self) -> int:
-        """Delete what is due by now, as DynamoDB does in its own time; the stream records carry its user identity.
+        """Delete expired items, as DynamoDB's TTL process does. The stream records have its user identity.
 
-        Returns how many items of all tables that were. It also deletes what was due more than five years ago, which
-        DynamoDB leaves alone.
+        Returns the number of deleted items of all tables. Also deletes items that expired more than five years ago,
+        which DynamoDB keeps.
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -191,7 +193,7 @@ class Engine:
         return deleted
 
     def stop(self) -> None:
-        """End the process; nothing is lost, however it ends."""
+        """Stop the process. No data is lost, however it ends."""
         process.stop(self.directory)
         if self.started:
             self.started.wait()
@@ -200,11 +202,11 @@ class Engine:
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine on the file in `directory` and wait until it answers (well under a second).
 
-    Continues where an earlier process on the same directory left off, and ends that one first if it still runs: two on
-    one file would give out the same sequence numbers. `ports`: those it may listen on; any free one if there are none
-    (tests). Raises EngineMissing, or process.ProcessFailed if it does not start or all ports are taken.
+    Continues from the file of an earlier process. If that process still runs, it is stopped first: two processes on
+    one file would assign the same sequence numbers. `ports`: the ports that the engine may use; if empty, any free port
+    (tests). Raises EngineNotInstalled, or process.ProcessFailed if it does not start or all ports are taken.
     """
-    # A port that was free a moment ago may be taken, by another shop that starts at the same time, too.
+    # A free port may be taken a moment later, for example by another shop that starts at the same time.
     candidates = random.sample(ports, len(ports)) if ports else [process.free_port() for _ in range(3)]
     free = [port for port in candidates if not process.is_listening(port)]
     if not free:
@@ -217,7 +219,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start an engine that has ended again, with the same ports and key. Raises as `start`."""
+    """Start an engine that has stopped, with the same ports and key. Raises as `start`."""
     directory = engine.directory
     binary = find_engine_binary()
     process.stop(directory)
@@ -231,7 +233,7 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """An engine for a while, whose file lies in memory where there is room: it is gone afterwards."""
+    """Run an engine in a `with` block. Its file is in memory if there is room, and is deleted at the end."""
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))
@@ -242,7 +244,7 @@ def temporary_engine() -> Iterator[Engine]:
 
 
 def find(directory: Path) -> Engine | None:
-    """The engine that another process started in this directory, while it runs."""
+    """Return the engine that another process started in this directory, or None if it does not run."""
     if process.running_process_id(directory) is None:
         return None
     return process.read_address(directory / ADDRESS_FILE, partial(Engine, directory))
@@ -263,7 +265,7 @@ def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
 
 
 def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What of a table cannot be changed by making it again: its keys and indexes, in no particular order."""
+    """Return the properties that cannot change when a table exists: its keys and indexes, in no particular order."""
     indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
     return (
         _key_schema(table),

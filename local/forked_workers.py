@@ -1,9 +1,9 @@
-"""Starts the processes of functions by forking one that has already imported their packages.
+"""Starts the worker processes of functions by forking a process that has already imported their packages.
 
-ministack starts a Python for each function, and one more for each call beside another: a second of processor time and
-some 60 MB each. A fork takes milliseconds, and shares what was imported. multiprocessing's fork server does it; here is
-what makes it look like subprocess.Popen to ministack. On Linux only: elsewhere forked processes may not use the
-system's network libraries, and ministack's own way stays.
+ministack starts a new Python process for each function, and one more for each concurrent call. Each takes a second of
+processor time and some 60 MB. A fork takes milliseconds and shares the imported packages. This module wraps
+multiprocessing's fork server so that ministack can use it like subprocess.Popen. It works on Linux only. On other
+systems forked processes may not use the network libraries, so ministack starts processes as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "lin
 
 
 def fork_workers() -> None:
-    """From now on the processes of Python functions are forked."""
+    """Make ministack fork the processes of Python functions from now on. Does nothing on other systems than Linux."""
     if FORK_CONTEXT is None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])
@@ -35,7 +35,7 @@ def fork_workers() -> None:
 
 
 def _start_process(command: Sequence[str], **options: Any) -> Any:
-    """A worker of Python is forked; anything else is started as always."""
+    """Fork a Python worker. Start any other command with subprocess.Popen."""
     program, script = command[0], command[-1]
     if program == sys.executable and len(command) == 2:
         return ForkedWorker(script, cwd=options["cwd"], env=options["env"])
@@ -43,7 +43,7 @@ def _start_process(command: Sequence[str], **options: Any) -> Any:
 
 
 class _InheritedDescriptor:
-    """A file descriptor that the new process gets as a number of its own."""
+    """A file descriptor that is duplicated into the new process, where it has another number."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -58,7 +58,7 @@ def _detach_descriptor(duplicate: Any) -> int:
 
 
 class ForkedWorker:
-    """A process that runs a script as its main module, with the part of subprocess.Popen that ministack uses."""
+    """A process that runs a script as its main module. It has the methods of subprocess.Popen that ministack uses."""
 
     def __init__(self, script: str, *, cwd: str, env: Mapping[str, str]) -> None:
         assert FORK_CONTEXT is not None
@@ -101,7 +101,7 @@ class ForkedWorker:
 
 
 def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
-    """In the new process: become what `python script` would be."""
+    """Run in the new process: set up files, environment and path as `python script` does, then run the script."""
     for target, number in enumerate(files):
         os.dup2(number, target)
         os.close(number)

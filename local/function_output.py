@@ -1,8 +1,8 @@
-"""Keeps what functions log and the mails they send in files, as it happens. Runs in the process of the local AWS.
+"""Saves the functions' logs and sent mails to files as they are written. Runs in the process of the local AWS.
 
-ministack keeps both in memory for as long as it runs, in a new log stream for each call, and answers every question
-about them by going through all of it: after some thousand orders it did little else. So each line goes to a file, which
-`make up` follows, each mail goes to a file of its own, and in memory only the newest stay, for the AWS CLI.
+ministack keeps both in memory, in a new log stream for each call, and scans all of it for every query. After some
+thousand orders this used most of its time. So this module appends each log line to a file, which `make up` follows,
+and writes each mail to its own file. Only the newest stay in memory, for the AWS CLI.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type:
 from local.aws import FUNCTION_LOG, MAILS
 
 STREAMS_IN_MEMORY = 100
-"""Log streams of a log group: ministack begins one for each call."""
+"""Log streams kept for each log group. ministack creates one for each call."""
 MAILS_IN_MEMORY = 100
 
 
 def save_function_output(directory: Path) -> None:
-    """From now on everything that functions log and mail is kept in `directory`."""
+    """Save all further logs and mails of functions in `directory`."""
     _save_logs(directory / FUNCTION_LOG)
     _save_mails(directory / MAILS)
 
@@ -58,7 +58,7 @@ def _save_mails(folder: Path) -> None:
 
 
 class _MailStore(list[dict[str, Any]]):
-    """The list to which ministack appends each mail."""
+    """The list to which ministack appends each mail. Also writes each mail to a file."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

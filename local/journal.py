@@ -1,7 +1,7 @@
-"""Everything that happens in the shop on this machine, an entry each, in one file that outlives a restart.
+"""The activity log: one entry for each thing that happens in the local shop, in one file that survives a restart.
 
-Told by the functions' logs and by the laptop's own parts; read by the terminal and by the page. It is a record of what
-was seen, not a part of the shop: nothing is decided by it.
+The functions' logs and the local parts of the shop write it. The terminal and the page read it. It is only a record;
+no part of the shop makes a decision based on it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""Parts of a note that an entry has in another place or form."""
+"""Fields of a note that are not copied to the entry as they are."""
 
 ActivityLogEntry = dict[str, Any]
-"""{"id", "at" (UTC), "kind", "order_id" (or null), "text", and what is particular to the kind}."""
+"""{"id", "at" (UTC), "kind", "order_id" (or null), "text"} and fields that depend on the kind."""
 
 
 class ActivityLog:
-    """Thread-safe. `shown` is called with each new entry. `was_damaged`: the file could not be read and was replaced.
+    """The activity log file. Thread-safe. Calls `on_entry` with each new entry.
 
-    Raises sqlite3.OperationalError if the file cannot be written.
+    `was_damaged`: the file could not be read and was replaced. Raises sqlite3.OperationalError if the file cannot be
+    written.
     """
 
     def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
@@ -46,20 +47,20 @@ class ActivityLog:
                 part.unlink()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = OFF")  # a power cut may take the last entries: nothing needs them
+        self._database.execute("PRAGMA synchronous = OFF")  # a power cut may lose the last entries: that is acceptable
         self._database.executescript(SCHEMA_SQL)
         self._on_entry = on_entry
         self._new = threading.Condition()
         self._closed = False
 
     def append(self, kind: str, text: str, **more: Any) -> None:
-        """Add an entry; see `note_all`."""
+        """Add an entry; see `append_all`."""
         self.append_all([{"kind": kind, "text": text, **more}])
 
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        `at`: epoch seconds, now if it is not given. `once`: another note with the same value is left out.
+        `at`: epoch seconds; the default is now. `once`: a unique value; a second note with the same value is ignored.
         """
         entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
@@ -67,7 +68,7 @@ class ActivityLog:
                 return
             try:
                 new = self._insert(entries)
-            except sqlite3.Error:  # the disk is full: the shop goes on, and the terminal shows the entries
+            except sqlite3.Error:  # the disk is full: continue, and show the entries in the terminal only
                 new = [entry for _, entry in entries]
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
@@ -76,7 +77,7 @@ class ActivityLog:
             self._new.notify_all()
 
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
-        """Returns those that are new."""
+        """Insert entries. Return the new ones, without those that `once` excluded."""
         new, last = [], 0
         self._database.execute("BEGIN")
         for once, entry in entries:
@@ -91,17 +92,17 @@ class ActivityLog:
         return new
 
     def entries_after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[ActivityLogEntry]:
-        """The entries behind that one, of all orders or of one, oldest first."""
+        """Return the entries after that id, of all orders or of one, oldest first."""
         with self._new:
             return [] if self._closed else _select_entries(self._database, id, order_id, limit)
 
     def last_id(self) -> int:
-        """The newest entry's id; 0 where there is none."""
+        """Return the id of the newest entry, or 0 if there is none."""
         with self._new:
             return 0 if self._closed else int(self._database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 
     def wait_for_entry(self, seconds: float) -> None:
-        """Until there is something new, or so long."""
+        """Wait until there is a new entry, at most so many seconds."""
         with self._new:
             if not self._closed:
                 self._new.wait(seconds)
@@ -129,7 +130,7 @@ def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Whether the file is there and is no database, or one with broken pages."""
+    """Return whether the file exists but is not a database, or has damaged pages."""
     if not file.exists():
         return False
     try:
@@ -141,19 +142,19 @@ def _is_damaged(file: Path) -> bool:
 
 
 def read_order_entries(file: Path, order_id: str) -> list[ActivityLogEntry]:
-    """All entries of an order, oldest first, for another process than the one that writes the journal."""
+    """Return all entries of an order, oldest first. For processes other than the one that writes the log."""
     with _open_read_only(file) as database:
         return _select_entries(database, 0, order_id, -1)
 
 
 def read_entries_after(file: Path, id: int) -> list[ActivityLogEntry]:
-    """The entries behind that one, oldest first, for another process than the one that writes the journal."""
+    """Return the entries after that id, oldest first. For processes other than the one that writes the log."""
     with _open_read_only(file) as database:
         return _select_entries(database, id, None, -1)
 
 
 def read_last_id(file: Path) -> int:
-    """The newest entry's id, for another process; 0 if there is none."""
+    """Return the newest entry's id, or 0 if there is none. For processes other than the one that writes the log."""
     with _open_read_only(file) as database:
         return int(database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 

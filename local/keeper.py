@@ -1,4 +1,4 @@
-"""Keeps what runs beside us running: a process that dies is started again where it was, and the readers with it."""
+"""Supervises the local processes: restarts a process that dies, with its state and, if needed, the stream readers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
 class ProcessSupervisor(threading.Thread):
-    """`start_readers` starts the pollers; they are stopped with the keeper. `readers`: those that run now.
+    """Restarts processes that died. `start_readers` starts the pollers; the supervisor stops them when it stops.
 
-    `reader_names`: of all there are, also while they are being started again.
+    `readers` are the running pollers. `reader_names` are the names of all pollers, also during a restart.
     """
 
     def __init__(
@@ -49,18 +49,18 @@ class ProcessSupervisor(threading.Thread):
 
     @property
     def process_names(self) -> list[str]:
-        """Of the processes."""
+        """The names of the supervised processes."""
         return list(self._directories)
 
     def is_running(self, name: str) -> bool:
-        """Whether that process runs."""
+        """Return whether that process runs."""
         try:
             return process.running_process_id(self._directories[name]) is not None
-        except process.ProcessFailed:  # it is being started
+        except process.ProcessFailed:  # it is starting
             return False
 
     def kill(self, name: str) -> None:
-        """kill -9 a process and its children; it is started again. Raises KeyError."""
+        """Send SIGKILL to a process and its children. It is restarted. Raises KeyError for an unknown name."""
         if id := process.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 
@@ -77,7 +77,7 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", f"{PROCESS_LABELS[name]} has died: starting it again")
         try:
             self._restart_actions[name]()
-        except Exception as error:  # noqa: BLE001  whatever it is, the next look tries again
+        except Exception as error:  # noqa: BLE001  any error: the next check tries again
             self._journal.append("process", f"{PROCESS_LABELS[name]} does not start: {error}")
             return
         self.restarts[name] += 1
@@ -85,20 +85,20 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", f"{PROCESS_LABELS[name]} is back after {took:.1f} s", ms=round(took * 1000))
 
     def _restart_engine(self) -> None:
-        """It has lost nothing; the readers go on by themselves."""
+        """Restart the engine. It loses no data, and the readers resume by themselves."""
         local_engine.restart(self._engine)
 
     def _restart_aws(self) -> None:
-        """It goes back to what it saved last, and the readers with it: they are started by the look that follows."""
+        """Restart the local AWS from its last saved state, and stop the readers. The next check restarts them."""
         self._stop_readers()
         local_aws.restart(self._aws)
         self._journal.append("process", "what had happened since its last clean stop is delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the readers, each made to stop or fail as it was before."""
+        """Start the readers, with the same `disabled` and `fail_next` as before."""
         try:
             self.readers = self._start_readers()
-        except Exception as error:  # noqa: BLE001  a process they need has died too: the next look tries again
+        except Exception as error:  # noqa: BLE001  a process that they need died too: the next check tries again
             self._journal.append("process", f"the readers do not start ({type(error).__name__}), trying again")
         for poller in self.readers:
             poller.disabled, poller.fail_next = self._saved_reader_state.get(poller.reader, (False, 0))

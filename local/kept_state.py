@@ -1,8 +1,8 @@
-"""Checks what an earlier run of the shop has left on this machine, before a start works on it.
+"""Checks the state that an earlier run of the shop left on this machine, before a start uses it.
 
-Three things hold truth and belong together: the table (`engine/`), what was saved of the local AWS (`aws/saved`: users,
-secrets, queues), and the provider's payments (`provider/events.jsonl`). If one of them is damaged, or of another shop,
-the start ends with a sentence and changes nothing. All else is a cache or a record, and is built again.
+Three parts are the source of truth and must match: the table (`engine/`), the saved local AWS (`aws/saved`: users,
+secrets, queues), and the provider's payments (`provider/events.jsonl`). If one of them is damaged or belongs to another
+shop, the start ends with an error message and changes nothing. All other files are caches or logs and are rebuilt.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from local.engine import DATABASE_FILE, Engine
 
 MANIFEST = "manifest.json"
 MIN_FREE_BYTES = 200 << 20
-"""Free space that a start asks for: packages of functions, logs and the table grow from the first second on."""
+"""Minimum free space for a start. Function packages, logs and the table grow from the first second."""
 
 Fingerprint = Mapping[str, str]
 CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
 
 
 class DamagedState(Exception):
-    """What is kept cannot be used. The message is one sentence, which names the file and what to do."""
+    """The saved state cannot be used. The message is one sentence that names the file and the remedy."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path} {why}; to begin with an empty shop: make reset")
 
 
 class UnusableFolder(Exception):
-    """The shop cannot keep anything where it should. The message is one sentence."""
+    """The shop cannot store its state in its folder. The message is one sentence."""
 
 
 def check_free_space(state: Path) -> None:
-    """Raises UnusableFolder if the disk is nearly full."""
+    """Check the free disk space. Raises UnusableFolder if the disk is nearly full."""
     free = shutil.disk_usage(state).free
     if free < MIN_FREE_BYTES:
         raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {MIN_FREE_BYTES >> 20} MB.")
@@ -45,12 +45,12 @@ def check_free_space(state: Path) -> None:
 
 # copies with a manifest -----------------------------------------------------------------------------------------------
 def write_manifest(folder: Path) -> None:
-    """Write down the SHA-256 of every file of a folder."""
+    """Write the SHA-256 of every file of a folder to its manifest."""
     (folder / MANIFEST).write_text(json.dumps(_checksums(folder), indent=1))
 
 
 def check_manifest(folder: Path) -> None:
-    """Raises DamagedState if a file of the folder is not as it was when its manifest was written."""
+    """Check a folder against its manifest. Raises DamagedState if a file changed, is missing or was added."""
     try:
         expected = dict(json.loads((folder / MANIFEST).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
@@ -68,7 +68,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 # the table ------------------------------------------------------------------------------------------------------------
 def check_database(directory: Path) -> None:
-    """Raises DamagedState if the engine's file is there and cannot be read."""
+    """Check the engine's database file. Raises DamagedState if it exists and is damaged."""
     file = directory / DATABASE_FILE
     if not file.exists():
         return
@@ -82,7 +82,7 @@ def check_database(directory: Path) -> None:
 
 
 def read_fingerprint(directory: Path) -> Fingerprint | None:
-    """The fingerprint of the shop that wrote this table, or None if no shop was ever open on it."""
+    """Return the fingerprint of the shop that wrote this table, or None if there is none yet."""
     file = directory / DATABASE_FILE
     if not file.exists():
         return None
@@ -92,10 +92,10 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 
 
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
-    """Raise DamagedState unless the table and the local AWS are of the same shop.
+    """Raise DamagedState unless the table and the local AWS belong to the same shop.
 
-    `stack_is_new`: this start has created the stack, so there must be no table of an earlier one, and the other way
-    round. To be called before the table is created.
+    `stack_is_new`: whether this start created the stack. If not, the table must exist already. Call this before the
+    table is created.
     """
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:
@@ -107,7 +107,7 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
-    """Keep the fingerprint in the engine's own file: both are there, or neither."""
+    """Save the fingerprint in the engine's own file, so that the table and its fingerprint cannot be separated."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
         database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())

@@ -1,7 +1,7 @@
-"""Many orders from many clients: how fast they are taken, how far their effects are behind, and what that needs.
+"""A load test: places many orders from many clients and measures throughput, the delay of effects, and memory.
 
-Every effect of each order is checked at the end: none missing, none twice. The figures are of this machine at this
-moment, so a fixed reference loop runs before and after: compare two runs by their ratio to it.
+At the end it checks every effect of each order: none is missing, none occurs twice. The results depend on this machine
+and its load, so a fixed reference loop runs before and after. Compare two runs by their ratio to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from local.demo import ADDRESS, DemoClients, EffectMissing
 from local.running import RunningShop
 
 STALL_TIMEOUT_SECONDS = 120
-"""How long nothing may happen before orders count as lost."""
+"""Orders count as lost if nothing happens for so long."""
 EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
@@ -34,7 +34,10 @@ REFERENCE_SECONDS = 1.0
 
 @dataclass
 class LoadResult:
-    """Of one run. Times are in seconds: `requests` of each request, `began` and `ended` by order, on the wall clock."""
+    """The measurements of one run. Times are in seconds.
+
+    `request_seconds` has the time of each request. `started_at` and `finished_at` are epoch seconds by order.
+    """
 
     request_seconds: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
@@ -44,10 +47,10 @@ class LoadResult:
 
 
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
-    """Place and pay for `orders` orders from `clients` at once, wait for all effects, check each of them, and print.
+    """Place and pay `orders` orders from `clients` at once, wait for all effects, check each of them, and print.
 
-    `rate`: orders a second of all clients; 0: as fast as they can. Raises NotArrived if an effect is missing or was
-    repeated.
+    `rate`: orders per second of all clients; 0 means as fast as possible. Raises EffectMissing if an effect is missing
+    or was repeated.
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
@@ -77,14 +80,14 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
 
 
 def place_and_pay(people: DemoClients, product_id: str) -> str:
-    """Place an order and pay for it; its id."""
+    """Place an order, pay for it, and return its id."""
     placed = people.place_order(product_id, quantity=1)
     people.pay_order(placed)
     return str(placed["order_id"])
 
 
 def measure_reference_speed() -> float:
-    """How often a second this machine does a fixed piece of work in one thread."""
+    """Return how many times per second one thread of this machine does a fixed piece of work."""
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
     give_up = time.perf_counter() + REFERENCE_SECONDS
     while time.perf_counter() < give_up:
@@ -94,7 +97,7 @@ def measure_reference_speed() -> float:
 
 
 def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
-    """Wait for the moment, then place and pay. A request that fails is counted and sent again, with the same key."""
+    """Wait until `at`, then place and pay. A failed request is counted and sent again with the same key."""
     time.sleep(max(0.0, at - time.time()))
     began = time.time()
     body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
@@ -121,7 +124,7 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 
 @contextmanager
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Note when each order has its last effect; the thread ends when all have, or when nothing more comes."""
+    """Record when each order had its last effect. The thread ends after all orders or after a stall."""
     done: set[str] = set()
 
     def follow() -> None:
@@ -143,7 +146,7 @@ def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iter
 
 @contextmanager
 def _track_memory(shop: RunningShop, measured: LoadResult) -> Iterator[None]:
-    """Measure the memory of all processes of the shop every second, and note the most."""
+    """Measure the memory of all processes of the shop every second, and record the maximum."""
     stopping = threading.Event()
 
     def measure() -> None:
@@ -171,9 +174,9 @@ def _format_failures(failures: Counter[str]) -> str:
 def check_effects(
     people: DemoClients, placed: list[str], product_id: str, *, allow_duplicate_mail: bool = False
 ) -> None:
-    """Wait until every order is delivered, then look at everything that must have followed from each."""
+    """Wait until every order is delivered, then check all its effects. Raises EffectMissing."""
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
-    for order_id in placed:  # one after the other: who asks for all at once keeps the shop from its work
+    for order_id in placed:  # one after the other: parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):
             if time.monotonic() > give_up:
                 raise EffectMissing(f"{order_id} is not done: {reason}")
@@ -188,7 +191,7 @@ def check_effects(
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
-    """What an order still waits for; "" when nothing."""
+    """Return what an order still waits for, or "" if it is complete."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return str(whole["order"]["status"])
@@ -200,7 +203,7 @@ def _missing_effect(people: DemoClients, order_id: str) -> str:
 
 
 def _check_invoices(people: DemoClients, placed: list[str]) -> None:
-    """Invoice numbers: one each, and without a gap."""
+    """Check that each order has one invoice, and that the numbers have no gap."""
     of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
     if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
@@ -208,7 +211,7 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 
 
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
-    """What the mail provider saw: one mail for each event of each order, after a kill perhaps a second one."""
+    """Check that each event of each order was mailed once. After a kill, some may be mailed twice or be missing."""
     numbers = {order_id[:8].upper() for order_id in placed}
     subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())
     ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
@@ -216,7 +219,7 @@ def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bo
         raise EffectMissing(f"mails sent too often: {wrong}")
     if not allow_duplicates and len(ours) != len(placed) * len(
         EXPECTED_MAILS
-    ):  # a kill may come before a mail's file is written
+    ):  # a kill may come before the file of a mail is written
         raise EffectMissing(f"{len(ours)} mails for {len(placed)} orders")
 
 

@@ -1,4 +1,4 @@
-"""What the page shows beside what the API answers: an order's copies, mails and archive, and what was put aside."""
+"""Queries for the page beyond the API: an order's copies, mails and archive, and the failure store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JsonObject = dict[str, Any]
 
 
 class PageQueries:
-    """Reads the table, the buckets and the mails of the running shop. Thread-safe, as clients of boto3 are."""
+    """Reads the table, the buckets and the mails of the running shop. Thread-safe, as boto3 clients are."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running, self._place = running, place.local_target(running)
@@ -32,17 +32,20 @@ class PageQueries:
 
     # an order ---------------------------------------------------------------------------------------------------------
     def check_copies(self, order_id: str) -> JsonObject:
-        """Whether each copy of an order is as it must be by now. Raises Gone."""
+        """Compare each copy of an order with its source. Raises NoSuchResource."""
         return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
 
     def describe_archive(self, order_id: str) -> JsonObject:
-        """Where an order lies in the archive, and what is in there. Raises Gone."""
+        """Return the location and the content of an order's archive object. Raises NoSuchResource."""
         return self._translate_errors(
             lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
         )
 
     def restore(self, order_id: str) -> JsonObject:
-        """Bring an archived order back, as an operator does. Raises Gone where there is none, Wrong where it stays."""
+        """Restore an archived order, as an operator does.
+
+        Raises NoSuchResource if there is no such order, and InvalidField if it cannot be restored.
+        """
         try:
             outcome = restore_order(
                 self._place.shop,
@@ -57,13 +60,13 @@ class PageQueries:
         return {"ends_at": outcome.ends_at if isinstance(outcome, RestoredOrder) else None}
 
     def list_mails(self, order_id: str) -> JsonObject:
-        """The mails that were sent for an order, newest first."""
+        """Return the mails that were sent for an order, newest first."""
         told = order.list_notifications(self._place.table, order_id)
         found = [self._running.aws.find_mail(one.message_id) for one in told if one.message_id]
         return {"items": [_mail_to_json(mail) for mail in found if mail]}
 
     def get_mail_html(self, message_id: str) -> str:
-        """A mail's HTML. Raises Gone."""
+        """Return a mail's HTML. Raises NoSuchResource."""
         mail = self._running.aws.find_mail(message_id)
         if mail is None:
             raise NoSuchResource("no such mail")
@@ -77,21 +80,21 @@ class PageQueries:
         except RecordNotFound as error:
             raise NoSuchResource(str(error)) from None
 
-    # what was put aside -----------------------------------------------------------------------------------------------
+    # the failure store ------------------------------------------------------------------------------------------------
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
-        """A page of what was parked, given up or left for dead, newest first. `cursor`: its last one's time and key."""
+        """Return a page of parked records, failed batches and dead letters, newest first, with a `cursor`."""
         items, cursor = self._failures.list_page(limit, before=after)
         return {"items": items, "cursor": cursor}
 
     def get_failure(self, key: str) -> Any:
-        """What was put aside under that key, as a document. Raises Gone."""
+        """Return the failure with that key as a document. Raises NoSuchResource."""
         try:
             return self._failures.read_failure(key)
         except (RecordNotFound, ValueError) as error:
             raise NoSuchResource(str(error)) from None
 
     def redrive(self, key: str) -> JsonObject:
-        """Have it worked again: whether it was, and else why not. Raises Gone."""
+        """Redrive one failure. Return whether it succeeded, and if not, why. Raises NoSuchResource."""
         publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.rejected, **found.retryable}

@@ -1,4 +1,4 @@
-"""Follows the functions' logs into the journal, and tells the journal in the terminal as it grows, a line each."""
+"""Copies the functions' log into the activity log, and prints the entries of the activity log in the terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from local.journal import ActivityLog, ActivityLogEntry
 
 POLL_INTERVAL_SECONDS = 0.1
 HIDDEN_KINDS = {"record"}
-"""What is not told in the terminal: there are as many stream records as everything else together."""
+"""Kinds of entries that the terminal does not show: half of all entries are stream records."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
 
-# what a line of the log says, as entries of the journal ---------------------------------------------------------------
+# log lines to activity log entries ------------------------------------------------------------------------------------
 def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     if line["route"].startswith("GET ") and line["status"] < 500:
-        return  # it changes nothing, and the page asks for much
+        return  # a read changes nothing, and the page sends many
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
@@ -77,7 +77,7 @@ def _describe_refund(line: LogLine) -> str:
 
 
 def _describe_product_alert(line: LogLine) -> str:
-    """Nothing where nobody was told: most products have no followers."""
+    """Empty if no mail was sent: most products have no followers."""
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 
@@ -146,13 +146,13 @@ def _pick_fields(line: LogLine, *names: str) -> dict[str, Any]:
 
 
 def _order_id_of(line: LogLine) -> str | None:
-    """The order of a stream record's item, or of a message."""
+    """Return the id of the order that a stream record's item or a message belongs to."""
     kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
     return id if kind == "ORDER" else line.get("order_id")
 
 
 def parse_log_line(text: bytes | str) -> list[NewEntry]:
-    """The entries that a line of the log stands for; none if it is another line."""
+    """Build the entries for a log line. Empty if the line is not a known log message."""
     try:
         line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
@@ -162,7 +162,7 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """Follows the file with the functions' log from now on."""
+    """Follows the functions' log file, from its current end."""
 
     def __init__(self, log: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
@@ -172,7 +172,7 @@ class LogTailer(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """End after what has been logged until now."""
+        """Stop after the lines that are in the log already."""
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -189,7 +189,7 @@ class LogTailer(threading.Thread):
 
 
 class TerminalPrinter:
-    """Prints entries; the same line again and again (somebody polls) is told once."""
+    """Prints entries. A line that repeats the last one, for example when a client polls, is printed once."""
 
     def __init__(self) -> None:
         self._last_printed = ""
@@ -205,5 +205,5 @@ class TerminalPrinter:
         clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
         milliseconds = entry.get("ms") or entry.get("lag_ms")
         took = f"{milliseconds:.0f} ms" if milliseconds else ""
-        with suppress(OSError):  # nobody reads it any more; who told it must not die of that
+        with suppress(OSError):  # the terminal is gone: the caller must not fail because of that
             print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

@@ -1,7 +1,7 @@
-"""Serves the page of the shop on this machine at one origin: its files, the shop's API, and what a laptop adds.
+"""Serves the page of the local shop from one origin: its files, the shop's API, and routes that only a laptop has.
 
-`/api/…` is handed on to the API untouched, so that the page needs no permission of another origin. `/local/…` is what
-only a laptop has. Pages of other origins reach neither (local/server.py).
+`/api/…` is forwarded to the API unchanged, so the page needs no CORS. `/local/…` are the routes that exist only on a
+laptop. Pages of other origins can call neither (local/server.py).
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ FORWARDED_RESPONSE_HEADERS = (
     "Idempotent-Replayed",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
-"""What the page asks for first; on AWS a file beside it says the same of there."""
+"""The page requests these settings first. On AWS a file next to the page has the settings of that stage."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The page's server, in threads of its own. `url`: where it answers."""
+    """The page's HTTP server, in its own threads. `url` is its address."""
 
     def __init__(
         self,
@@ -117,7 +117,9 @@ class PageServer:
                 (
                     "POST",
                     "/local/patterns/{id}",
-                    lambda asked: HttpResponse(self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)),
+                    lambda asked: HttpResponse(
+                        self._patterns.run_pattern(asked.path_parameters["id"], asked.json_body)
+                    ),
                 ),
                 ("POST", "/local/chaos", lambda asked: HttpResponse(self._chaos.run_switch(asked.json_body))),
             )
@@ -138,7 +140,7 @@ class PageServer:
 
     # answering --------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """The answer to a request, whatever comes of it."""
+        """Answer a request. Errors become error responses."""
         path, _, query = target.partition("?")
         if path.startswith("/api/"):
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
@@ -152,7 +154,7 @@ class PageServer:
             )
         try:
             return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
-        except Exception as error:  # noqa: BLE001  a part of the shop may be away at this moment, killed from this page
+        except Exception as error:  # noqa: BLE001  a process may be down, for example killed from this page
             return _error_response(error)
 
     def _route(self, method: str, path: str, asked: PageRequest) -> HttpResponse:
@@ -166,8 +168,8 @@ class PageServer:
         raise NoSuchResource("no such route")
 
     def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """What the API answers."""
-        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):  # would lead out of the API
+        """Forward a request to the API and return its response."""
+        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):  # would leave the API's path
             return problem_response(HTTPStatus.NOT_FOUND, "no such route")
         sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
@@ -179,7 +181,7 @@ class PageServer:
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
-    # what a laptop adds -----------------------------------------------------------------------------------------------
+    # routes that only a laptop has ------------------------------------------------------------------------------------
     def _get_shop(self, _: PageRequest) -> HttpResponse:
         shop = self._running
         return HttpResponse(
@@ -203,7 +205,7 @@ class PageServer:
         return HttpResponse({"user": asked.json_body["user"], **said})
 
     def _sign_in(self, user: object) -> tuple[str, str | None]:
-        """Somebody's token, and who they are to the shop; None: no customer yet. Raises Wrong."""
+        """Return a user's token and customer id; None as id if the user is not a customer yet. Raises InvalidField."""
         if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
             raise InvalidField("user", "is a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token_supplier(user))()
@@ -224,7 +226,7 @@ class PageServer:
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # nobody knows whether it was done: the same key again
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # the outcome is unknown: retry with the same key
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
@@ -256,7 +258,7 @@ class PageServer:
         return HttpResponse({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
 
     def _queue_status(self) -> list[dict[str, Any]]:
-        """None while the local AWS is away: what can be told is told."""
+        """Return the status of the queues, or [] while the local AWS is down, so that the rest can be shown."""
         try:
             queues = self._queues.status()
         except (ClientError, BotoCoreError):
@@ -275,12 +277,12 @@ class PageServer:
         )
 
     def _redrive(self, asked: PageRequest) -> HttpResponse:
-        _ = asked.json_body  # which no form of another page could have said
+        _ = asked.json_body  # requires a JSON content type, which a form of another page cannot send
         return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
 
-    # as it happens ----------------------------------------------------------------------------------------------------
+    # server-sent events -----------------------------------------------------------------------------------------------
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
-        """Entries as server-sent events: those behind `after` or Last-Event-ID, and then as they come."""
+        """Send entries as server-sent events: first those after `after` or Last-Event-ID, then new entries."""
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
         after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)
@@ -288,7 +290,7 @@ class PageServer:
         return HttpResponse(None, content_type="text/event-stream", stream=follow)
 
     def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
-        """Write entries until the journal is closed or `write` fails."""
+        """Write entries until the activity log is closed or `write` fails."""
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
@@ -299,7 +301,7 @@ class PageServer:
                 self._wait_for_entry(after, order_id)
 
     def _wait_for_entry(self, after: int, order_id: str | None) -> None:
-        """Until there is something behind that entry, or it is time for a sign of life."""
+        """Wait until there is an entry after that id, or until a heartbeat is due."""
         for _ in range(HEARTBEAT_SECONDS):
             self._journal.wait_for_entry(1)
             if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
@@ -307,11 +309,11 @@ class PageServer:
 
 
 def _error_response(error: Exception) -> HttpResponse:
-    """The answer to a request that raised this."""
+    """Map an exception to an error response."""
     match error:
         case InvalidField():
             return field_problem_response(error)
-        case NoSuchResource() | InvalidKeyValue():  # what no key can hold is not there
+        case NoSuchResource() | InvalidKeyValue():  # a value that no key can have does not exist
             return problem_response(HTTPStatus.NOT_FOUND, str(error))
         case UnicodeError():
             return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")

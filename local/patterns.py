@@ -1,7 +1,4 @@
-"""The access patterns on the page: what can be asked, with values that find something here, and what is answered.
-
-Reads only.
-"""
+"""The access patterns on the page: lists them with example arguments, and runs them. Read only."""
 
 from __future__ import annotations
 
@@ -50,20 +47,20 @@ EXAMPLE_ARGUMENTS = (
     *("customer_id", "email_hash", "company_id", "product_id", "category", "order_id", "payment_id", "refund_id"),
     *("invoice_id", "shipment_id", "carrier", "tracking_number", "account_id", "effect_id"),
 )
-"""The arguments that an item of the table has by the same name, with the same meaning."""
+"""Arguments that are also attributes of items, with the same name and meaning."""
 
 JsonObject = dict[str, Any]
 
 
 class PatternExplorer:
-    """Asks the table of the running shop."""
+    """Lists and runs access patterns on the table of the running shop."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running = running
         self._known = self._table()
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
-        """Every pattern with what it takes, and examples for each argument, the best first."""
+        """Return every pattern with its arguments, and examples for each argument, the best first."""
         found = find_examples(self._known, customer_id)
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
@@ -76,7 +73,10 @@ class PatternExplorer:
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
-        """The answer, as ops.answers tells it. Raises Gone, Wrong, Unreadable and what the client raises."""
+        """Run a pattern and return the answer of `ops.answers`.
+
+        Raises NoSuchResource, InvalidField, Unreadable, and errors of the client.
+        """
         try:
             pattern = find_pattern(id)
         except InvalidArgument:
@@ -99,11 +99,11 @@ class PatternExplorer:
             ) from None
 
     def _table(self) -> Table:
-        """A table behind a client of its own: what it sends can be watched."""
+        """Return a table with its own client, so that its requests can be observed."""
         return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 
 
-# what was said --------------------------------------------------------------------------------------------------------
+# request fields -------------------------------------------------------------------------------------------------------
 def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
     limit = said.get("limit")
     if limit is not None and not (type(limit) is int and 1 <= limit <= MAX_LIMIT):
@@ -142,10 +142,12 @@ def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
     return found
 
 
-# what finds something -------------------------------------------------------------------------------------------------
+# example arguments ----------------------------------------------------------------------------------------------------
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
-    """Values of arguments, by their names: this customer's own, the newest order's, what is for sale, and what never
-    changes."""
+    """Return example values by argument name.
+
+    They come from this customer's items, the newest order, the catalog, and constants.
+    """
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
         "catalog": {e.DEFAULT_CATALOG: None},
@@ -168,7 +170,7 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
 
 
 def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
-    """Items that tell examples, the best first; of a shop where somebody has put what nobody can read, fewer."""
+    """Return items with example arguments, the best first. An order that cannot be read gives fewer examples."""
     orders: list[Any] = []
     if customer_id:
         yield table.get(CUSTOMER_BY_ID, customer_id=customer_id)

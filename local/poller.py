@@ -1,7 +1,8 @@
-"""Drives the stream's event source mappings as the template has them: reads the stream, invokes, reports back.
+"""Polls the table's stream and invokes the functions, as the event source mappings in the template define.
 
-What is due when, and what a result means, is local/mappings' affair; here is only its doing, one thread a mapping.
-Everything done is noted in a file, so that a poller that was killed goes on behind it: what was under way comes again.
+local/mappings decides when an action is due and how to handle its outcome. This module only executes the actions, with
+one thread per mapping. It saves a checkpoint after each round of actions. A poller that was killed resumes after its
+checkpoint, so batches that were in flight are delivered again.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ from local.mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
-"""Batches of a shard that are handled at once, each of other items: a laptop's processors are slower than AWS's."""
+"""How many batches of a shard run in parallel, each with other items. A laptop's processors are slower than AWS's."""
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
-"""A laptop sleeps for days: its stream keeps everything, and no record is too old (see docs/local.md)."""
+"""No retention limit: a laptop may sleep for days, so no record is too old (see docs/local.md)."""
 
 
 @dataclass
 class CheckpointStore:
-    """How far each mapping has come in each stream, in one file that is replaced whole."""
+    """Stores the position of each mapping in each stream, in one file that is replaced atomically."""
 
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the file is there and cannot be read."""
+        """Whether the file exists but cannot be read."""
         try:
             self._read_all()
         except (ValueError, RecursionError):
@@ -67,7 +68,7 @@ class CheckpointStore:
         return False
 
     def get(self, name: str, stream_arn: str) -> dict[str, str]:
-        """Shard → sequence number behind which a mapping resumes."""
+        """Return the sequence number after which a mapping resumes, by shard."""
         return dict(self._read_all().get(f"{name} {stream_arn}", {}))
 
     def save(self, name: str, stream_arn: str, position: Mapping[str, str]) -> None:
@@ -78,7 +79,7 @@ class CheckpointStore:
             new.replace(self.file)
 
     def _read_all(self) -> dict[str, Any]:
-        """Raises ValueError if the file is damaged."""
+        """Read all positions. Raises ValueError if the file is damaged."""
         found = json.loads(self.file.read_bytes()) if self.file.exists() else {}
         if not isinstance(found, dict) or not all(isinstance(position, dict) for position in found.values()):
             raise ValueError(f"{self.file} has no positions")
@@ -86,7 +87,7 @@ class CheckpointStore:
 
 
 class StreamPoller(threading.Thread):
-    """One stream mapping, live. It can be stopped and made to fail, for whoever wants to see what follows."""
+    """Runs one stream mapping. The chaos switches can disable it (`disabled`) or make it fail (`fail_next`)."""
 
     def __init__(
         self,
@@ -130,13 +131,13 @@ class StreamPoller(threading.Thread):
         self._workers = ThreadPoolExecutor(max_workers=PARALLELIZATION_FACTOR * 2)
 
     def stop(self) -> None:
-        """End after what is under way."""
+        """Stop after the actions in progress."""
         self._stopping.set()
         self.join()
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """What the mapping has to do, and what it has done so far, in records."""
+        """Return the mapping's load and its counters, in records."""
         done, load = self._mapping.counters, self._load
         return {
             "name": self.reader,
@@ -158,7 +159,7 @@ class StreamPoller(threading.Thread):
                 self._load = self._mapping.measure_load(time.time())
                 if not self.disabled:
                     self._run_due_actions()
-            except Exception as error:  # noqa: BLE001  mostly the engine is away: nothing is lost by waiting
+            except Exception as error:  # noqa: BLE001  usually the engine is down: waiting loses nothing
                 self._iterators.clear()
                 text = f"{self.reader}: the stream cannot be read ({type(error).__name__}), trying again"
                 self._journal.append("process", text)
@@ -170,7 +171,7 @@ class StreamPoller(threading.Thread):
         return stream["StreamArn"]
 
     def _read_stream(self) -> None:
-        """Feed the mapping what is new in every shard it wants."""
+        """Read new records of every shard that the mapping wants to read."""
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
             for shard in shards:
@@ -196,7 +197,7 @@ class StreamPoller(threading.Thread):
         )["ShardIterator"]
 
     def _run_due_actions(self) -> None:
-        """Do all that is due, lanes side by side, and note how far that has brought us."""
+        """Run all due actions, the lanes in parallel, and save the checkpoint."""
         while actions := self._mapping.due_actions(time.time()):
             outcomes = list(self._workers.map(self._execute, actions))
             for action, outcome in zip(actions, outcomes, strict=True):
@@ -214,10 +215,10 @@ class StreamPoller(threading.Thread):
             self._saved_checkpoint = dict(position)
 
     def _execute(self, action: Action) -> Outcome:
-        """Whatever goes wrong here is none of the function's doing: its lane must not wait for ever."""
+        """Execute an action. An error here is not the function's failure; it must not block the lane forever."""
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
-        except Exception as error:  # noqa: BLE001  the same
+        except Exception as error:  # noqa: BLE001  any error
             self._journal.append("process", f"{self.reader}: {type(error).__name__} while delivering")
             return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else FailureDelivered(succeeded=False)
 
@@ -233,7 +234,7 @@ class StreamPoller(threading.Thread):
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
             raw = answer["Payload"].read() or b"null"
-        except (ClientError, BotoCoreError, OSError) as error:  # the function is away, or too busy: not its failure
+        except (ClientError, BotoCoreError, OSError) as error:  # the function is unavailable or throttled
             return NotInvoked(type(error).__name__)
         if "FunctionError" in answer:
             return InvocationFailed(raw.decode(errors="replace")[:200])
@@ -243,13 +244,13 @@ class StreamPoller(threading.Thread):
             return InvocationReturned(raw)
 
     def _take_planned_failure(self) -> bool:
-        """Whether this delivery is one of those that were wished to fail; lanes ask side by side."""
+        """Return whether this delivery is to fail on purpose. Locked, because lanes run in parallel."""
         with self._fail_lock:
             self.fail_next -= (fails := self.fail_next > 0)
         return fails
 
     def _log_delivery(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
-        """Note for each order in the batch what became of its records."""
+        """Log, for each order in the batch, the outcome of its records."""
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
         for record in action.records:
@@ -290,7 +291,7 @@ class StreamPoller(threading.Thread):
 def start_pollers(
     engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: ActivityLog
 ) -> list[StreamPoller]:
-    """A running poller for each stream mapping of the template."""
+    """Start a poller for each stream mapping of the template."""
     resources = stack.template["Resources"]
     of_streams = [
         id
@@ -303,9 +304,9 @@ def start_pollers(
     return pollers
 
 
-# what is told --------------------------------------------------------------------------------------------------------
+# log entries ----------------------------------------------------------------------------------------------------------
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream record as an entry of the journal; it is noted once, whoever reads it first."""
+    """Build the activity log entry of a stream record. `once` prevents a second entry from another poller."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     type_name = str(image.get("type", {}).get("S", "an item of no type"))
@@ -329,7 +330,7 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _order_id_of(event: Mapping[str, Any]) -> str | None:
-    """The order that a record's item belongs to."""
+    """Return the id of the order that a record's item belongs to."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     order_id: str | None = image.get("order_id", {}).get("S")
@@ -337,14 +338,14 @@ def _order_id_of(event: Mapping[str, Any]) -> str | None:
 
 
 def _order_version_of(event: Mapping[str, Any]) -> str | None:
-    """The version that an order got, where a record tells of an order."""
+    """Return the version of an order if the record is about an order."""
     image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
     version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
     return version
 
 
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
-    """The sequence numbers of the records that the function did not take: from the lowest that it reports."""
+    """Return the sequence numbers that will be delivered again: all from the lowest that the function reports."""
     numbers = [record.sequence_number for record in action.records]
     match outcome:
         case InvocationReturned(response={"batchItemFailures": list(reported)}):
@@ -361,7 +362,7 @@ def _format_record_count(records: int) -> str:
 
 
 def _resolve_bucket_arn(stack: DeployedStack, value: object) -> str:
-    """The ARN behind {"Fn::GetAtt": [bucket, "Arn"]}, the only reference a mapping makes that we follow."""
+    """Resolve {"Fn::GetAtt": [bucket, "Arn"]} to an ARN. Raises ValueError for any other reference."""
     match value:
         case {"Fn::GetAtt": [str(id), "Arn"]}:
             return f"arn:aws:s3:::{stack.resources[id]}"

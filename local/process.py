@@ -1,7 +1,7 @@
-"""The processes the laptop run starts: one directory each, in which the next start finds what a kill -9 left running.
+"""Starts and stops the processes of the local shop. Each has a directory, so the next start finds it after a kill -9.
 
-The child inherits an open, locked file. The lock lives exactly as long as the child, however it ends and whoever its
-parent was, so a process id read from that file is never someone else's (an id alone may have been given away again).
+The child inherits an open, locked file. The lock is held exactly as long as the child lives, however it ends and
+whichever process started it. So the process id in that file is always right; an id alone could have been reused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ EXCLUSIVE_LOCK_FILE = "alone"
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended, or did not answer in time, while it was being started. Says why in its message."""
+    """A process ended or did not answer in time while it was starting. The message has the reason."""
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on at this moment."""
+    """Return a port of the loopback interface that is free at this moment."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -39,13 +39,13 @@ def free_port() -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody on the loopback interface takes connections on the port."""
+    """Return whether a process accepts connections on this port of the loopback interface."""
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def write_private_file(file: Path, text: str) -> None:
-    """Write a file that its user alone may read, whole or not at all."""
+    """Write a file atomically that only its owner can read."""
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)
     with open(new, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as opened:
@@ -54,7 +54,7 @@ def write_private_file(file: Path, text: str) -> None:
 
 
 def read_address(file: Path, make: Callable[..., T]) -> T:
-    """What a running process has written about how it is reached. Raises ProcessFailed if the file is damaged."""
+    """Read the address file that a running process wrote. Raises ProcessFailed if it is damaged."""
     try:
         return make(**json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -63,9 +63,9 @@ def read_address(file: Path, make: Callable[..., T]) -> T:
 
 @contextmanager
 def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
-    """Nobody else is let in here with the same directory, for as long as this process lives at most.
+    """Hold an exclusive lock on a directory, until the block ends or this process ends.
 
-    Raises ProcessFailed, saying `otherwise`, when somebody is in already.
+    Raises ProcessFailed with `error_message` if another process holds the lock.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / EXCLUSIVE_LOCK_FILE).open("w") as lock:
@@ -77,13 +77,16 @@ def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
 
 
 def rotate_log(log: Path) -> None:
-    """Let the next process write a new log, and keep the one of the run before beside it."""
+    """Rename the log of the previous run, so that the next process starts a new one."""
     with suppress(FileNotFoundError):
         log.replace(log.with_name(f"{log.name}.before"))
 
 
 def running_process_id(directory: Path) -> int | None:
-    """The id of the process that was started in this directory, while it lives."""
+    """Return the id of the process that was started in this directory, or None if it does not run.
+
+    Raises ProcessFailed if another process is just starting it.
+    """
     try:
         with (directory / PID_FILE).open() as lock:
             try:
@@ -99,9 +102,9 @@ def running_process_id(directory: Path) -> int | None:
 
 
 def memory_bytes(process_ids: Iterable[int]) -> int:
-    """The bytes of memory of these processes and all that descend from them.
+    """Return the memory of these processes and all their descendants, in bytes.
 
-    On Linux what processes share counts once (Pss), elsewhere in each of them (RSS).
+    Linux counts shared memory once (Pss); other systems count it for each process (RSS).
     """
     sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
@@ -111,7 +114,7 @@ def memory_bytes(process_ids: Iterable[int]) -> int:
 
 
 Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""The parent of every process, and how to find its size."""
+"""The parent of every process, and a function that returns its size in bytes."""
 
 
 def _process_sizes() -> Sizes:
@@ -123,7 +126,7 @@ def _process_sizes() -> Sizes:
 def _process_sizes_on_linux() -> Sizes:
     found: Sizes = {}
     for folder in PROC.glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the process has just ended
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             found[int(folder.name)] = parent, partial(_proportional_size, folder)
     return found
@@ -132,7 +135,7 @@ def _process_sizes_on_linux() -> Sizes:
 def _proportional_size(folder: Path) -> int:
     try:
         text = (folder / "smaps_rollup").read_text()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0
     return int(text.partition("\nPss:")[2].split()[0]) << 10
 
@@ -148,8 +151,8 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process and wait until it is ready. Its output is appended to `directory/log`.
 
-    It gets its own session: a Ctrl-C in the terminal reaches the one who started it, who stops things in order.
-    Raises ProcessFailed when it ends, or is not ready within timeout_seconds (it is ended then).
+    The process gets its own session, so that Ctrl-C in the terminal reaches only its parent, which stops all processes
+    in order. Raises ProcessFailed if the process ends or is not ready within timeout_seconds; it is stopped then.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
@@ -157,7 +160,7 @@ def start(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ProcessFailed(f"{directory} is in use by process {running_process_id(directory)}") from None
-        lock.truncate(0)  # an id of earlier days must never be read under this lock
+        lock.truncate(0)  # the id of an earlier process must never be read under this lock
         process = subprocess.Popen(
             command,
             env=dict(env),
@@ -183,9 +186,9 @@ def start(
 
 
 def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
-    """End the process of this directory, whoever started it: by SIGTERM, and by SIGKILL when that takes too long.
+    """Stop the process of this directory with SIGTERM, and with SIGKILL after the timeout.
 
-    Returns whether it ended by itself after SIGTERM (True as well when none was running).
+    Returns whether it ended after SIGTERM. Also True if no process was running.
     """
     process_id = running_process_id(directory)
     if process_id is None:

@@ -1,12 +1,12 @@
-"""A payment provider that answers, in Stripe's shapes: a payment intent comes in, a signed webhook goes out; and money
-goes back on request.
+"""A local payment provider in the shape of Stripe's API: it takes payments, sends signed webhooks, and makes refunds.
 
     curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" http://127.0.0.1:PORT/v1/payment_intents
 
-`-d payment_method=` chooses what happens, by the names of Stripe's own test cards: `pm_card_chargeDeclined` fails,
-`pm_card_pendingRefund` is refunded only after a while, `pm_card_refundFail` at first and then not after all.
-Events are written down before the answer and sent until the shop takes them, over a kill too, as a real provider does
-for days. Source: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
+`-d payment_method=` selects the outcome, by the names of Stripe's own test cards: with `pm_card_chargeDeclined` the
+payment fails, with `pm_card_pendingRefund` a refund is pending first, with `pm_card_refundFail` a refund succeeds first
+and fails later. Events are written to disk before the response, and sent until the shop accepts them, also after a
+kill. A real provider retries for days. Source: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the
+webhook signatures"; "Testing".
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ PAYMENT_METHODS = {
     PENDING_REFUND: "a card that gets its refunds late",
     FAILING_REFUND: "a card that gets no refunds",
 }
-"""What happens to a payment with each of Stripe's test cards."""
+"""The outcome of a payment with each of Stripe's test cards, for the page."""
 
 StripeObject = dict[str, Any]
 
 
 class StripeError(Exception):
-    """A request that is answered with an error, in Stripe's shape: https://docs.stripe.com/api/errors"""
+    """An error response in Stripe's shape: https://docs.stripe.com/api/errors"""
 
     def __init__(self, status: int, message: str, type: str = "invalid_request_error", **more: str) -> None:  # noqa: A002
         super().__init__(message)
@@ -54,14 +54,16 @@ class StripeError(Exception):
 
 
 def stripe_signature_header(secret: str, payload: str, at: int) -> str:
-    """The Stripe-Signature header of a payload sent at that epoch second."""
+    """Return the Stripe-Signature header of a payload that is sent at that epoch second."""
     digest = hmac.new(secret.encode(), f"{at}.{payload}".encode(), hashlib.sha256).hexdigest()
     return f"t={at},v1={digest}"
 
 
 class PaymentProviderServer:
-    """Takes payments on the loopback interface, and gives them back to the caller with the `key`. `secret()` is what it
-    signs with; `directory` keeps its events, which are all that it has ever done. Raises DamagedState.
+    """The payment provider on the loopback interface. Only a caller with the `key` may make or list refunds.
+
+    `secret()` returns the key that signs webhooks. `directory` stores the events, from which the provider rebuilds its
+    state. Raises DamagedState if they cannot be read.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class PaymentProviderServer:
             thread.join()
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """The object that a request is answered with, or Stripe's error."""
+        """Answer a request with an object or a Stripe error."""
         try:
             return HttpResponse(self._route(method, target, headers, body))
         except StripeError as refusal:
@@ -134,7 +136,7 @@ class PaymentProviderServer:
         )
 
     def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Make a payment intent that succeeds or fails at once; the same key gives the same intent. Raises Refused."""
+        """Create a payment intent, which succeeds or fails at once. Idempotent for each key. Raises StripeError."""
         with self._lock:
             if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
@@ -160,7 +162,7 @@ class PaymentProviderServer:
             return intent
 
     def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Give back some of a payment, once for each key. Raises Refused."""
+        """Refund a part of a payment, or what is left of it, once for each key. Raises StripeError."""
         with self._lock:
             asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}
             asked |= {"amount": _parse_amount(form)} if "amount" in form else {}
@@ -191,7 +193,7 @@ class PaymentProviderServer:
             return first
 
     def list_refunds(self, asked: dict[str, str]) -> StripeObject:
-        """The refunds of a payment, the newest first."""
+        """Return the refunds of a payment, newest first."""
         with self._lock:
             found = self._refunds_of(asked.get("payment_intent", ""))[::-1]
         return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
@@ -200,7 +202,7 @@ class PaymentProviderServer:
         return [refund for refund in self._refunds.values() if refund["payment_intent"] == payment_id]
 
     def _record_event(self, kind: str, about: StripeObject, idempotency_key: str | None = None) -> None:
-        """Write down that something happened, and send it from now on."""
+        """Store an event and queue it for delivery."""
         event = {
             "id": f"evt_{uuid.uuid4().hex}",
             "object": "event",
@@ -235,7 +237,7 @@ class PaymentProviderServer:
                 self._lock,
                 suppress(OSError),
                 self._delivered_file.open("a") as file,
-            ):  # else they are sent again: no harm
+            ):  # if this fails, the events are sent again: no harm
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
                     self._undelivered.remove(event)
@@ -249,16 +251,16 @@ class PaymentProviderServer:
                 "Stripe-Signature": stripe_signature_header(self._secret(), payload, int(time.time())),
             }
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
-        except Exception:  # noqa: BLE001  whatever kept the shop from taking it, the event is sent again
+        except Exception:  # noqa: BLE001  any error: the event is sent again
             return False
-        if 400 <= answer.status < 500:  # it is refused, not away: again, at longer and longer intervals, as Stripe does
+        if 400 <= answer.status < 500:  # rejected, not unavailable: back off exponentially, as Stripe does
             _, pause = self._backoff.get(event["id"], (0.0, RETRY_SECONDS))
             self._backoff[event["id"]] = (time.monotonic() + pause, min(2 * pause, MAX_RETRY_SECONDS))
         return answer.status < 300
 
 
 def _parse_amount(form: dict[str, str]) -> int:
-    """A positive number of minor units. Raises Refused."""
+    """Read a positive number of minor units. Raises StripeError."""
     amount = form.get("amount", "")
     if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
         raise StripeError(
@@ -268,7 +270,7 @@ def _parse_amount(form: dict[str, str]) -> int:
 
 
 def _parse_form(body: bytes) -> dict[str, str]:
-    """Raises Refused."""
+    """Decode a form-encoded body. Raises StripeError."""
     try:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
     except ValueError:
@@ -281,9 +283,9 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
-    """What was written whole. A kill may have cut the last line short: it is taken off the file.
+    """Return the complete lines of a file. An incomplete last line, cut short by a kill, is removed from the file.
 
-    Any other line that cannot be read is left out, or raises DamagedState if the file `is_truth`.
+    If another line cannot be read, raises DamagedState if the file is `required`, else skips the line.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -1,4 +1,4 @@
-"""The queues of the stack: which reaction works which, how full they and their dead-letter queues are."""
+"""The queues of the stack: their consumers, and how many messages they and their dead-letter queues hold."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class StackQueue:
-    """`url` and `dead_url`: of the queue and its dead letters. `function`: of whom works it; None: somebody outside.
+    """A queue and its dead-letter queue. `function` consumes it; None if the consumer is outside the stack.
 
-    `deliveries`: after how many a message is a dead letter.
+    A message moves to the dead-letter queue after `max_receive_count` deliveries.
     """
 
     name: str
@@ -34,15 +34,15 @@ class StackQueue:
 
 
 class StackQueues:
-    """Thread-safe, as clients of boto3 are."""
+    """The queues of the stack, by name. Thread-safe, as boto3 clients are."""
 
     def __init__(self, aws: LocalAws, stack: DeployedStack) -> None:
-        once = Config(retries={"total_max_attempts": 1})  # who asks, asks again: better than to wait for what is away
+        once = Config(retries={"total_max_attempts": 1})  # callers retry, so fail fast if the local AWS is down
         self._sqs = boto3.client("sqs", config=once, **aws.client_options)
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
-        """How many messages each holds."""
+        """Return how many messages each queue and its dead-letter queue hold."""
         return [self._status(queue) for queue in self.by_name.values()]
 
     def _status(self, queue: StackQueue) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class StackQueues:
         return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
 
     def count_waiting(self, queue: StackQueue) -> int:
-        """How many messages can be received now."""
+        """Return how many messages can be received now."""
         return self._depths(queue.url)["waiting"]
 
     def _depths(self, url: str) -> dict[str, int]:
@@ -59,7 +59,7 @@ class StackQueues:
         return {name: int(found[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
-        """One message, as its worker would get it; it is there again after that time."""
+        """Receive one message, as its worker would. It becomes visible again after that time."""
         found = self._sqs.receive_message(
             QueueUrl=queue.url,
             VisibilityTimeout=visible_again_seconds,
@@ -86,5 +86,5 @@ def _find_queues(stack: DeployedStack) -> Iterator[StackQueue]:
 
 
 def _target_logical_id(arn: Mapping[str, Any]) -> str:
-    """The logical id in {"Fn::GetAtt": [id, "Arn"]}."""
+    """Return the logical id in {"Fn::GetAtt": [id, "Arn"]}."""
     return str(arn["Fn::GetAtt"][0])

@@ -1,4 +1,4 @@
-"""The shop as it runs on this machine: its parts, and how to find them from another process."""
+"""The running local shop: its parts, and how to find them from another process."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ STATE_FOLDER = PROJECT / ".local"
 STACK_NAME = "orderstream-dev"
 READY_FILE = "ready.json"
 TOKEN_CACHE_SECONDS = 1800
-"""How long a token is given again: half of its life."""
+"""How long an access token is reused: half of its lifetime."""
 
 
 @dataclass(frozen=True)
 class RunningShop:
-    """The shop as it runs here: the processes, the stack, and where people reach it."""
+    """The running shop: its processes, its stack, and its addresses."""
 
     engine: Engine
     aws: LocalAws
     stack: DeployedStack
     provider_url: str
     process_id: int
-    """Of `up` itself."""
+    """The process id of `make up` itself."""
 
     @property
     def process_ids(self) -> list[int]:
@@ -59,11 +59,11 @@ class RunningShop:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
     def order_activity(self, order_id: str) -> list[journal.ActivityLogEntry]:
-        """All that was seen of an order."""
+        """Return all entries of the activity log for an order."""
         return journal.read_order_entries(self.activity_log_file, order_id)
 
     def consumer_lags(self) -> list[ConsumerLag]:
-        """How far each reader and queue is behind."""
+        """Return how far each reader and queue is behind."""
         return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
 
     @property
@@ -71,26 +71,26 @@ class RunningShop:
         return self.stack.outputs["WarehouseQueueUrl"]
 
     def api_client(self, user: str | None = None) -> ApiClient:
-        """The API as that user calls it; a token is renewed before it ends."""
+        """Return a client of the API for that user. It renews its token before the token expires."""
         return ApiClient(self.api_url, self.token_supplier(user) if user else None)
 
     def token_supplier(self, user: str) -> Callable[[], str]:
-        """A function that gives this user's token, which lives for half an hour at least."""
+        """Return a function that returns a token of this user, valid for at least half an hour."""
         return _cached_token(self.aws, self.stack, user)
 
 
 def find(state: Path = STATE_FOLDER) -> RunningShop | None:
-    """The shop that `up` runs, seen from another process; None where it is not running, or not ready yet."""
+    """Find the running shop from another process. None if it is not running or not ready."""
     ready = _read_ready_file(state)
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # A kill leaves the sign of readiness behind; who starts next takes it away before anything else.
+    # After a kill the ready file remains, but the next start deletes it first: check that no start began meanwhile.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:
         stack = local_deploy.describe_deployed_stack(aws, STACK_NAME)
-    except (BotoCoreError, ClientError):  # it is just ending, or being started again
+    except (BotoCoreError, ClientError):  # the shop is stopping or restarting
         return None
     return RunningShop(engine, aws, stack, ready["provider_url"], ready["process_id"])
 

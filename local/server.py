@@ -1,8 +1,8 @@
-"""The HTTP server of the page and of the payment provider: one thread a connection, on 127.0.0.1.
+"""The HTTP server of the page and of the payment provider: one thread per connection, on 127.0.0.1.
 
-Here is what holds for every request: it comes from this machine and from no web page of another origin
-(local/browser_guard.py), its body has a length, and every error is a problem document. What is answered is decided by
-a `Site` (local/page.py, local/provider.py).
+It applies the same rules to every request: the request comes from this machine and from no web page of another origin
+(local/browser_guard.py), its body has a length, and every error is a problem document. A `Site` (local/page.py,
+local/provider.py) answers the request.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from stacks.page_policy import content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
-"""The mails of an order are shown in frames."""
+"""Allows frames, because the page shows mails in them."""
 MAX_BODY_BYTES = 1 << 20
 SOCKET_TIMEOUT_SECONDS = 60
-"""How long a client may send nothing in the middle of a request, or take nothing of an answer."""
+"""Timeout for a client that stops sending in the middle of a request or stops reading the response."""
 LINGER_SECONDS = 1
 
 WriteBytes = Callable[[bytes], object]
 
 
 class InvalidField(Exception):
-    """What cannot be asked or done like that: which field, and why."""
+    """A field of the request is invalid: which field, and why."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -45,12 +45,12 @@ class InvalidField(Exception):
 
 
 class NoSuchResource(Exception):
-    """There is no such thing here."""
+    """The requested resource does not exist."""
 
 
 @dataclass
 class PageRequest:
-    """A request to the page's own routes. `path`: what the route's pattern found in it."""
+    """A request to the page's own routes. `path_parameters`: the values of the placeholders in the route's path."""
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -59,17 +59,17 @@ class PageRequest:
 
     @property
     def json_body(self) -> dict[str, Any]:
-        """The body's JSON object. Raises Wrong."""
+        """The body's JSON object. Raises InvalidField."""
         try:
             found = json.loads(self.body)
-        except (ValueError, RecursionError):  # it is no JSON, or nothing but brackets
+        except (ValueError, RecursionError):  # not JSON, or nested too deeply
             found = None
         if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
             raise InvalidField("body", "is a JSON object, with Content-Type: application/json")
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
-        """A number of the query. Raises Wrong."""
+        """Return a number from the query, at most `maximum`. Raises InvalidField."""
         text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
             raise InvalidField(name, "is a number")
@@ -78,7 +78,7 @@ class PageRequest:
 
 @dataclass
 class HttpResponse:
-    """An answer: JSON unless `content_type` says otherwise. `stream`: writes the body piece by piece, until it ends."""
+    """A response: JSON unless `content_type` says otherwise. `stream` writes the body in parts until it returns."""
 
     body: Any
     status: int = 200
@@ -94,25 +94,25 @@ class HttpResponse:
 
 
 def problem_response(status: HTTPStatus, detail: str, **more: Any) -> HttpResponse:
-    """A no, as the API says it (RFC 9457)."""
+    """Build an error response as a problem document (RFC 9457), as the API does."""
     body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
     return HttpResponse(body, status.value, "application/problem+json")
 
 
 def field_problem_response(error: InvalidField) -> HttpResponse:
-    """A no that names its field."""
+    """Build an error response that names the invalid field."""
     return problem_response(
         HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.reason}]
     )
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """A file of the page, or its index."""
+    """Return a file of the page; its index for `/`."""
     try:
         wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
         file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
         is_ours = file.is_relative_to(PAGE_FOLDER) and file.is_file()
-    except (OSError, ValueError):  # no file can have such a name
+    except (OSError, ValueError):  # not a valid file name
         is_ours = False
     if not is_ours:
         return problem_response(HTTPStatus.NOT_FOUND, "no such file")
@@ -122,14 +122,14 @@ def serve_page_file(path: str) -> HttpResponse:
 
 
 class Site(Protocol):
-    """What answers."""
+    """Answers the requests of a `LoopbackServer`."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Answer a request; errors are answers, too. Headers have their usual names, such as Content-Type."""
+        """Answer a request, also if it fails. Header names are in title case, such as Content-Type."""
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Listens at 127.0.0.1, each connection in a thread of its own."""
+    """Listens on 127.0.0.1, with a thread for each connection."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -139,7 +139,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self.site = site
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that goes away in the middle of an answer; print anything else in the terminal."""
+        """Ignore a client that disconnects during a response. Print any other error in the terminal."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: LoopbackServer
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    wbufsize = 1 << 16  # head and body in one packet: the second of two waits 40 ms for the first's acknowledgement
+    wbufsize = 1 << 16  # head and body in one packet: a second one would wait 40 ms for the first's acknowledgement
 
     def _handle(self) -> None:
         headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
@@ -166,10 +166,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  the names are http.server's
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  http.server's names
 
     def _reject(self, status: HTTPStatus, detail: str) -> None:
-        """Answer, and take what the client still sends: to close on it would reset the connection before the answer."""
+        """Send an error, then read what the client still sends. Closing at once would reset the connection first."""
         self.close_connection = True
         self._send(problem_response(status, detail))
         self.wfile.flush()
@@ -181,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
                     break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """Answer what http.server cannot read, or has no method for, with a problem document."""
+        """Send a problem document if http.server cannot parse the request or does not know its method."""
         unknown = code == HTTPStatus.NOT_IMPLEMENTED
         self._reject(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
 
@@ -209,5 +209,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.wfile.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """Log nothing: the journal has what happens in the shop."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
+        """Log nothing: the activity log shows what happens in the shop."""

@@ -1,4 +1,4 @@
-"""Starts the whole shop on this machine, and ends it in order: the synthesized stack on the local AWS and engine."""
+"""Starts the whole shop on this machine and stops it in order: the synthesized stack, the local AWS and the engine."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def run_shop(
     with_warehouse: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Run until Ctrl-C, SIGTERM, or the end of the terminal. State stays in `state`, over a kill -9 too.
+    """Run the shop until Ctrl-C, SIGTERM, or the terminal closes. State is kept in `state`, also after a kill -9.
 
-    `with_warehouse`: false where somebody plays the warehouse themselves. `settings`: of the deployment, those that are
-    not as in stage dev. Raises process.ProcessFailed where it runs already, a port is taken, or a setting is wrong.
+    `with_warehouse`: False if a person plays the warehouse. `settings`: the deployment settings that differ from stage
+    dev. Raises process.ProcessFailed if the shop runs already, a port is taken, or a setting is wrong.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -104,7 +104,7 @@ def run_shop(
 
 
 def _check_ports(state: Path, *ports: int) -> None:
-    """Raises process.ProcessFailed where a port is taken, but for what a kill -9 left behind: the start ends that."""
+    """Raise process.ProcessFailed if a port is taken. A process left by a kill -9 does not count: it is stopped."""
     if len(set(ports)) < len(ports):
         raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
@@ -115,7 +115,7 @@ def _check_ports(state: Path, *ports: int) -> None:
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
-    """Wipe the state, and end what a kill -9 left behind. Raises process.ProcessFailed where the shop is running."""
+    """Delete the state and stop processes left by a kill -9. Raises process.ProcessFailed if the shop is running."""
     with process.exclusive_lock(state, ALREADY_RUNNING):
         for part in ("aws", "engine"):
             process.stop(state / part)
@@ -130,7 +130,7 @@ def _start_parts(
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
-    """Start every part, and have `ending` stop them in the opposite order."""
+    """Start every part, and register its stop with `exit_stack`, which stops them in reverse order."""
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
     engine = _run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
@@ -179,7 +179,7 @@ def _start_parts(
 
 
 def _check_previous_state(state: Path) -> None:
-    """Check what the run before has left, and keep its logs. Raises DamagedState."""
+    """Check the state of the previous run, and keep its logs. Raises DamagedState."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
         process.rotate_log(state / log)
     check_database(state / "engine")
@@ -188,20 +188,20 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table, unless it is there and of this stack, and save what was deployed. Raises DamagedState."""
+    """Create the table or check that it belongs to this stack, and save a snapshot. Raises DamagedState."""
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
     engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
-    if stack.changed:  # from here on a kill -9 goes back to this moment at most
+    if stack.changed:  # after a kill -9, the next start restores at least this state
         aws = _run_step("saving what was deployed", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The stack's template with these settings, from the cache if it is there. Raises process.ProcessFailed."""
+    """Return the stack's template with these settings, cached if possible. Raises process.ProcessFailed."""
     try:
         return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
     except stage.InvalidSetting as wrong:
@@ -212,7 +212,7 @@ def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def welcome_message(running: RunningShop, page_url: str) -> str:
-    """What a newcomer can do now."""
+    """Return the text that tells a new user what to do next."""
     python = ".venv/bin/python -m local"
     return f"""
 The shop is open. Look at it: {page_url}
@@ -246,7 +246,7 @@ What happens, as it happens (Ctrl-C stops, make reset wipes):
 
 
 def _run_step(what: str, do: Callable[[], Any]) -> Any:
-    """Say what is being done, do it, say how long it took."""
+    """Run one step of the start. Print its name and how long it took."""
     print(f"{what} ... ", end="", flush=True)
     began = time.monotonic()
     result = do()
@@ -255,7 +255,7 @@ def _run_step(what: str, do: Callable[[], Any]) -> Any:
 
 
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
-    """What must stay the same as long as a table is used: no secret can be read from it."""
+    """Return what must not change as long as a table is used. The secret pepper is included as a hash only."""
     pepper = hashlib.sha256(
         _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()
     ).hexdigest()
@@ -264,7 +264,7 @@ def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
 
 
 def _get_secret(aws: LocalAws, name: str) -> str:
-    """The value of a secret. Raises DamagedState if the local AWS has lost it."""
+    """Return the value of a secret. Raises DamagedState if the local AWS has lost it."""
     client = boto3.client("secretsmanager", **aws.client_options)
     try:
         return str(client.get_secret_value(SecretId=name)["SecretString"])

@@ -1,4 +1,4 @@
-"""The people of the shop on a laptop, and their access tokens."""
+"""The users of the local shop, and their access tokens."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from local.deploy import DeployedStack
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
 
-# Who is ready after `make up`, and the groups of each. Any other name becomes one more customer.
+# The users that exist after `make up`, and their groups. Any other name becomes a new customer.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"
-"""What a user's name looks like."""
+"""The pattern of a user's name."""
 
-PASSWORD = "Local-only-1-password"  # guards nothing: whoever reaches the local AWS may make users
+PASSWORD = "Local-only-1-password"  # protects nothing: any caller of the local AWS may create users
 
 
 def email_address(name: str) -> str:
@@ -27,12 +27,12 @@ def email_address(name: str) -> str:
 
 
 def get_access_token(aws: LocalAws, stack: DeployedStack, name: str) -> str:
-    """A new access token of a user, who is made when there is none. Valid as long as the app client says (1 h)."""
+    """Return a new access token of a user; create the user if needed. Valid as long as the app client defines (1 h)."""
     return sign_in(aws, stack, name)["AccessToken"]
 
 
 def sign_in(aws: LocalAws, stack: DeployedStack, name: str) -> AuthenticationResultTypeTypeDef:
-    """All that a user has who has signed in just now: `AccessToken`, `IdToken`."""
+    """Sign a user in, who is created if needed. Return the tokens: `AccessToken`, `IdToken`."""
     client = boto3.client("cognito-idp", **aws.client_options)
     pool, app = stack.resource_name("AWS::Cognito::UserPool"), stack.resource_name("AWS::Cognito::UserPoolClient")
     attributes = {"email": email_address(name), "email_verified": "true"}

@@ -1,11 +1,11 @@
-"""A warehouse that answers: it works the queue of what the shop asks of it, and tells the API what became of that.
+"""A local warehouse: it consumes the shop's requests from its queue and reports the results to the API.
 
-It packs, the carrier takes the parcel, and it arrives. What is cancelled before it is packed is stopped. A request is
-deleted only when its end was told, and every call can be made again, so a kill loses nothing.
+It packs a shipment, hands it to the carrier, and delivers it. A cancellation before packing stops the shipment. A
+request is deleted only after its result was reported, and every call is idempotent, so a kill loses nothing.
 
-Two rules let somebody see on purpose what mostly happens by chance. Of a shipment with `MANY` pieces or more of several
-products, one of these goes first, and the rest in the next parcel. A shipment of `HEAVY` pieces or more takes a while
-to pack, and then waits for the carrier: it can be cancelled before, and no more after.
+Two rules make rare cases reproducible. If a shipment has at least `SPLIT_QUANTITY` pieces of each of several products,
+one of these products is sent first and the rest in a second parcel. A shipment of `HEAVY_QUANTITY` pieces or more takes
+a while to pack, and then waits for the carrier: it can be cancelled before it is packed, but not after.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ CARRIER = "dhl"
 SPLIT_QUANTITY = 3
 HEAVY_QUANTITY = 12
 PACKING_SECONDS = 4.0
-"""How long it takes to pack what is heavy."""
+"""How long it takes to pack a heavy shipment."""
 PICKUP_SECONDS = 2.0
-"""How long what is heavy waits for the carrier."""
+"""How long a heavy shipment waits for the carrier."""
 MAX_MESSAGES = 10
-"""Of one request to the queue: as many as SQS allows."""
+"""Messages of one ReceiveMessage request: the maximum of SQS."""
 MAX_PACKERS = 8
 CLAIM_SECONDS = 60
-"""How long a request is ours once we have received it: more than it takes to work it."""
+"""The visibility timeout of a request: longer than it takes to process one."""
 
 
 @dataclass
 class PackingJob:
-    """A shipment that is being worked. `receipt`: of the request for it. `due`: when its next step is done."""
+    """A shipment in progress. `receipt` is the receipt handle of its request. `due_at`: when its next step is due."""
 
     shipment: Mapping[str, Any]
     receipt: str
@@ -52,7 +52,7 @@ class PackingJob:
 
 
 class LocalWarehouse(threading.Thread):
-    """Sends at once what is not heavy. What is sent arrives `travel_seconds` later. Parcels are worked side by side."""
+    """Dispatches light shipments at once. A shipment arrives `travel_seconds` later. Works on parcels in parallel."""
 
     def __init__(
         self, aws: LocalAws, queue_url: str, api: ApiClient, log: Callable[[str], object], travel_seconds: float = 0.2
@@ -80,12 +80,12 @@ class LocalWarehouse(threading.Thread):
             self._stopping.wait(0 if more else 0.1)
 
     def _report_error(self, error: Exception) -> None:
-        """Whatever it was, its request comes again by itself."""
+        """Log an error and wait. The request of the failed step is delivered again."""
         self._log(f"the warehouse stumbled and tries again: {error}")
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
-        """Take messages from the queue: shipments to be packed later, everything else at once. Is there more?"""
+        """Receive messages: queue shipments for packing, handle other requests at once. Return if there are more."""
         messages = self._sqs.receive_message(
             QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
@@ -102,7 +102,7 @@ class LocalWarehouse(threading.Thread):
         return len(messages) == MAX_MESSAGES
 
     def _accept_shipment(self, shipment: Mapping[str, Any], receipt: str) -> None:
-        if known := self._parcels.get(shipment["shipment_id"]):  # the request came again while we are at it
+        if known := self._parcels.get(shipment["shipment_id"]):  # the request was redelivered during packing
             known.receipt = receipt
             return
         heavy = sum(shipment["quantities"].values()) >= HEAVY_QUANTITY
@@ -110,7 +110,7 @@ class LocalWarehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Stop what is not packed yet; what is packed goes on its way, and what has left is on it."""
+        """Agree to a cancellation, unless a parcel of the order is packed and waits for the carrier."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
         self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
@@ -120,14 +120,14 @@ class LocalWarehouse(threading.Thread):
             self._delete_message(parcel.receipt)
 
     def _advance_parcels(self) -> None:
-        """Take every parcel as far as its time has come."""
+        """Advance every parcel whose next step is due."""
         due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due_at <= time.monotonic()]
         for error in self._packers.map(self._advance_parcel, *zip(*due, strict=True)) if due else ():
             if error:
                 self._report_error(error)
 
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
-        """Take one parcel as far as its time has come. Returns what went wrong: its request comes again."""
+        """Advance one parcel through all due steps. Return the error of a failed step: its request is redelivered."""
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
                 self._take_next_step(parcel)
@@ -159,7 +159,7 @@ class LocalWarehouse(threading.Thread):
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
-        # 409: the order has gone on without us (said before, stopped, sent, or assumed delivered)
+        # 409: the order has moved on (already reported, cancelled, sent, or assumed delivered)
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
 
@@ -168,7 +168,7 @@ class LocalWarehouse(threading.Thread):
 
 
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
-    """The events that wait for the warehouse, taken off its queue, for who plays it themselves."""
+    """Receive and delete the warehouse's waiting requests, for a person who plays the warehouse."""
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
         for message in found:
@@ -177,7 +177,7 @@ def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
 
 
 def first_parcel_quantities(quantities: Mapping[str, int]) -> dict[str, int]:
-    """What of a shipment goes first, by itself; nothing where all of it goes together."""
+    """Return the products of a first, separate parcel; empty if everything goes in one parcel."""
     many = sorted(id for id, quantity in quantities.items() if quantity >= SPLIT_QUANTITY)
     return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
 

@@ -1,7 +1,7 @@
-"""Imports what functions import, once for all of their processes. Run by the fork server of local/forked_workers.py.
+"""Imports the packages of functions once for all worker processes. Runs in the fork server of local/forked_workers.py.
 
-Only packages, and botocore's descriptions of services: the functions' own modules are those that were deployed, and
-each process imports them itself. The session has read nothing of the environment yet: each process has its own.
+It loads only packages and botocore's service descriptions. Each process imports the deployed modules of its function
+itself. The boto3 session has not read the environment yet, because each process has its own.
 """
 
 import gc
@@ -33,4 +33,4 @@ for service in SERVICES:
         descriptions.load_service_model(service, part)
 for shared in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
     descriptions.load_data(shared)
-gc.freeze()  # what the collector never touches stays shared
+gc.freeze()  # keeps these objects in memory pages that forked processes share

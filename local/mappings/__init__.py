@@ -1,16 +1,20 @@
-"""A Lambda event source mapping over a DynamoDB stream, as a model: no I/O, no clock, no randomness of its own.
+"""A model of a Lambda event source mapping over a DynamoDB stream. It has no I/O, clock or randomness of its own.
 
-A driver reads shards and feeds what it read, asks what is due, does it, and reports how it went:
+A driver reads the shards, adds the records, runs the due actions, and reports their outcomes:
 
-    mapping.shard(shard_id, parent)       a shard was found      mapping.due(now)                      what to do now
-    mapping.feed(shard_id, record, now)   a record was read      mapping.result(action, outcome, now)  how it went
-    mapping.close_shard(shard_id)         a shard ended          mapping.next_at(now)                  when to ask again
+    mapping.add_shard(shard_id, parent)           a shard was found
+    mapping.add_record(shard_id, record, now)     a record was read
+    mapping.close_shard(shard_id)                 a shard was read to its end
+    mapping.due_actions(now)                      actions to run now
+    mapping.report_outcome(action, outcome, now)  the outcome of an action
+    mapping.next_action_at(now)                   when to call due_actions again
 
-The laptop's poller drives it with the wall clock, the simulator with a virtual one; the same calls give the same
-actions. Times are epoch seconds. One thread at a time may call it.
+local/poller.py drives the model with the wall clock, the simulator with a virtual clock. The same calls return the
+same actions. Times are epoch seconds. The model is not thread-safe.
 
-What AWS documents is followed, with the page named where it is used; what it leaves open is a field of `Switches` or
-`Dialect`. Not modelled: tumbling windows (refused), recursive loop detection, the minutes a change of settings takes.
+The model follows AWS's documentation; each module names its pages. Undocumented behaviour is a field of
+`MappingAssumptions` or `FilterDialect`. Not modelled: tumbling windows (rejected), recursive loop detection, and the
+minutes until a change of settings takes effect.
 """
 
 from local.mappings.actions import (

@@ -1,4 +1,4 @@
-"""What a stream mapping asks of its driver, what the driver answers, and what the mapping counts."""
+"""The actions that a mapping requests from its driver, their outcomes, and the mapping's counters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from local.mappings.records import Records, to_lambda_event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke:
-    """Invoke the function with `event`, then report Returned, Failed or NotInvoked.
+    """Invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `iterator_age_ms` is the metric IteratorAge: how long the batch's last record has been in the stream. `attempt`:
-    which one this is for these records, by the count that their retries are limited by.
+    `iterator_age_ms` is the metric IteratorAge: the age of the batch's last record in the stream. `attempt` is the
+    number of this attempt for these records, as counted against the retry limit.
     """
 
     request_id: str
@@ -29,7 +29,10 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverFailure:
-    """Send `document` as JSON to the on-failure destination, an ARN (to `key` if it is a bucket); report Delivered."""
+    """Send `document` as JSON to the on-failure destination, then report FailureDelivered.
+
+    `destination` is an ARN. `key` is the object key if the destination is a bucket, otherwise None.
+    """
 
     shard_id: str
     lane: int
@@ -41,28 +44,28 @@ class DeliverFailure:
 
 @dataclass(frozen=True, slots=True)
 class InvocationReturned:
-    """The function returned. `response` is the decoded JSON, or the raw bytes where they are not JSON."""
+    """The function returned. `response` is the decoded JSON, or the raw bytes if they are not JSON."""
 
     response: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class InvocationFailed:
-    """The function raised or timed out. `error_type` is for whoever reads the trace; Lambda does not look at it."""
+    """The function raised or timed out. `error_type` is for traces only; Lambda ignores it."""
 
     error_type: str = "Unhandled"
 
 
 @dataclass(frozen=True, slots=True)
 class NotInvoked:
-    """The function was not reached (throttled, not there, connection refused): retried, and no attempt is used up."""
+    """The function was not reached (throttled, missing, connection refused). The retry does not use up an attempt."""
 
     reason: str = "throttled"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureDelivered:
-    """What became of a Deliver. Where it did not succeed its records are dropped, as on AWS: nobody tries again."""
+    """The outcome of a DeliverFailure. If it failed, its records are dropped: AWS does not retry a delivery."""
 
     succeeded: bool = True
 
@@ -73,10 +76,11 @@ Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | Failur
 
 @dataclass(slots=True)
 class MappingCounters:
-    """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case; `expired` is ours.
+    """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case. AWS has no `expired`.
 
-    `invoked` counts a record at every invocation that had it, `failed_invoke` at every try that failed it. `dropped`
-    has what neither the function nor the destination took; what outlived the stream's retention is only `expired`.
+    `invoked` counts a record at every invocation that contains it, `failed_invoke` at every attempt that fails it.
+    `dropped` counts the records that neither the function nor the destination accepted. `expired` counts the records
+    that were older than the stream's retention.
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
     """
 
@@ -92,7 +96,7 @@ class MappingCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingLoad:
-    """What a mapping has read and is not done with, in records; `oldest_seconds`: how long the first of them waits."""
+    """The unfinished records of a mapping. `oldest_seconds` is the age of the oldest of them."""
 
     waiting: int
     in_flight: int
@@ -102,7 +106,7 @@ class MappingLoad:
 
 @dataclass(frozen=True, slots=True)
 class ShardIteratorRequest:
-    """A GetShardIterator request: its ShardIteratorType and, where that needs one, its SequenceNumber."""
+    """A GetShardIterator request: its ShardIteratorType, and its SequenceNumber if that type needs one."""
 
     iterator_type: Literal["AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST"]
     sequence_number: str | None = None

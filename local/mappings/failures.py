@@ -1,4 +1,4 @@
-"""What a stream mapping makes of a batch that failed: how far it came, how it is split, what its document says.
+"""Evaluates the result of an invocation, bisects failed batches, and builds the records of discarded batches.
 
 Sources: Lambda developer guide, "Configuring partial batch response with DynamoDB and Lambda" (success, failure,
 checkpoint) and "Retain discarded records for a DynamoDB event source in Lambda" (document, S3 object key).
@@ -17,7 +17,10 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Records that are invoked together. `attempts` counts its failures; the last two are its last invocation's."""
+    """Records that are invoked together. `attempts` counts its failures.
+
+    `request_id` and `function_error` are those of its last invocation.
+    """
 
     records: Records = ()
     attempts: int = 0
@@ -27,9 +30,9 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """How an invocation went: the first `accepted` records are done, `failed` counts as failed, the rest is retried.
+    """The result of an invocation: the first `accepted` records are done, `failed` failed, the rest is retried.
 
-    `splits` says that nothing is known about the records singly, so that bisecting the batch helps.
+    `can_bisect`: the response does not say which record failed, so bisecting the batch helps to find it.
     """
 
     accepted: int
@@ -38,10 +41,10 @@ class BatchOutcome:
 
 
 def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
-    """The verdict on what a function returned while partial responses are on; bytes are a response that is no JSON.
+    """Evaluate a function's response, with partial batch responses on. A response in bytes is one that is not JSON.
 
-    Everything before the lowest reported sequence number is done; that record and all after it are not. A response
-    that names no record properly is the failure of all of them.
+    All records before the lowest reported sequence number are done. That record and all after it are retried. If the
+    response contains an invalid identifier, the whole batch fails.
     """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
@@ -58,7 +61,10 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 
 
 def _reported_identifiers(response: object) -> list[object] | None:
-    """The identifiers a response reports as failed (None for one without an itemIdentifier); None if unreadable."""
+    """Return the identifiers that a response reports as failed, or None if the response is unreadable.
+
+    An entry without an itemIdentifier is None in the list.
+    """
     if response in (None, {}, []):
         return []
     if not isinstance(response, Mapping):
@@ -69,7 +75,7 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """The two parts of a batch that failed, in the order in which they are tried."""
+    """Return the two parts of a failed batch, in the order in which they are retried."""
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]
@@ -85,10 +91,11 @@ def build_invocation_record(
     destination: str,
     now: float,
 ) -> dict[str, Any]:
-    """The invocation record of a discarded batch; a bucket's also has `payload`, the event as JSON in a string.
+    """Build the invocation record of a discarded batch. For a bucket it also has `payload`, the event as a JSON string.
 
-    A batch that grew too old has no responseContext, and an invoke count of 1 even if it was never invoked. AWS may put
-    the failures of several bisected parts into one document; here each part that is discarded has its own.
+    If the batch exceeded the maximum age, the record has no responseContext; its invoke count is at least 1, even if
+    the batch was never invoked. AWS may combine the failures of several bisected parts in one document; here each
+    discarded part has its own.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
@@ -126,7 +133,10 @@ def build_invocation_record(
 def invocation_record_key(
     destination: str, mapping_id: str, shard_id: str, now: float, new_id: Callable[[], str]
 ) -> str | None:
-    """Where a document lies in a bucket, None for other destinations; `now` is the instant of its timestamp."""
+    """Return the object key of an invocation record in a bucket, or None for other destinations.
+
+    `now` must be the time of the record's timestamp.
+    """
     if not _is_bucket(destination):
         return None
     return f"aws/lambda/{mapping_id}/{shard_id}/{_utc(now):%Y/%m/%d/%Y-%m-%dT%H.%M.%S}-{new_id()}"

@@ -1,15 +1,15 @@
-"""The filter language of Lambda event source mappings, as far as a DynamoDB stream goes.
+"""The filter language of Lambda event source mappings, as far as it applies to a DynamoDB stream.
 
 Sources: Lambda developer guide, "Control which events Lambda sends to your function" (rule syntax, limits) and
-"Using event filtering with a DynamoDB event source" (which keys, typed attributes, `exists`). Where those pages are
-silent, EventBridge's matching decides; where nobody has said what AWS does, `Dialect` has a switch.
+"Using event filtering with a DynamoDB event source" (keys, typed attributes, `exists`). If those pages do not answer
+a question, this module follows EventBridge. If AWS's behaviour is not documented, `FilterDialect` has a switch.
 
 A pattern is a JSON object shaped like the record. Its fields are ANDed, the values in a leaf's array are ORed, the
-patterns of a mapping are ORed, and `$or` holds alternatives across fields. Three things surprise people:
+patterns of a mapping are ORed, and `$or` holds alternatives across fields. Three rules are easy to miss:
 
-- `exists` and every other operator see leaves only, and `{"S": "x"}` is not a leaf: ask `Attr: {"S": [...]}`.
+- `exists` and every other operator match leaves only. `{"S": "x"}` is not a leaf: write `Attr: {"S": [...]}`.
 - A DynamoDB number is a string in the record (`{"N": "5"}`), so `numeric` never matches one.
-- A missing field satisfies `exists: false` and nothing else; `anything-but` needs a value, though null is one.
+- A missing field matches only `exists: false`. `anything-but` needs a value; null counts as a value.
 """
 
 import ipaddress
@@ -29,12 +29,12 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class FilterDialect:
-    """What AWS does not document, or documents in two ways; the defaults are the careful reading.
+    """Switches for rules that AWS documents ambiguously or not at all. The defaults are the strict reading.
 
-    `numbers`: whether 300 equals 300.0 ("value", as EventBridge) or is compared as written ("text", as Lambda's page
-    says). `eventbridge_operators`: accept `wildcard`, `cidr` and an operator inside `anything-but`. `keys`: top-level
-    fields a pattern may name; the guide allows only `dynamodb`, yet the other two are known to work. `quota`: filters
-    of one mapping; AWS raises it to 10 on request.
+    `numbers`: whether 300 equals 300.0 ("value", as in EventBridge) or is compared as written ("text", as Lambda's
+    page says). `eventbridge_operators`: accept `wildcard`, `cidr` and an operator inside `anything-but`. `keys`: the
+    top-level fields that a pattern may name; the guide allows only `dynamodb`, but the other two are known to work.
+    `quota`: the maximum number of filters of one mapping; AWS raises it to 10 on request.
     """
 
     numbers: Literal["text", "value"] = "text"
@@ -45,10 +45,10 @@ class FilterDialect:
 
 @dataclass(frozen=True, slots=True)
 class FilterCriteria:
-    """The compiled patterns of one mapping; without any, every record is accepted.
+    """The compiled patterns of one mapping. Without patterns, every record matches.
 
-    Raises ValueError for what AWS refuses when a mapping is created (InvalidParameterValueException) and for what
-    the dialect does not know, naming the place in the pattern.
+    Raises ValueError, with the path in the pattern, if AWS would reject the pattern when the mapping is created
+    (InvalidParameterValueException) or if the dialect does not support it.
     """
 
     patterns: tuple[str, ...] = ()
@@ -62,12 +62,12 @@ class FilterCriteria:
         object.__setattr__(self, "_matchers", matchers)
 
     def matches(self, record: Mapping[str, object]) -> bool:
-        """Whether a record, in the shape the function would get it, is sent to the function."""
+        """Return whether a record, in the shape that Lambda passes to the function, matches a pattern."""
         return not self._matchers or any(matches(record) for matches in self._matchers)
 
 
 class _Compiler:
-    """Turns a pattern into one function from a record to yes or no; every refusal happens here, none at match time."""
+    """Compiles a pattern into a predicate on records. Invalid patterns are rejected here, never when matching."""
 
     def __init__(self, dialect: FilterDialect) -> None:
         self._dialect = dialect
@@ -86,7 +86,7 @@ class _Compiler:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Decimal keeps a number as it was written, which is what "text" compares. A key given twice: last wins.
+            # Decimal keeps a number as written, which "text" compares. If a key occurs twice, the last one wins.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None
@@ -98,7 +98,7 @@ class _Compiler:
         fields = [self._field(name, rule, path) for name, rule in tree.items()]
 
         def matches(value: object) -> bool:
-            # Fields are ANDed within one element, so that two elements of a list cannot match half each.
+            # The fields are ANDed within one element, so that two elements of a list cannot match half each.
             if isinstance(value, list):
                 return any(all(field(element) for field in fields) for element in value or [MISSING])
             return all(field(value) for field in fields)

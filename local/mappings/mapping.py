@@ -1,4 +1,4 @@
-"""The mapping itself: which batch is due, and what becomes of it.
+"""The event source mapping: chooses the due batches and handles their outcomes.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
 discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
@@ -37,9 +37,10 @@ from local.mappings.shards import ShardLane, ShardProgress
 
 
 class EventSourceMapping:
-    """One mapping. `new_id` gives request ids and the random end of S3 keys (UUIDs live, counted ones when simulated).
+    """One event source mapping. `new_id` returns request ids and the random end of S3 keys.
 
-    `resume` is an earlier `checkpoint()`. What comes after it is delivered again once it is fed again: at least once.
+    `resume_from` is an earlier `checkpoint()`. Records after it are delivered again when they are added again, so
+    delivery is at least once.
     """
 
     def __init__(
@@ -63,12 +64,13 @@ class EventSourceMapping:
         self._resume_from = dict(resume_from or {})
         self._shards: dict[str, ShardProgress] = {}
 
-    # What was read
+    # Reading
 
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
-        """Declare a shard before it is fed; again is harmless. Nothing of it is due until its parent is drained.
+        """Declare a shard before adding its records. Safe to repeat.
 
-        A parent that is never declared (trimmed) holds nobody back, so declare all of one DescribeStream first.
+        Nothing in a shard is due until its parent is drained. A parent that is never declared (trimmed) does not block
+        its children, so declare all shards of one DescribeStream response first.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -78,7 +80,7 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Where to begin reading a declared shard: behind its checkpoint, else at the starting position."""
+        """Return where to start reading a declared shard: after its checkpoint, else at the starting position."""
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
             return ShardIteratorRequest("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
@@ -88,12 +90,15 @@ class EventSourceMapping:
         )
 
     def should_read(self, shard_id: str) -> bool:
-        """Whether the driver should read on in this shard: its parent is drained and not too much is unfinished."""
+        """Return whether the driver should read more of this shard.
+
+        False if its parent is not drained or if too many of its records are unfinished.
+        """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
 
     def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
-        """Take the next record of a shard, in Lambda's shape. One that was fed before is ignored (retry safe)."""
+        """Add the next record of a shard, in Lambda's shape. Safe to repeat: a record that was added is ignored."""
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
         if not shard.mark_read(one):
@@ -106,16 +111,16 @@ class EventSourceMapping:
             shard.lane_of(one).add(one)
 
     def close_shard(self, shard_id: str) -> None:
-        """Say that a shard was read to its end (no next iterator). Its children begin once its records are done."""
+        """Mark a shard as read to its end (no next iterator). Its children start when all its records are done."""
         self._shards[shard_id].is_closed = True
 
     def checkpoint(self) -> dict[str, str]:
-        """By shard, the sequence number up to which everything is done: a new mapping resumes behind it."""
+        """Return, by shard, the sequence number up to which all records are done. A new mapping resumes after it."""
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
         return self._resume_from | shards
 
     def measure_load(self, now: float) -> MappingLoad:
-        """How much is unfinished."""
+        """Count the unfinished records."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
@@ -128,24 +133,27 @@ class EventSourceMapping:
             oldest_seconds=max(0.0, now - since),
         )
 
-    # What to do
+    # Due actions
 
     def due_actions(self, now: float) -> list[Action]:
-        """The actions to start now, at most one per lane, all of which may run side by side.
+        """Return the actions to start now, at most one per lane. All of them may run in parallel.
 
-        Each is handed out once; its lane does nothing else until `result` reports the outcome.
+        Each action is returned once. Its lane is blocked until `report_outcome` reports the outcome.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
         return [action for action in actions if action is not None]
 
     def next_action_at(self, now: float) -> float | None:
-        """When `due` next has something (`now` if it has already); None if a record or a result must come first."""
+        """Return when `due_actions` next has an action (`now` if it has one already).
+
+        None if a record or an outcome must arrive first.
+        """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
     def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
-        """Report the outcome of an action of `due`, once; ValueError for one that is not under way."""
+        """Report the outcome of a due action, once. Raises ValueError if the action is not in progress."""
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
         if lane.action is not action:
@@ -163,7 +171,7 @@ class EventSourceMapping:
         lane.action = None
         lane.completed_at = now
 
-    # Choosing
+    # Choosing the next action
 
     def _can_run(self, shard: ShardProgress) -> bool:
         return shard.parent not in self._shards or self._is_drained(self._shards[shard.parent])
@@ -197,7 +205,10 @@ class EventSourceMapping:
         return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
 
     def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
-        """The batch's records but, at its front, those the stream no longer has and those over the maximum age."""
+        """Remove the expired and the too old records at the front of the batch. Return the rest.
+
+        Expired: older than the stream's retention. Too old: over the maximum record age; these are discarded.
+        """
         expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
         shard.mark_done(expired)
@@ -242,7 +253,7 @@ class EventSourceMapping:
         )
         return action
 
-    # Judging
+    # Handling outcomes
 
     def _handle_invocation(
         self,
@@ -308,7 +319,7 @@ class EventSourceMapping:
 
 
 def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
-    """The records at the front that are older than the limit, and the rest."""
+    """Split off the records at the front that are older than the limit. Return those and the rest."""
     if limit_seconds is None:
         return (), records
     old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))

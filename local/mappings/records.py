@@ -1,4 +1,4 @@
-"""One record of a DynamoDB stream, in the shape a Lambda function gets it.
+"""One record of a DynamoDB stream, in the shape in which Lambda passes it to a function.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (example event); DynamoDB Streams API
 reference, Record, StreamRecord and Identity; DynamoDB developer guide, "DynamoDB Streams and Time to Live".
@@ -19,10 +19,10 @@ TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com
 
 @dataclass(frozen=True)
 class StreamRecord:
-    """A record waiting for its function. `sequence_number` is a decimal string, to be compared as a number.
+    """A record that waits for its function. Compare `sequence_number`, a decimal string, as a number.
 
-    `item` names the item the record is about (its whole key), `created_at` is in epoch seconds as DynamoDB says
-    (whole seconds), `polled_at` on the caller's clock, `size_bytes` what the record adds to an event's JSON.
+    `item_key` is the primary key of the record's item. `created_at` is in epoch seconds, rounded to whole seconds by
+    DynamoDB. `polled_at` is read from the caller's clock. `size_bytes` is the record's size in the event's JSON.
     """
 
     event: LambdaRecord
@@ -30,7 +30,7 @@ class StreamRecord:
     created_at: float
     polled_at: float
 
-    # Asked for only of a record that passes the filters: most do not, and reading them all as JSON takes longest.
+    # Computed lazily: only records that pass the filters need these, and serializing every record would be slow.
     @cached_property
     def item_key(self) -> str:
         return orjson.dumps(self.event["dynamodb"]["Keys"], option=orjson.OPT_SORT_KEYS).decode()
@@ -54,11 +54,11 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 
 
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
-    """The Lambda event record of one GetRecords record as boto3 returns it; the input is not changed.
+    """Convert one GetRecords record, as boto3 returns it, to a Lambda event record. The input is not changed.
 
     Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
-    is taken as seconds already). `userIdentity` appears where the input has the key, even empty: only Time to Live
-    sets it, and a local engine may leave its content out.
+    is read as seconds). `userIdentity` is present if the input has the key, even if empty: only Time to Live sets it,
+    and a local engine may leave out its content.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
@@ -88,13 +88,13 @@ def to_lambda_event(records: Records) -> dict[str, Any]:
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
-    """Whether both images are there and equal. AWS writes no record for such a write; a local engine may."""
+    """Return whether both images exist and are equal. AWS writes no record for such a write; a local engine may."""
     change = event["dynamodb"]
     return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])
 
 
 def to_json_bytes(value: object) -> bytes:
-    """JSON as it is counted and sent: no spaces, UTF-8 as it is."""
+    """Serialize to JSON as it is measured and sent: no spaces, UTF-8 not escaped."""
     return orjson.dumps(value)
 
 
@@ -111,7 +111,7 @@ def _json_values(value: Any) -> Any:
 
 
 def _images_equal(old: Any, new: Any) -> bool:
-    """Whether two images, or parts of them, hold the same: the elements of a set have no order."""
+    """Return whether two images, or parts of them, are equal. The elements of a set have no order."""
     if old == new:
         return True
     match old, new:

@@ -1,4 +1,4 @@
-"""What a stream's event source mapping is told: its settings, and the switches for what AWS leaves unsaid.
+"""The settings of a stream's event source mapping, and the assumptions about behaviour that AWS does not document.
 
 Sources: Lambda developer guide, "Event source mapping parameters for DynamoDB Streams" (names, defaults, ranges) and
 "Using AWS Lambda with Amazon DynamoDB"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
@@ -14,7 +14,7 @@ from local.mappings.filters import FilterCriteria, FilterDialect
 INFINITE: Final = -1
 REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
 
-# Properties that say nothing about when, how and with what the function is invoked.
+# Properties that do not affect how or when the function is invoked.
 _IGNORED_PROPERTIES: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
 
 
@@ -29,10 +29,10 @@ def _reject_reference(value: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """The settings of one mapping, checked; ValueError names the parameter and its range.
+    """The validated settings of one mapping. Raises ValueError, which names the parameter and its range.
 
-    -1 retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
-    destination; an S3 bucket gets the records themselves, any other kind only where they were.
+    -1 for retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
+    destination. An S3 bucket receives the records themselves; any other destination only their position in the stream.
     """
 
     batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
@@ -64,10 +64,10 @@ class MappingSettings:
         resolve: Callable[[object], str] = _reject_reference,
         dialect: FilterDialect | None = None,
     ) -> "MappingSettings":
-        """Settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
+        """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
-        `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into the value it has in the deployed stack; only
-        the on-failure destination is asked for. A property the model does not know is refused, never ignored.
+        `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into its value in the deployed stack. It is called
+        only for the on-failure destination. Raises ValueError for a property that the model does not support.
         """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
@@ -108,41 +108,42 @@ def _check_range(value: object, *, parameter: str, lowest: int, highest: int, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingAssumptions:
-    """What AWS does not document about stream mappings, or documents vaguely; the defaults are the likelier reading.
+    """Assumptions about behaviour that AWS documents vaguely or not at all. The defaults are the likelier reading.
 
-    The laptop uses the defaults; the simulator tries the others, so that nothing of ours leans on a guess.
+    The local shop uses the defaults. The simulator tries the other values, to show that the code does not depend on
+    an assumption.
     """
 
     # How long a lane waits after its 1st, 2nd, ... failure in a row; the last repeats.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # Where an odd batch is cut, which half goes first, and whether halves keep the attempts already counted. The
-    # failure that splits a batch is never counted: that much is documented.
+    # Where a batch of odd size is cut, which half is retried first, and whether the halves keep the counted attempts.
+    # The failure that splits a batch is never counted; this is documented.
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
     bisect_first: Literal["lower", "upper"] = "lower"
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
-    # Seen once on AWS: three retries, five deliveries, so progress within the batch began a new count.
+    # Observed once on AWS: 3 retries but 5 deliveries, so progress within the batch started a new count.
     progress_resets_attempts: bool = True
     # A reported sequence number that is not in the batch, alone or among valid ones.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
     # A response that is not JSON, or JSON that is not an object, with partial responses on.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # Which of a shard's parallel lanes an item falls into; another salt is another assignment.
+    # Seed of the assignment of items to the parallel lanes of a shard.
     lane_salt: str = ""
     failing_lane_stalls_shard: bool = False
 
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
-    # Documented for batching windows; without one, records may count for the batch size before they are filtered.
+    # Documented for batching windows. Without a window, records may count for the batch size before they are filtered.
     filters_before_batching: bool = True
     payload_limit_bytes: int = 6 * 1024 * 1024
 
-    # A stream keeps records for 24 hours; what is older is gone, delivered or not. None keeps them for ever.
+    # A stream keeps records for 24 hours and then deletes them, delivered or not. None keeps them forever.
     retention_seconds: float | None = 86_400
-    # Where reading starts in a shard that split off while the mapping, begun at LATEST, was running.
+    # Where reading starts in a child shard that appeared while a mapping that started at LATEST was running.
     child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
-    # Unfinished records of a shard beyond which nothing more is read from it.
+    # The maximum number of unfinished records of a shard. Above it, the driver stops reading the shard.
     read_ahead_records: int = 10_000
 
     def retry_delay_seconds(self, failures_in_a_row: int) -> float:

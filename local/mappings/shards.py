@@ -1,4 +1,4 @@
-"""The records a stream mapping has read and is not done with: by shard, and in a shard by lane.
+"""The unfinished records of a stream mapping, by shard and lane.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
 concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
@@ -14,16 +14,16 @@ from local.mappings.failures import DiscardReason, RecordBatch
 from local.mappings.records import Records, StreamRecord
 from local.mappings.settings import MappingAssumptions, MappingSettings
 
-# Each record but the first brings a comma, so a lane counts one for every record and one less for the brackets.
+# Each record except the first adds a comma: count one for every record, and one less for the brackets.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
 IMMEDIATELY: Final = 0.0
 
 
 @dataclass(slots=True)
 class ShardLane:
-    """One strictly ordered line of records: discarded ones go first, then batches to try again, then new records.
+    """One strictly ordered queue of records: first discarded batches, then retries, then new records.
 
-    `action` is what is under way, with `batch` if that is an invocation; nothing else of the lane is until it ends.
+    `action` is the action in progress, and `batch` its batch if it is an invocation. A lane runs one action at a time.
     """
 
     index: int
@@ -41,7 +41,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """It has something that failed. What failed, and is too old by now, holds nobody up."""
+        """Whether the lane has failed records to process. Records that failed and then expired block nothing."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -50,7 +50,7 @@ class ShardLane:
         self.waiting_bytes += record.size_bytes + 1
 
     def take_batch(self) -> Records:
-        """The next batch of new records: as many as the batch size and the payload limit let in, but at least one."""
+        """Take the next batch of new records, up to the batch size and the payload limit, but at least one record."""
         taken: list[StreamRecord] = []
         size = _ENVELOPE_BYTES
         while self.waiting and len(taken) < self.settings.batch_size:
@@ -62,7 +62,7 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """When the lane has something to do; None while it is at work or has nothing."""
+        """Return when the lane has something to do. None while an action is in progress or if the lane is empty."""
         if self.action:
             return None
         if self.discarded:
@@ -77,7 +77,7 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # The window that opened at completion and found nothing until its end is taken to wait for the first record.
+        # Assumption: a window that opened at completion and stayed empty to its end restarts at the first record.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
@@ -85,10 +85,10 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard, its lanes, and how far it is done.
+    """A shard, its lanes, and its progress.
 
-    `unpassed` has the sequence numbers that were read and that the checkpoint has not passed, in order; `done` those
-    of them that wait only for an earlier one.
+    `unfinished` has the sequence numbers that were read and that the checkpoint has not passed, in order. `done` has
+    those of them that are done but wait for an earlier record.
     """
 
     shard_id: str
@@ -106,7 +106,7 @@ class ShardProgress:
             self.read_up_to = int(self.checkpoint)
 
     def mark_read(self, record: StreamRecord) -> bool:
-        """Note a record as read; False if it was before. Sequence numbers are compared as numbers, not as text."""
+        """Mark a record as read. Return False if it was read before. Compares sequence numbers as numbers."""
         if int(record.sequence_number) <= self.read_up_to:
             return False
         self.read_up_to = int(record.sequence_number)
@@ -114,17 +114,17 @@ class ShardProgress:
         return True
 
     def mark_done(self, records: Records) -> None:
-        """Note records as done. The checkpoint moves up to the first one, of whatever lane, that is not."""
+        """Mark records as done. The checkpoint advances up to the first unfinished record of any lane."""
         self.done.update(record.sequence_number for record in records)
         while self.unfinished and self.unfinished[0] in self.done:
             self.checkpoint = self.unfinished.popleft()
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """The lane of the record's item: one item is always in one lane, which is what keeps its records in order."""
+        """Return the lane of the record's item. An item always has the same lane, which keeps its records in order."""
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """As `Lane.ready_at`; with lanes that stall each other, new records also wait for the shard's retries."""
+        """As `ShardLane.ready_at`. If failing lanes stall the shard, new records also wait for the shard's retries."""
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()
