@@ -1,1 +1,2 @@
-"""How items are kept: images, keys, patterns, writes, cursors and stream batches. Knows no noun of the shop."""
+"""How items are stored: codecs, keys, access patterns, writes, cursors and stream batches. Independent of the shop's
+domain."""

@@ -1,7 +1,7 @@
-"""Cursors: a page's end as an opaque text that only the caller who got it can use, and only for the same question.
+"""Pagination cursors: opaque text that works only for the caller who received it, and only for the same query.
 
-The position is the key of an item, which may name a customer whom the list itself does not show. So it is hidden, too:
-the signature is also what the bytes that hide it are made of (a synthetic IV, as in RFC 5297).
+The position is an item's key, which may contain a customer id that the list does not show. So the cursor is encrypted
+as well as signed: the signature also serves as the IV of the keystream (a synthetic IV, as in RFC 5297).
 """
 
 import base64
@@ -10,18 +10,18 @@ import hmac
 
 
 class InvalidCursor(ValueError):
-    """A cursor that this service did not make, or made for another caller or question."""
+    """The cursor was not made by this service, or was made for another caller or query."""
 
 
 def encode_cursor(secret: bytes, after: str, *context: str) -> str:
-    """The cursor for the position `after`, tied to the caller and the question named by `bound`."""
+    """Return the cursor for the position `after`, bound to the caller and query named in `context`."""
     position = after.encode()
     signature = _signature(secret, position, context)
     return base64.urlsafe_b64encode(signature + _xor_with_keystream(secret, signature, position)).decode().rstrip("=")
 
 
 def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
-    """The position in a cursor; raises InvalidCursor."""
+    """Return the position in a cursor. Raises InvalidCursor."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
@@ -38,13 +38,13 @@ def _signature(secret: bytes, position: bytes, context: tuple[str, ...]) -> byte
 
 
 def _xor_with_keystream(secret: bytes, signature: bytes, data: bytes) -> bytes:
-    """A text so that only this secret and signature show it; hidden again it is itself."""
+    """Encrypt or decrypt data: XOR with a keystream derived from the secret and the signature."""
     blocks = range(0, len(data), 32)
     stream = b"".join(_digest(secret, b"hide", signature, start.to_bytes(4, "big")) for start in blocks)
     return bytes(one ^ other for one, other in zip(data, stream, strict=False))
 
 
 def _digest(secret: bytes, *parts: bytes) -> bytes:
-    """No two lists of parts run together."""
+    """HMAC of the parts. Each part is prefixed with its length, so different lists of parts give different input."""
     text = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     return hmac.new(secret, text, hashlib.sha256).digest()

@@ -1,8 +1,8 @@
-"""Items as typed classes, read and written by straight-line code that is compiled from their declared fields.
+"""Decode items into typed classes and encode them, with straight-line code compiled from the declared fields.
 
-An *image* is an item as the client and the stream hand it over: every value tagged with its type,
-`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. A class's reader and writer are made when first needed, once.
-Against boto3's TypeDeserializer this saves the dispatch on every tag and the Decimal of every number.
+An *image* is an item in DynamoDB's JSON, as the client and the stream deliver it: every value is tagged with its type,
+`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. A class's decoder and encoder are compiled once, on first use.
+Compared with boto3's TypeDeserializer this saves the dispatch on every tag and the Decimal of every number.
 """
 
 import base64
@@ -19,16 +19,19 @@ Image = Mapping[str, Any]
 
 
 class Unreadable(ValueError):
-    """An image that its class cannot hold: an attribute missing, of another type, or malformed."""
+    """An image cannot be decoded into its class: an attribute is missing, of another type, or malformed."""
 
 
 class UnreadableWithin(Unreadable):
-    """The same of a part that was left unread at first (see `glance`)."""
+    """A lazily decoded part of an image cannot be decoded (see `compile_lazy_decoder`)."""
 
 
 class LazyMap(Mapping[str, Any]):
-    """A map of parts that is read when it is first asked for, and not at all where its `twin`, the same attribute of
-    another image, is tagged alike and has been read."""
+    """A map of parts that is decoded on first access.
+
+    `counterpart`: the same attribute in the item's other image (before or after the change). If both are equal, they
+    share one decoded result.
+    """
 
     __slots__ = ("_image", "_made", "_read", "_twin")
 
@@ -66,11 +69,14 @@ class LazyMap(Mapping[str, Any]):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def entity(cls: type[T]) -> type[T]:
-    """Declare an item (or a part of one). Frozen to mypy; at run time a slotted dataclass whose slots a reader fills,
-    because really frozen dataclasses read three times slower."""
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else a signature is made to stand there
+    """Declare an item, or a part of one.
+
+    mypy treats the class as frozen. At run time it is a slotted dataclass whose slots the decoder fills, because
+    decoding into a truly frozen dataclass is three times slower.
+    """
+    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise dataclass() sets a generated signature as docstring
     made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False, match_args=False)(cls)
-    # Compiling these for each class takes a cold start time.
+    # Shared functions: generating these methods for each class would slow down a cold start.
     made.__repr__, made.__eq__, made.__hash__ = _item_repr, _items_equal, None
     return cast(type[T], made)
 
@@ -86,11 +92,11 @@ def _items_equal(item: Any, other: Any) -> Any:
 
 
 def decode_binary(value: str | bytes) -> bytes:
-    """The bytes of a B value: the client hands over bytes, a Lambda event carries base64 text."""
+    """Return the bytes of a B value: the client delivers bytes, a Lambda event carries base64 text."""
     return base64.b64decode(value, validate=True) if isinstance(value, str) else memoryview(value).tobytes()
 
 
-SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that reads, expression that writes)
+SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that decodes, expression that encodes)
     str: ("S", "{}", "{}"),
     int: ("N", "int({})", "str({})"),
     Decimal: ("N", "Decimal({})", "str({})"),
@@ -100,7 +106,7 @@ SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that
 
 
 def unwrap_newtype(hint: Any) -> Any:
-    """The type behind a NewType, or behind a Literal of strings."""
+    """Return the type behind a NewType; `str` for a Literal of strings; any other type unchanged."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
     texts = typing.get_origin(hint) is Literal and all(isinstance(value, str) for value in typing.get_args(hint))
@@ -108,14 +114,14 @@ def unwrap_newtype(hint: Any) -> Any:
 
 
 def unwrap_optional(hint: Any) -> Any:
-    """X of an `X | None`, else None."""
+    """Return X for a type `X | None`, else None."""
     inner = [arg for arg in typing.get_args(hint) if arg is not types.NoneType]
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return inner[0] if union and len(inner) == 1 and len(typing.get_args(hint)) == 2 else None
 
 
 def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """The expression that reads a value of this type out of the tagged `value`."""
+    """Return the Python expression that decodes a value of this type from the tagged `value`."""
     hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
@@ -137,7 +143,7 @@ def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
 
 
 def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """The expression that tags a `value` of this type."""
+    """Return the Python expression that encodes a `value` of this type with its tag."""
     hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
@@ -168,27 +174,32 @@ def is_map(hint: Any) -> bool:
 
 
 def set_element_codec(hint: Any) -> tuple[str, str, str] | None:
-    """How the elements of a set are read and written, None where it is no set.
+    """Return the tag and the expressions that decode and encode a set's elements; None if the type is not a supported
+    set.
 
-    DynamoDB stores no empty set, so none is written and a missing one reads as empty. That works for an attribute of
-    its own with no other default; anywhere else a set could not come back as it was.
+    DynamoDB stores no empty set, so an empty set is left out and a missing one is decoded as empty. This works only for
+    a top-level attribute without another default; anywhere else a set would not survive the round trip.
     """
     inner = unwrap_newtype(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
     return SCALAR_TYPES[inner] if inner in SCALAR_TYPES and inner is not bool else None
 
 
 def compile_decoder(cls: type[T]) -> Callable[[Image], T]:
-    """A function from an image to an instance of `cls`: no __init__, no loop over attributes, no branch per tag.
+    """Compile a function from an image to an instance of `cls`: no __init__, no loop over attributes, no branch per
+    tag.
 
-    A missing attribute takes the field's default, `None` or the empty set; where there is none of these, and where a
-    value has another type than declared, the function raises Unreadable. Attributes not declared are passed over.
+    A missing attribute takes the field's default, None (if optional) or the empty set. If there is none of these, or if
+    a value is not of the declared type, the function raises Unreadable. Undeclared attributes are ignored.
     """
     return cast(Callable[[Image], T], _compile_decoder(cast(Any, cls)))
 
 
 def compile_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
-    """The same, but maps of parts are read when they are first asked for, which raises UnreadableWithin then. The
-    second argument is the item beside it (as it was before, or None): what is tagged alike in both is read once."""
+    """Compile a decoder that decodes maps of parts on first access. That access may raise UnreadableWithin.
+
+    The second argument of the compiled function is the item's other image, already decoded, or None. Maps that are
+    equal in both images are decoded once.
+    """
     return cast(Callable[[Image, T | None], T], _compile_decoder(cast(Any, cls), late=True))
 
 
@@ -230,8 +241,11 @@ def _compile_decoder(cls: type[Any], late: bool = False) -> Any:
 
 
 def compile_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """A function from an instance of `cls` to its image; what reads back as it is where it is missing (an empty set, a
-    None, a zero or false that is its field's default) is left out."""
+    """Compile a function from an instance of `cls` to its image.
+
+    It leaves out values that are decoded the same if missing: an empty set, a None, or a zero or False that is the
+    field's default.
+    """
     return cast(Callable[[T], dict[str, Any]], _compile_encoder(cast(Any, cls)))
 
 

@@ -1,8 +1,8 @@
-"""Key templates: how an item's keys are spelled from its fields, checked when the declaring module is imported.
+"""Key templates: how an item's keys are built from its fields, checked when the declaring module is imported.
 
-A template is "partition / sort"; `{name}` is a field or a property of the entity. Where a property is None the item is
-not in that index. What makes a key wrong in ways nobody sees until later is refused at import: an unpadded number, a
-time with no id behind it, a name that does not exist; and when a key is made: a value that holds the separator.
+A template is "partition / sort"; `{name}` is a field or a property of the entity. If such a property is None, the item
+is not in that index. Mistakes that would show only later are rejected at import: an unpadded number, a time with no id
+after it, a name that does not exist. A value that holds the separator is rejected when the key is built.
 """
 
 import re
@@ -24,18 +24,18 @@ from functions.dynamodb.images import (
 
 T = TypeVar("T")
 Instant = NewType("Instant", str)
-"""A moment as text that sorts: UTC, fixed width, milliseconds: 2026-11-21T09:30:00.000Z."""
+"""A UTC time as sortable text of fixed width, with milliseconds: 2026-11-21T09:30:00.000Z."""
 
 
 def to_instant(moment: datetime) -> Instant:
-    """A moment as the table keeps it; finer than a millisecond is cut off. Raises ValueError without a time zone."""
+    """Convert a datetime to an Instant, truncated to milliseconds. Raises ValueError if it has no time zone."""
     if moment.tzinfo is None:
         raise ValueError("a moment without a time zone would be another one on another machine")
     return Instant(moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z")
 
 
 def instant_from_epoch(epoch_seconds: int) -> Instant:
-    """The moment of an epoch second, such as a ttl."""
+    """Convert epoch seconds, such as a ttl, to an Instant."""
     return to_instant(datetime.fromtimestamp(epoch_seconds, UTC))
 
 
@@ -52,8 +52,11 @@ SEPARATOR = "#"
 
 
 class InvalidKeyValue(ValueError):
-    """A value that cannot stand in a key: it is empty, or it holds the separator and would forge another item's key,
-    or a character that cannot be printed, or it is a number that its padding does not hold and so would not sort."""
+    """A value cannot be part of a key.
+
+    It is empty, it holds the separator and could forge another item's key, it holds an unprintable character, or it is
+    a number that is negative or too wide for its padding and so would not sort.
+    """
 
     def __init__(self, name: str, value: object) -> None:
         super().__init__(f"{name} cannot stand in a key: it is empty, does not fit, or holds '{SEPARATOR}' or the like")
@@ -62,7 +65,7 @@ class InvalidKeyValue(ValueError):
 
 @dataclass(frozen=True)
 class KeyTemplate:
-    """Half a key: fixed text and the fields between, `ORDER#{placed_at}#{order_id}`."""
+    """Half a key: fixed text and fields, such as `ORDER#{placed_at}#{order_id}`."""
 
     text: str
 
@@ -81,12 +84,13 @@ class KeyTemplate:
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
-        """What stands between the separators. With one field in each at most, no two items spell the same key."""
+        """The parts between the separators. Each has at most one field, so different field values always give different
+        keys."""
         return tuple(self.text.split(SEPARATOR))
 
     @cached_property
     def format_specs(self) -> dict[str, str]:
-        """How each field is formatted; "": as it is."""
+        """The format specification of each field; "" if it is not formatted."""
         return {name: spec for _, name, spec in self._tokens if name}
 
     @cached_property
@@ -95,14 +99,15 @@ class KeyTemplate:
         return [(text, name, spec) for text, name, spec in found if text or name]
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """The key text; raises BadKey."""
+        """Build the key text. Raises InvalidKeyValue, and TypeError if a field is missing."""
         text, missing = self.render_prefix(values)
         if missing:
             raise TypeError(f"{self.text} needs {missing}")
         return text
 
     def render_prefix(self, values: Mapping[str, Any]) -> tuple[str, str]:
-        """As much of the key as the known values spell, and the name of the first field that is not known, or ""."""
+        """Build the key up to the first missing field. Return the text and that field's name, or "" if none is
+        missing."""
         spelled: list[str] = []
         for fixed, name, spec in self._tokens:
             spelled.append(fixed)
@@ -118,18 +123,18 @@ class KeyTemplate:
 
 
 def _fits_padding(number: str, spec: str) -> bool:
-    """Whether a padded number is as wide as all others, and not negative: only so does it sort."""
+    """Return whether a number fits its padding and is not negative. Otherwise it would not sort."""
     return len(number) == int(spec.rstrip("d")) and number.isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[T]):
-    """One kind of item of the table: its entity, its keys, and who writes it.
+    """One kind of item of the table: its entity, its keys, and which components write it.
 
-    `kind`: a primary is written by commands; a snapshot, log or counter is derived from primaries and repairable.
-    `unique`: the fields that alone tell two items of this row apart, where that is less than the whole key.
-    `replaces`: the row whose place in the table this one takes (the stub an archived order leaves).
-    `since`: the field that tells one life of a key from the next.
+    `kind`: commands write a primary; a snapshot, log or counter is derived from primaries and can be repaired; a marker
+    records that something was done. `unique_fields`: the fields that identify an item, if they are fewer than all key
+    fields. `replaces`: the row whose key this one takes over (an ArchivedOrder replaces its Order). `created_field`:
+    the creation time, which distinguishes an item from an earlier, deleted item under the same key.
     """
 
     entity: type[T]
@@ -177,7 +182,7 @@ class Row(Generic[T]):
             raise TypeError(f"{self.type}.{index}: {name} is text, which takes no format")
 
     def _field_type(self, name: str) -> Any:
-        """The declared type of a field or property."""
+        """Return the declared type of a field or property. Raises TypeError if there is no such name."""
         attribute = getattr(self.entity, name, None)
         if name in self.fields:
             return self.fields[name]
@@ -196,32 +201,32 @@ class Row(Generic[T]):
 
     @cached_property
     def indexes(self) -> tuple[IndexName, ...]:
-        """Where an item of this row can be found."""
+        """The indexes that can hold an item of this row, with "main" for the table itself."""
         return tuple(index for index in INDEXES if getattr(self, index))
 
     @cached_property
     def identity_fields(self) -> tuple[str, ...]:
-        """The fields that tell two items of this row apart."""
+        """The fields that identify an item of this row."""
         return self.unique_fields or tuple(name for half in self.templates("main") for name in half.field_names)
 
     @property
     def has_ttl(self) -> bool:
-        """Whether items of this row end by themselves, at their `ttl` (epoch seconds)."""
+        """Whether items of this row expire at their `ttl` (epoch seconds)."""
         return "ttl" in self.fields
 
     def templates(self, index: IndexName) -> tuple[KeyTemplate, KeyTemplate]:
-        """The partition's and the sort key's template in this index."""
+        """Return the templates of the partition key and the sort key in this index."""
         partition, sort = getattr(self, index).split(" / ")
         return parse_key_template(partition), parse_key_template(sort)
 
     @cached_property
     def decode(self) -> Callable[[Image], T]:
-        """Image → item; raises images.Unreadable."""
+        """Image → item. Raises images.Unreadable."""
         return compile_decoder(self.entity)
 
     @cached_property
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
-        """The same for a moment's look: see images.glance."""
+        """Image → item, with maps decoded on first access (see images.compile_lazy_decoder)."""
         return compile_lazy_decoder(self.entity)
 
     @cached_property
@@ -230,7 +235,7 @@ class Row(Generic[T]):
         return [(pk, sk, one, two, {*one.field_names, *two.field_names}) for (pk, sk), (one, two) in parts]
 
     def encode(self, item: T) -> dict[str, Any]:
-        """Item → image with all its keys, its type and its schema version; raises BadKey."""
+        """Item → image with all its keys, its type and its schema version. Raises InvalidKeyValue."""
         image = compile_encoder(self.entity)(item)
         for pk, sk, partition, sort, names in self._index_templates:
             known = {name: getattr(item, name) for name in names}
@@ -242,24 +247,24 @@ class Row(Generic[T]):
         return image
 
     def key(self, **known: Any) -> dict[str, Any]:
-        """The primary key of the item with these field values, tagged; raises BadKey."""
+        """Return the primary key, in DynamoDB's JSON, of the item with these field values. Raises InvalidKeyValue."""
         partition, sort = self.templates("main")
         return {"PK": {"S": partition.render(known)}, "SK": {"S": sort.render(known)}}
 
     def key_of(self, item: T) -> dict[str, Any]:
-        """The primary key of an item, tagged."""
+        """Return the primary key of an item, in DynamoDB's JSON."""
         names = {name for half in self.templates("main") for name in half.field_names}
         return self.key(**{name: getattr(item, name) for name in names})
 
 
 @cache
 def parse_key_template(text: str) -> KeyTemplate:
-    """The template of this text, parsed once."""
+    """Return the template of this text, parsed once."""
     return KeyTemplate(text)
 
 
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
-    """What is wrong between rows: the types that two rows share, and the keys that two rows could both spell."""
+    """List the conflicts between rows: a type that two rows share, or a key that two rows could both produce."""
     conflicts = []
     seen: dict[str, Row[Any]] = {}
     for row in rows:
@@ -277,7 +282,10 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
 
 
 def may_collide(one: KeyTemplate, two: KeyTemplate) -> bool:
-    """Whether two templates could spell the same text: no value holds the separator, so they must meet part by part."""
+    """Return whether two templates could produce the same text.
+
+    No value holds the separator, so the templates are compared segment by segment.
+    """
     return len(one.segments) == len(two.segments) and all(map(_segments_may_collide, one.segments, two.segments))
 
 
@@ -290,5 +298,5 @@ def _segments_may_collide(one: str, two: str) -> bool:
 
 
 def _fixed_ends(part: str) -> tuple[str, str]:
-    """The fixed text before and behind a part's field; of fixed text, all of it."""
+    """Return the fixed text before and after a segment's field; for a segment without a field, the whole text twice."""
     return part.partition("{")[0], part.rpartition("}")[2]

@@ -1,4 +1,4 @@
-"""Which of DynamoDB's refusals pass, which never do, and how long to wait between attempts."""
+"""Retries: which DynamoDB errors are temporary, which are permanent, and how long to wait between attempts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from functions.dynamodb.streams import Permanent
 
 R = TypeVar("R")
 
-RETRYABLE_ERROR_CODES = {  # cancellation and error codes of requests that may succeed when sent again unchanged
+RETRYABLE_ERROR_CODES = {  # error and cancellation codes of requests that may succeed if sent again unchanged
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
@@ -22,15 +22,17 @@ RETRYABLE_ERROR_CODES = {  # cancellation and error codes of requests that may s
     "RequestLimitExceeded",
 }
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
-"""The same of requests that never will; what is in neither, such as AccessDenied, a person may mend."""
+"""Codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix the
+cause."""
 
 
 class Impossible(Permanent):
-    """DynamoDB will never take this write: the item is too large, or a key malformed."""
+    """DynamoDB will never accept this write: the item is too large, or a key is malformed."""
 
 
 class TableBusy(Exception):
-    """The items asked for are in other transactions' hands, or throttled, and stayed so: safe to try again later."""
+    """The items stayed locked by other transactions, or throttled, until the retries were used up. Safe to retry
+    later."""
 
     def __init__(self, retry_after_seconds: int = 1) -> None:
         super().__init__("too many requests for the same items at once")
@@ -39,7 +41,7 @@ class TableBusy(Exception):
 
 @dataclass
 class Backoff:
-    """Pauses between attempts, with full jitter (10 ms doubling to 640 ms), until `deadline` (epoch seconds)."""
+    """Waits between attempts, with full jitter (10 ms doubling to 640 ms), until `deadline` (epoch seconds)."""
 
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
@@ -48,7 +50,7 @@ class Backoff:
     attempt: int = 0
 
     def wait(self) -> None:
-        """Wait a little; raises Busy when the time is spent."""
+        """Sleep before the next attempt. Raises TableBusy if the deadline would pass."""
         pause_seconds = self.random() * 0.01 * 2 ** min(self.attempt, 6)
         if self.clock().timestamp() + pause_seconds > self.deadline:
             raise TableBusy
@@ -57,7 +59,8 @@ class Backoff:
 
 
 def call_dynamodb(operation: Callable[..., R], **request: Any) -> R:
-    """Send a request that may be sent again; raises Busy where it is throttled longer than the client itself tries."""
+    """Send a request that is safe to repeat. Raises TableBusy if it is still throttled after the client's own
+    retries."""
     try:
         return operation(**request)
     except ClientError as error:

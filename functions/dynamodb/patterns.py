@@ -1,4 +1,5 @@
-"""Access patterns as data: a question, the rows that answer it, and what the asker knows. No key is spelled here."""
+"""Access patterns as data: a description, the rows that are read, and the fields the caller must give. Builds no key
+text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Get(Generic[T]):
-    """A question about one item, answered by one consistent GetItem.
+    """A pattern that reads one item with one consistent GetItem.
 
-    `rows`: the kinds of item that may lie at that key. `view`: a class of fewer fields, when only these are asked for.
+    `rows`: the kinds of item that may be stored under that key. `view`: a class with fewer fields, to read only these.
     """
 
     id: str
@@ -24,24 +25,24 @@ class Get(Generic[T]):
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """What the asker must give."""
+        """The fields the caller must give."""
         return tuple(name for half in self.rows[0].templates("main") for name in half.field_names)
 
     @cached_property
     def view_attributes(self) -> tuple[str, ...]:
-        """The attributes asked for; empty: all."""
+        """The attributes to read; empty for all."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(Generic[T]):
-    """A question that one Query of one partition answers, or one Query per shard, merged in key order.
+    """A pattern that reads one partition with one Query, or one Query per shard, merged in key order.
 
-    The partition and the sort key's prefix are the rows' own; what the asker knows of the sort key's first fields
-    narrows it, and a range asks for [since, until) of the first field that is not known. `whole`: all of the partition.
-    `shards`: how many partitions the rows' `shard` field spreads over; all are always read.
-    `below`: the sort key's only field where that is a path: the asker knows its beginning, and wants all that goes on
-    from there. `view`: a class of fewer fields, for an index that does not hold all.
+    The rows define the partition and the prefix of the sort key. Values for the sort key's first fields narrow the
+    query; `since` and `until` bound the first field that is not given. `whole_partition`: read all of the partition.
+    `shards`: the number of partitions that the rows' `shard` field spreads over; all are always read. `path_prefix`:
+    the sort key's only field if it holds a path; the caller gives the beginning of the path and gets everything below
+    it. `view`: a class with fewer fields, for an index that does not hold all attributes.
     """
 
     id: str
@@ -70,30 +71,31 @@ class Query(Generic[T]):
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
             distinguishing_fields = shared | set(
                 sort.field_names
-            )  # the cursor tells items apart by what all shards share
+            )  # cursors identify items by the key parts that all shards share
             if missing := set(row.identity_fields) - distinguishing_fields:
                 raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
 
     @property
     def key_attributes(self) -> tuple[str, str]:
-        """The index's partition and sort attribute."""
+        """The names of the index's partition key and sort key attributes."""
         return KEY_ATTRIBUTES[self.index]
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """What the asker must give; the shard is nobody's to know."""
+        """The fields the caller must give. The shard is not one: all shards are read."""
         partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
         return (*partition, self.path_prefix) if self.path_prefix else partition
 
     @cached_property
     def view_attributes(self) -> tuple[str, ...]:
-        """The attributes of the view; empty: all."""
+        """The attributes of the view; empty for all."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
-        """The lowest sort key asked for and the first beyond it: [low, high), both "" for the whole partition.
+        """Return the sort keys to read as [low, high); both are "" for the whole partition.
 
-        Raises BadKey. A key below `until` is `…{time}#{id}`, so text that ends in the time itself is the first beyond.
+        Keys look like `…{time}#{id}`, so a bound that ends with the time alone sorts before every key at that time.
+        Raises InvalidKeyValue, and TypeError if the pattern takes no range.
         """
         if self.whole_partition:
             return "", ""
@@ -107,13 +109,13 @@ class Query(Generic[T]):
 
 
 LOWEST_SORT_KEY = (
-    " "  # sorts before every key, since keys hold what can be printed; DynamoDB compares a key with no empty text
+    " "  # sorts before every key, since keys are printable; DynamoDB does not accept empty text in a key condition
 )
-HIGHEST_CHARACTER = "\U0010ffff"  # sorts behind every text that goes on from a prefix
+HIGHEST_CHARACTER = "\U0010ffff"  # appended to a prefix, it sorts after every text with that prefix
 
 
 def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
-    """The rows of the same partition that a query would read too, though it does not name them."""
+    """List the types of other rows in the same partition that a query would read too."""
     if query.whole_partition:
         return []
     low, high = query.sort_key_range({})
@@ -124,15 +126,15 @@ def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]
 
 
 def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
-    """Whether a key of this template could lie in [low, high)."""
+    """Return whether a key of this template could sort in [low, high)."""
     last = sort.prefix + HIGHEST_CHARACTER if sort.field_names else sort.prefix
     return sort.prefix < high and low <= last
 
 
 def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
-    """The attributes a pattern would show that one of its rows, or its index, does not hold.
+    """List the attributes a pattern returns that one of its rows, or its index, does not hold.
 
-    `projected`: the attributes each index holds, by its name in the table; None: all.
+    `projected`: the attributes each index holds, by its name in the table; None for all.
     """
     index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
     missing: set[str] = set()

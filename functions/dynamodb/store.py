@@ -1,8 +1,9 @@
-"""The one place that talks to DynamoDB: patterns and writes in, items and errors out.
+"""The only module that reads and writes the DynamoDB table: patterns and writes in, items and errors out.
 
-Reads are the table's declared patterns. `write` is one conditional write, or one transaction where there are several;
-a refused condition raises that write's own error, a conflict with another transaction is tried again with jitter until
-the time budget is spent, then raises Busy. What expired is never returned, though DynamoDB deletes it hours later.
+Reads use the table's declared access patterns. `Table.write` sends one conditional write, or one transaction if there
+are several writes. If a condition fails, it raises that write's own error. Conflicts with other transactions are
+retried with jitter until the time budget is spent; then it raises TableBusy. Reads never return expired items, although
+DynamoDB deletes them hours later.
 """
 
 import random
@@ -34,14 +35,15 @@ BATCH_WRITE_LIMIT = 25
 
 @dataclass(frozen=True)
 class QueryPage(Generic[T]):
-    """Some items in the pattern's order. `after`: where the next page starts; None: there is no more."""
+    """Some items in the pattern's order. `after`: the position where the next page starts; None if this is the last
+    page."""
 
     items: tuple[T, ...]
     after: str | None = None
 
 
 def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The answers to questions none of which needs another's answer, in their order."""
+    """Run independent calls in threads and return their results in the order of the calls."""
     if len(calls) == 1:
         return [calls[0]()]
     with ThreadPoolExecutor(len(calls)) as threads:
@@ -54,17 +56,22 @@ def _raise_error(_: Image, error: Unreadable) -> None:
 
 @dataclass
 class Table:
-    """A table behind a client. `rows`: every row it may hold, by type. `clock`, `sleep` and `random` are arguments so
-    that a simulation can own them, and so is `together`: how the shards of a pattern are asked. `unreadable` hears of
-    what a queue shows and nobody can read: when it returns, that is passed over, because the others in the queue must
-    not wait for it."""
+    """A DynamoDB table behind a client.
+
+    `rows`: every row the table may hold, by type. `clock`, `sleep`, `random` and `run_concurrently` (which runs the
+    queries of a pattern's shards) are arguments so that a simulation can replace them. `on_decode_error` is called for
+    each item that a query with a `view` (a work queue) cannot decode. If it returns, the query skips the item, so that
+    one unreadable item does not block the queue.
+    """
 
     client: "DynamoDBClient"
     name: str
     rows: Mapping[str, Row[Any]]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.SystemRandom().random  # not seeded: a snapshot would repeat it
+    random: Callable[[], float] = (
+        random.SystemRandom().random
+    )  # SystemRandom: a restored Lambda snapshot would repeat a seed
     new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
@@ -72,7 +79,8 @@ class Table:
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """The item, or None where there is none or it has expired. One consistent GetItem. Raises BadKey, Busy."""
+        """Return the item, or None if it does not exist or has expired. One consistent GetItem. Raises InvalidKeyValue,
+        TableBusy."""
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
             names = sorted({*pattern.view_attributes, "type", "ttl"})
@@ -91,10 +99,10 @@ class Table:
         until: str = "",
         **known: str,
     ) -> QueryPage[T]:
-        """One page of the items asked for, `since` included and `until` not. Raises BadKey, Busy.
+        """Return one page of the pattern's items, from `since` (inclusive) to `until` (exclusive).
 
-        A page may be shorter than the limit though more follow (what expired is passed over, DynamoDB answers 1 MB at
-        most): go on while `after` is set.
+        A page can be shorter than `limit` although more items follow: expired items are skipped, and DynamoDB returns
+        at most 1 MB. Continue while `after` is set. Raises InvalidKeyValue, TableBusy.
         """
         low, high = pattern.sort_key_range(known, since, until)
         shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
@@ -103,7 +111,7 @@ class Table:
         )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
-        # Beyond the nearest end of a page a shard may have more that sorts before what another shard has shown.
+        # A shard that stopped early may hold items that sort before another shard's: cut the page at the nearest stop.
         ends = [stop for _, stop in pages if stop is not None]
         end = (max if pattern.newest_first else min)(ends) if ends else None
         if end is not None:
@@ -117,7 +125,8 @@ class Table:
     def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
-        """One partition's part: (sort key, image) in order, and where it stopped short of its end."""
+        """Query one partition. Return its (sort key, image) pairs in order, and the last key read if more may follow,
+        else None."""
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
         names = {"#pk": partition_name}
@@ -155,7 +164,7 @@ class Table:
         return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
 
     def query_all(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
-        """All items asked for, page after page."""
+        """Yield all items of the pattern, page by page."""
         after: str | None = None
         while True:
             page = self.query(pattern, limit=1000, after=after, since=since, until=until, **known)
@@ -165,12 +174,16 @@ class Table:
             after = page.after
 
     def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
-        """The items of these keys that exist, in any order; one BatchGetItem per 100 keys, more where DynamoDB leaves
-        some unprocessed (raises Busy when it keeps doing so)."""
+        """Return the items that exist under these keys, in any order.
+
+        Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
+        unprocessed.
+        """
         return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
 
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
-        """The same as they lie there, expired or not, whoever can read them."""
+        """Return the images stored under these keys, including expired and undecodable ones. Otherwise like
+        `batch_get`."""
         found: list[Image] = []
         backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_GET_LIMIT):
@@ -184,11 +197,12 @@ class Table:
         return found
 
     def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
-        """Every image of one partition as it lies there, expired or not: for the archive, which loses nothing."""
+        """Return every image of one partition, expired or not. The archive uses this because it must not lose any
+        item."""
         return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
     def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Every image where the items asked for lie, whoever can read them. Consistent."""
+        """Return every image in the pattern's key range, including expired and undecodable ones. Consistent."""
         low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
         condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
@@ -216,11 +230,11 @@ class Table:
             start = {"ExclusiveStartKey": last}
 
     def decode(self, image: Image) -> Any:
-        """The item of an image by its type, None where it has expired; raises Unreadable."""
+        """Decode an image by its type. Returns None if the item has expired; raises Unreadable."""
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """The item of a page; None for what is passed over."""
+        """Decode an item of a page. Returns None if the query skips it."""
         try:
             return self._decode_for_pattern(pattern, image)
         except Unreadable as error:
@@ -230,7 +244,8 @@ class Table:
             return None
 
     def _decode_for_pattern(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
-        """What the pattern answers with: its view of the image, or the item if it is of the pattern's rows."""
+        """Decode the pattern's view of the image, or the whole item. Returns None if it has expired or is of another
+        row."""
         row = self._row_of(image)
         if row not in pattern.rows or self._is_expired(image):
             return None
@@ -248,14 +263,15 @@ class Table:
 
     # writing ----------------------------------------------------------------------------------------------------------
     def write(self, *writes: Write[Any]) -> None:
-        """Do all of it or nothing: one conditional write, or one TransactWriteItems of up to 100.
+        """Apply all writes or none: one conditional write, or one TransactWriteItems of up to 100 writes.
 
-        Raises the error of the first write that is refused, in the order given; Busy when conflicts or throttling
-        outlast the budget. Safe against the client's own retries: a transaction carries a token, and a single write
-        that finds exactly what it wanted to write takes that for its own.
+        Raises the error of the first write whose condition fails, in the order given. Raises TableBusy if conflicts or
+        throttling outlast the time budget, and Impossible if DynamoDB will never accept a write. Retries by the client
+        are safe: a transaction carries a ClientRequestToken, and a single put or update whose condition fails counts as
+        applied if the stored item already has the attributes it writes.
         """
         backoff = self.new_backoff()
-        # A write that adds, or checks, cannot tell from what it finds that it was done: it needs a transaction's token.
+        # The stored item does not show whether an addition or a check was applied before: they need a request token.
         is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
@@ -313,11 +329,12 @@ class Table:
         return send
 
     def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
-        # The row that was found may be another than the one written: a stub lies in the archived order's place.
+        # The stored item may be of another row: an ArchivedOrder replaces the Order under the same key.
         return write.condition_error(self._row_of(found).decode(found) if found else None)
 
     def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
-        """Delete these items whatever they are; one BatchWriteItem per 25 keys, what was left unprocessed again."""
+        """Delete these items unconditionally: one BatchWriteItem per 25 keys. Unprocessed keys are sent again; raises
+        TableBusy."""
         backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
@@ -328,13 +345,15 @@ class Table:
                     backoff.wait()
 
     def new_backoff(self) -> Backoff:
-        """A new time budget for one piece of work."""
+        """Start a new retry time budget for one operation."""
         return Backoff(self.clock, self.sleep, self.random, self.clock().timestamp() + self.retry_budget_seconds)
 
 
 def _decode_item(row: Row[Any], image: Image) -> Any:
-    """The item of an image; raises Unreadable where a newer version of the code wrote it: it may mean something else by
-    the same names, and writing it back would lose what is new in it."""
+    """Decode an image. Raises Unreadable if a newer version of the code wrote it.
+
+    The newer code may use the same names for something else, and writing the item back would lose its new attributes.
+    """
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
         raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
@@ -342,13 +361,17 @@ def _decode_item(row: Row[Any], image: Image) -> Any:
 
 
 def highest_key_before(excluded: str) -> str:
-    """The upper bound of a BETWEEN that leaves `after` itself out. Keys hold only what can be printed, so cutting
-    the last character's code by one and going on with the highest character passes over nothing."""
+    """Return an upper bound for BETWEEN that excludes the key `excluded` itself.
+
+    Keys hold only printable characters. So lowering the last character's code by one and appending the highest
+    character skips no key.
+    """
     return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Whether a refused single write finds what it wanted to write: it was applied before, its answer was lost."""
+    """Return whether a failed single write was applied before: the stored item has its attributes, only the response
+    was lost."""
     if found is None or write.resulting_attributes is None:
         return False
     return all(found.get(name) == value for name, value in write.resulting_attributes.items())

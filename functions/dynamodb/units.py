@@ -1,7 +1,7 @@
-"""Capacity units, as DynamoDB itself counts them in each answer (index writes included): what a piece of work cost.
+"""Consumed capacity units and throttling, counted from DynamoDB's responses (index writes included).
 
-And how often it would not: each time that it throttled a request, also where the client sends that again by itself, and
-each answer that left some of a batch. A lost connection, or a fault of DynamoDB's, is none.
+Throttling counts each throttled attempt, also if the client retries it by itself, and each response that left part of a
+batch unprocessed. Lost connections and internal errors of DynamoDB do not count.
 """
 
 from threading import Lock, local
@@ -15,33 +15,35 @@ THROTTLING_ERROR_CODES = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
 }
-"""Codes of a refused request, or of what made a transaction be refused."""
+"""Error codes of a throttled request, or cancellation codes of a throttled transaction."""
 
 
 class ConsumedCapacityCounter:
-    """Counts what the requests of the clients it watches consumed. A Lambda does one piece of work at a time, though it
-    may ask several questions at once."""
+    """Counts the capacity that the instrumented clients' requests consume.
+
+    Thread-safe, because a Lambda does one piece of work at a time but may send several requests in parallel.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._thread_state = local()  # each thread is at a request of its own
+        self._thread_state = local()  # whether the current thread's last attempt was counted
         self._last_reported = (0.0, 0.0)
 
     @property
     def totals(self) -> tuple[float, float, int]:
-        """Units read, units written, and how often it throttled, all since the beginning."""
+        """Units read, units written, and the number of throttles, since the counter was created."""
         return self._read, self._write, self._throttled
 
     def instrument(self, client: Any) -> None:
-        """Have a DynamoDB client ask for what each of its requests consumes, and count it."""
+        """Make a DynamoDB client request ConsumedCapacity with each request, and count it."""
         client.meta.events.register("provide-client-params.dynamodb", self._request_consumed_capacity)
         client.meta.events.register("needs-retry.dynamodb", self._count_throttled_attempt)
         client.meta.events.register("after-call.dynamodb", self._count_capacity)
 
     def consumed_since_last_call(self) -> dict[str, float]:
-        """{"read": units, "write": units} since this was asked last."""
+        """Return {"read": units, "write": units} since the last call."""
         read, write = self._last_reported
         self._last_reported = (self._read, self._write)
         return {"read": self._read - read, "write": self._write - write}
@@ -59,7 +61,8 @@ class ConsumedCapacityCounter:
             self._throttled += throttled
 
     def _count_throttled_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
-        """Each answer on the wire, before the client decides whether to ask again; None: there was none."""
+        """Called for each attempt, before the client decides whether to retry. `response` is None if there was no
+        response."""
         self._thread_state.counted = response is not None and _is_throttled(response[1])
         with self._lock:
             self._throttled += self._thread_state.counted

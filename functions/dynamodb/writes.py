@@ -1,4 +1,4 @@
-"""Writes as data: each knows its condition, and what to say when the condition does not hold."""
+"""Conditional writes as data: each holds its request, its condition, and the error to raise if the condition fails."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ WriteKind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 
 
 class WriteConflict(Exception):
-    """An item was not as the writer had read it: read again and decide anew."""
+    """The item changed since the writer read it. Read it again and repeat the operation."""
 
     def __init__(self, row: Row[Any], key: Mapping[str, Any]) -> None:
         super().__init__(f"{row.type} changed meanwhile")
@@ -20,31 +20,35 @@ class WriteConflict(Exception):
 
 
 ConditionErrorFactory = Callable[[T | None], Exception]
-"""Makes the error of a refused condition out of the item that was found (None: there was none)."""
+"""Creates the error of a failed condition from the stored item (None if there is no item)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Write(Generic[T]):
-    """One guarded write of one item: the part of a TransactWriteItems request that concerns it, and its refusal."""
+    """One conditional write of one item: its part of a TransactWriteItems request, and the error if the condition
+    fails."""
 
     kind: WriteKind
     row: Row[T]
     request: dict[str, Any]
     condition_error: ConditionErrorFactory[T]
     resulting_attributes: Image | None = None
-    """The attributes the item has once written (None: absent, or not known beforehand)."""
+    """The attributes the item has after the write. A value of None: the attribute is absent. None: not known
+    beforehand."""
 
 
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Write an item that does not exist yet (or is a row's that this one replaces nothing of)."""
+    """Put an item. Fails if an item exists under its key."""
     image = row.encode(item)
     request = {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
     return Write("Put", row, request, condition_error or _write_conflict(row, image), image)
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Write a copy unless the table already has it from a later version of its source; or from the same one, unless it
-    is to be written `again`."""
+    """Put a copy unless the table holds a copy from a later version of its source.
+
+    A copy from the same version is overwritten only if `or_same_version` is set.
+    """
     image = row.encode(item)
     request = {
         "Item": image,
@@ -56,7 +60,7 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
-    """Write an item over the one that is there, if that one's field `holder` still says who held it."""
+    """Overwrite an existing item if its field `holder_field` still equals `holder_value`."""
     image = row.encode(item)
     request = {
         "Item": image,
@@ -68,10 +72,11 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
 
 
 def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Write what differs between an item as it was read and as it shall be, if nobody else changed it meanwhile.
+    """Write the difference between an item as it was read and its new state. Fails if the item changed since it was
+    read.
 
-    `after` carries the next version. Only the difference is sent, index keys included, so that attributes this writer
-    knows nothing of stay as they are.
+    `after` carries the next version. Only the difference is sent, index keys included, so attributes unknown to this
+    code keep their values. Raises ValueError if `after` does not raise the version by one.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
@@ -102,7 +107,8 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
 
 
 def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Write[T]:
-    """Put an item in the place of another row's, if that one is still as it was read."""
+    """Overwrite an item with an item of another row under the same key. Fails if the old item changed since it was
+    read."""
     old, image = before_row.encode(before), row.encode(item)
     request = {
         "Item": image,
@@ -121,9 +127,10 @@ def adjust(
     at_least: Mapping[str, int],
     condition_error: ConditionErrorFactory[T],
 ) -> Write[T]:
-    """Add to numbers of an existing item whatever its version, as long as each stays at or above what is asked.
+    """Add to numeric fields of an existing item, whatever its version.
 
-    `at_least` compares the value before the addition. Adjustments commute, so concurrent ones do not lose each other.
+    `at_least`: the minimum of each field before the addition; the write fails below it. Concurrent adjustments commute,
+    so no addition is lost. Not idempotent by itself: `Table.write` sends it in a transaction with a token.
     """
     names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
@@ -150,10 +157,11 @@ def copy_attributes(
     source: tuple[str, int],
     only_where: tuple[str, Sequence[str]],
 ) -> Write[T]:
-    """Write texts that an existing item has from another one, unless it has them from a later version of that already.
+    """Copy text attributes from another item into an existing item, unless it has them from the same or a later
+    version.
 
-    `source`: the name of the attribute that holds that version, and the version. `among`: a field of the item, and the
-    values one of which it must have. The item's own version stays: whoever has read the item before may still write it.
+    `source`: the attribute that holds the source's version, and that version. `only_where`: a field of the item and its
+    permitted values. The item's own version stays the same, so concurrent updates of the item do not fail.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
@@ -179,7 +187,7 @@ def copy_attributes(
 
 
 def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Write nothing, but let the transaction hold only if this item is still as it was read."""
+    """Fail the transaction if this item changed since it was read. Writes nothing."""
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -191,19 +199,19 @@ def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFact
 
 
 def check_absent(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
-    """Write nothing, but let the transaction hold only if there is no such item."""
+    """Fail the transaction if an item exists under this key. Writes nothing."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
     return Write("ConditionCheck", row, request, condition_error)
 
 
 def check_exists(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
-    """Write nothing, but let the transaction hold only if there is such an item."""
+    """Fail the transaction if no item exists under this key. Writes nothing."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
     return Write("ConditionCheck", row, request, condition_error)
 
 
 def delete(row: Row[T], item: T) -> Write[T]:
-    """Delete an item that is still as it was read."""
+    """Delete an item. Fails if it changed since it was read."""
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -215,7 +223,7 @@ def delete(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
-    """Delete an item, unread, if its field `holder` says who holds it."""
+    """Delete an item without reading it. Fails unless its field `holder_field` equals `holder_value`."""
     request = {
         "Key": dict(key),
         "ConditionExpression": "#holder = :held_by",
@@ -226,7 +234,7 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
-    """Delete a copy unless the table has it from a later version of its source; fine where there is none."""
+    """Delete a copy unless it comes from the same or a later version of its source. Succeeds if there is no copy."""
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -238,7 +246,7 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
-    """Delete an item, unread, that is of an earlier version than this one, unless it has an attribute."""
+    """Delete an item without reading it, if its version is below `version` and it does not have `attribute`."""
     request = {
         "Key": dict(key),
         "ConditionExpression": "attribute_not_exists(#marked) AND #version < :version",

@@ -1,1 +1,2 @@
-"""What the shop is, as data: entities, keys, patterns, states, copies, changes, events, reactions. Talks to nobody."""
+"""The shop's data model, as data: entities, keys, patterns, states, copies, changes, events, reactions. Makes no
+requests."""

@@ -1,7 +1,7 @@
-"""Stream records as typed changes: what happened to which item, from the same readers that answer queries.
+"""Stream records as typed changes: what happened to which item, decoded by the same decoders as query results.
 
-A change's id is made of what changed (key, life, version, kind), never of the delivery: the same change has the same id
-whenever and however often it comes.
+A change's id is a hash of the item's key, creation time, version and event name, never of the delivery. So the same
+change has the same id however often and whenever it is delivered.
 """
 
 import hashlib
@@ -19,26 +19,27 @@ from functions.model.entities import Customer, Product, Stock
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
 IGNORED_ROW_KINDS = ("marker", "counter")
 RESTORED_ATTRIBUTE = "restored_at"
-"""The attribute of all that came back from the archive: when. What is inserted with it has happened long ago."""
+"""The attribute that holds when an item was restored from the archive. Inserting such an item is not a new change."""
 
 
 class UnknownSchema(Permanent):
-    """An item written by a newer version of this code: reading it with this one would lose what it does not know."""
+    """A newer version of this code wrote the item. Decoding it here would lose attributes this code does not know."""
 
 
 class NotReadable(Permanent):
-    """A record that is not one of ours, or whose image its class cannot hold."""
+    """The record is not from this table, or its image cannot be decoded into its class."""
 
 
 @dataclass(frozen=True)
 class ChangeType:
-    """A change's name, and what it looks like: the row after it (before it, if removed), how, and the state reached.
+    """A change's name, and how to recognise it: the row (after the change, or before a removal), the event, the new
+    status.
 
-    `expired`: only DynamoDB's own deletion at the item's ttl, not a person's. `was`: what it must have been before;
-    where nobody knows that, the state it reached must tell.
-    `move`: the transition it tells of. `between`: what is so between the item before, if anybody
-    knows that, and after. `once_was`: what a filter asks of the item before, by attribute, in its own
-    language: for what is written so often that nobody shall be called for all of it.
+    `only_ttl_deletion`: matches only deletions by DynamoDB at the item's ttl. `previous_row`: the item's row before the
+    change; if the old item is unknown, the new status decides. `transition`: the state transition that must have
+    happened. `condition`: a predicate of the item before (None if unknown) and after. `old_image_filter`: patterns for
+    attributes of the old image, in the syntax of Lambda event filters. It avoids invocations for rows that are written
+    very often.
     """
 
     name: str
@@ -52,7 +53,7 @@ class ChangeType:
     old_image_filter: Mapping[str, tuple[Any, ...]] | None = None
 
     def matches(self, before: Any, after: Any, expired: bool) -> bool:
-        """Whether this is what happened to an item of its row, in its way."""
+        """Return whether an item of this row that changed with this event made this change."""
         if self.only_ttl_deletion > expired:
             return False
         if self.previous_row is not None and not (
@@ -67,7 +68,10 @@ class ChangeType:
 
 
 def _transition_happened(transition: states.Transition, before: Any, after: Any) -> bool:
-    """Whether a transition leads from one to the other; where nobody knows what was before, to where the other is."""
+    """Return whether a transition leads from one item to the other.
+
+    If the item before is unknown, return whether the item after is in the transition's target state.
+    """
     if before is None:
         return bool(transition.after == after.status)
     if before.status not in transition.before or transition.status_after(before.status) != after.status:
@@ -95,14 +99,14 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
 
 
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
-"""A number of nothing, or less. Filters see numbers as text."""
+"""Filter pattern for a number that is 0 or negative. Filters compare a stream record's numbers as text."""
 
 CHANGE_TYPES = (
     ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
     ChangeType("CustomerRenamed", t.CUSTOMER, "MODIFY", condition=_is_renamed),
     ChangeType("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", previous_row=t.CUSTOMER, new_status="ERASING"),
     ChangeType("OrderRestored", t.ORDER, "MODIFY", previous_row=t.ARCHIVED_ORDER),
-    ChangeType("OrderPaid", t.ORDER, "INSERT", new_status="PAID"),  # it costs nothing
+    ChangeType("OrderPaid", t.ORDER, "INSERT", new_status="PAID"),  # an order with total 0 is paid when it is placed
     ChangeType("OrderPlaced", t.ORDER, "INSERT"),
     *_transition_change_types(t.ORDER, states.ORDER_TRANSITIONS),
     ChangeType("OrderExpired", t.EXPIRY, "REMOVE", only_ttl_deletion=True),
@@ -137,7 +141,7 @@ _CHANGE_TYPES_BY_EVENT = {
 
 @dataclass(frozen=True)
 class Change:
-    """Something that happened to an item. `image`: as it was when it was removed, else as it is now."""
+    """A change of an item. `image`: the old image if the item was removed, else the new image."""
 
     id: str
     name: str
@@ -151,22 +155,22 @@ class Change:
 
     @property
     def item(self) -> Any:
-        """The item after the change, or as it was before it was removed."""
+        """The item after the change, or before it if it was removed."""
         return self.before if self.after is None else self.after
 
 
 def parse_change(record: Record) -> Change | None:
-    """The change a stream record tells of; None where nothing of the item's own changed (a write that altered nothing,
-    only attributes copied from elsewhere, or what a migration writes: none of it raises the version), for markers and
-    totals, which nobody follows, and for what an order that is restored brings with it.
+    """Return the change in a stream record, or None if the record does not change an item's own data.
 
-    Raises NotReadable and UnknownSchema, which no retry heals.
+    None is returned if the version did not change (the write altered nothing, copied attributes from another item, or
+    was a migration), for markers and totals, and for items restored together with an order. Raises NotReadable and
+    UnknownSchema, which no retry can fix.
     """
     try:
         return _parse_change(record)
     except Permanent:
         raise
-    except Exception as error:  # reading does nothing but compute: what goes wrong here does so every time
+    except Exception as error:  # decoding has no I/O, so any error here is permanent
         raise NotReadable(f"{type(error).__name__}: {error}") from error
 
 
@@ -177,7 +181,7 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("a record without images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # nothing is read: what a migration has changed may have been what nobody can read any more
+        return None  # not decoded: a migration may have replaced an image that cannot be decoded any more
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None
@@ -196,7 +200,7 @@ def _parse_change(record: Record) -> Change | None:
 
 
 def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
-    """The item before and after. Of one that was modified most is as it was: what can be is read once, if at all."""
+    """Decode the item before and after. For a modified item, maps are decoded on access, and equal maps only once."""
     if old is None or new is None:
         return None if old is None else row.decode(old), None if new is None else row.decode(new)
     was = _row_of(old)
@@ -207,7 +211,7 @@ def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple
 
 
 def is_restored_item(record: Record) -> bool:
-    """Whether an item was brought back with its order: nothing has happened to it."""
+    """Return whether an item was inserted by restoring its order from the archive."""
     return record["eventName"] == "INSERT" and RESTORED_ATTRIBUTE in record["dynamodb"].get("NewImage", {})
 
 
@@ -223,7 +227,8 @@ def _version_of(image: Image) -> Any:
 
 
 def _is_ttl_deletion(record: Record) -> bool:
-    """Whether DynamoDB itself deleted the item at its ttl (Developer guide, "DynamoDB Streams and Time to Live")."""
+    """Return whether DynamoDB itself deleted the item at its ttl (Developer guide, "DynamoDB Streams and Time to
+    Live")."""
     identity: Mapping[str, Any] = record.get("userIdentity") or {}
     return identity.get("type") == "Service" and identity.get("principalId") == "dynamodb.amazonaws.com"
 
@@ -236,8 +241,10 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 
 
 def _change_time(item: Any, record: Record) -> Instant:
-    """When it happened, as the item itself tells: a delivery's time would differ from one delivery to the next. Of one
-    that tells only when it was made, when the stream says that it was changed, to the second."""
+    """Return when the change happened, from the item's own fields: a delivery's time would differ between deliveries.
+
+    If a modified item has only `created_at`, the record's ApproximateCreationDateTime is used, in whole seconds.
+    """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")
     if record["eventName"] == "MODIFY" and written_at is not None:

@@ -1,8 +1,8 @@
-"""Totals, as data: what each item of a primary is counted with, and where.
+"""Totals as data: which totals each item of a primary contributes to, and how much.
 
-A total is the sum of its parts, one for each item that counts: so it can be made anew from the primaries alone. What an
-item is counted with is kept beside the totals (`Counted`) and written with them in one transaction: a change that comes
-again, or late, finds itself counted already, and what an item counts for no more is taken off as it was put on.
+A total is the sum of the contributions of all items, so it can be recomputed from the primaries alone. Each item's
+contribution is stored beside the totals (`Counted`) and written with them in one transaction. So a redelivered or late
+change is recognised as counted, and a contribution that no longer applies is subtracted exactly as it was added.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,26 +19,26 @@ from functions.model.lives import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
 
 S = TypeVar("S")
 Contributions = Mapping[str, tuple[Row[Any], Any]]
-"""Totals by their key, each with a part of it alone."""
+"""Key of a total → its row, and a total item that holds only this item's contribution."""
 PlannedWrite = tuple[Row[Any], Any, Any]
-"""An item to be written: its row, as it is (None: not there), and as it shall be."""
+"""An item to write: its row, the stored item (None if there is none), and the new item."""
 
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
     t.BEST_SELLER: ("units",),
     t.METRIC: ("orders", "units", "revenue"),
 }
-"""What adds up in each total."""
+"""The fields that are summed in each total."""
 
 
 @dataclass(frozen=True)
 class Counter(Generic[S]):
-    """What each item of a primary adds to totals.
+    """How the items of one primary contribute to totals.
 
-    `source`: the item's id. `parts`: every total it is counted in, each with the item's part alone, for ever the same
-    totals: of what does not count any more the part is 0. `counts_until`: when its totals are final; None: never.
-    `gone`: an item may be deleted, and then counts for nothing: this makes one of its id, as far as its key and its
-    totals go.
+    `source_id`: returns the item's id. `contributions`: yields each total the item contributes to, with only the item's
+    contribution in it. An item always contributes to the same totals; if it no longer counts, the contribution is 0.
+    `final_at`: when the item's totals become final; None: never. `deleted_item`: set if items can be deleted, and then
+    contribute 0. It creates a placeholder item from an id, with the right key and totals only.
     """
 
     source_row: Row[S]
@@ -49,12 +49,13 @@ class Counter(Generic[S]):
 
 
 def season_of(at: Instant) -> str:
-    """The month of a moment: 2026-11."""
+    """Return the month of a moment: 2026-11."""
     return at[:7]
 
 
 def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
-    """A paid order counts when it was paid, less what is not sent after all: nothing of it, once it was cancelled."""
+    """Yield a paid order's contributions at the time of its payment, without dropped pieces; all 0 after a
+    cancellation."""
     if order.paid_at is None:
         return
     sells = order.status in e.SOLD_STATUSES
@@ -65,7 +66,7 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
 
 
 def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
-    """What came back is taken off when it did."""
+    """Yield a return's contributions, which are negative, at the time of the return."""
     pieces = {id: -quantity for id, quantity in returned.quantities.items()}
     yield from _sales_contributions(
         returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
@@ -90,12 +91,12 @@ def _sales_contributions(
 
 
 def minute_ttl(minute: Instant) -> int:
-    """The ttl of a minute's totals."""
+    """Return the ttl of a minute's totals."""
     return int((datetime.fromisoformat(minute) + timedelta(days=METRIC_DAYS)).timestamp())
 
 
 def season_final_at(at: Instant) -> datetime:
-    """When the month of a moment changes no more."""
+    """Return when the totals of a moment's month become final."""
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
 
@@ -105,7 +106,7 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
 
 
 def placeholder_review(source: str) -> e.Review:
-    """The review with this id, but for what it says."""
+    """Return a review with this id and no content."""
     product_id, customer_id = source.split(":")
     never = to_instant(datetime.fromtimestamp(0, UTC))
     return e.Review(
@@ -137,7 +138,8 @@ _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter
 
 @dataclass(frozen=True)
 class ContributionChange:
-    """What an item counts for from some version on, to be remembered until `ttl`. `gone`: it is no more."""
+    """An item's contributions from one of its versions on. `ttl`: until when to remember them. `is_deleted`: the item
+    is gone."""
 
     source_id: str
     source_type: str
@@ -149,17 +151,17 @@ class ContributionChange:
 
 
 def contribution_change_of(change: Change) -> ContributionChange | None:
-    """What is to be counted of a change; None where it changes no total, or none that is not final by then."""
+    """Return how a change affects totals; None if it does not change any total that is still open."""
     if change.row not in _COUNTERS_BY_ROW:
         return None
     if change.after is None:
         item, counter = change.before, _COUNTERS_BY_ROW[change.row]
-        as_of = _life_and_version(change.row, item, item.version + 1)  # a version that it never had
+        as_of = _life_and_version(change.row, item, item.version + 1)  # one version above the deleted item's last
         return (
             deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
         )
     if isinstance(change.before, e.ArchivedOrder):
-        return None  # what comes back counts as it did
+        return None  # a restored order keeps its contribution
     if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
         change.row, change.after
     ):
@@ -168,7 +170,7 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
 
 
 def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionChange | None:
-    """What an item counts for as it is; None where that is nothing, or in no total that is not final at this time."""
+    """Return an item's current contributions; None if it has none, or if its totals are final at this time."""
     parts = {} if row not in _COUNTERS_BY_ROW or _is_archiving(item) else contributions_of(row, item)
     if not parts:
         return None
@@ -184,7 +186,7 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 
 
 def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
-    """An item that was deleted counts for nothing."""
+    """Return the contributions of a deleted item: 0 in each of its totals."""
     assert counter.deleted_item is not None, "its items stay"
     parts = {
         where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
@@ -194,46 +196,52 @@ def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Ins
 
 
 def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Of a mark whose item may be gone without anybody having heard of it: the item's key, and what is to be counted
-    if nothing lies there. None where that cannot be."""
+    """Check whether the item of a `Counted` mark may have been deleted without the totals being updated.
+
+    Returns the item's key, and the change to apply if no item exists under that key. Returns None if such items are
+    never deleted, or if the deletion is counted already.
+    """
     counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
     if mark.gone or counter.deleted_item is None:
         return None
-    later = f"{mark.as_of}+"  # than what is counted, and before whatever will be
+    later = f"{mark.as_of}+"  # sorts after the counted version and before the next one
     return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
         counter, mark.source, later, at
     )
 
 
 def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
-    """Text that sorts by life and version: an item that is made anew begins with version 1 again."""
+    """Return text that sorts by creation time and version, because an item that is created again restarts at version
+    1."""
     return f"{getattr(item, row.created_field)}#{version:010}"
 
 
 def _is_archiving(item: Any) -> bool:
-    """Whether it is not said any more what an order was before the archive took it; it counts as it did then."""
+    """Return whether an order is being archived. Its earlier status is then unknown, so its contributions stay as they
+    were."""
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
 
 
 def source_id_of(row: Row[Any], item: Any) -> str | None:
-    """What an item is counted as; None where nothing of its row is."""
+    """Return the id under which an item is counted; None if items of its row contribute to no total."""
     return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
 
 
 def contributions_of(row: Row[Any], item: Any) -> Contributions:
-    """The parts of totals that an item is."""
+    """Return an item's contributions by the key of the total."""
     parts = ((t.ROWS_BY_TYPE[type(part).__name__], part) for part in _COUNTERS_BY_ROW[row].contributions(item))
     return {total_key(into, part): (into, part) for into, part in parts}
 
 
 def total_key(row: Row[Any], item: Any) -> str:
-    """The key of a total, as one text."""
+    """Return the key of a total as one text."""
     key = row.key_of(item)
     return f"{key['PK']['S']} / {key['SK']['S']}"
 
 
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
-    """The keys of totals that an item was counted in and is not any more: there are more shards since."""
+    """Return the keys of totals that an item was counted in before but is not any more, because the shard count was
+    raised."""
     places = [
         where.partition(" / ")
         for where in (previous.amounts if previous else {})
@@ -243,16 +251,16 @@ def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | 
 
 
 def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
-    """What adds up in a total, or in a part of it."""
+    """Return the summed fields of a total, or of a contribution to it."""
     return {name: getattr(total, name) for name in TOTAL_FIELDS[row]}
 
 
 def plan_total_writes(
     contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[PlannedWrite]:
-    """The items to be written together so that all of it is counted, once; none where it is counted already.
+    """Yield the writes, for one transaction, that count a contribution once. Yields none if it is counted already.
 
-    `totals`: as they are, by their place. Of a total that has ended nothing is kept.
+    `totals`: the stored totals by their key. A total whose ttl has passed is not created.
     """
     if previous is not None and previous.as_of >= contribution.life_and_version:
         return
@@ -293,7 +301,7 @@ def _add_amounts(total: Any, added: Mapping[str, int]) -> Any:
 
 
 def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
-    """All totals made anew: what all items of the primaries add up to, by total."""
+    """Recompute all totals from all items of the primaries. Returns the amounts by total."""
     sums: dict[str, dict[str, int]] = {}
     for row, primaries in items.items():
         for item in primaries:

@@ -1,9 +1,9 @@
-"""Copies, as data: which rows are derived from which, and the functions that derive them.
+"""Copies as data: which rows are derived from which, and the functions that derive them.
 
-A snapshot is what one primary looks like elsewhere, guarded by that primary's version. A log is one entry per change,
-put if absent under the change's id. Attributes are what one primary shows of another, guarded by that one's version.
-What is derived never comes from an image that comes back late: who redrives or repairs reads the primary again. (A
-further kind, totals, is in counters.py.)
+A snapshot is a copy of one primary under another key, guarded by that primary's version. A log has one entry per
+change, put if absent under the change's id. Copied attributes are fields of one primary stored in another, guarded by
+the first one's version. Redrive and repair never derive copies from an old stream image: they read the primary again.
+Totals, a further kind, are in counters.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Snapshot(Generic[S, C]):
-    """Copies of one primary in another place."""
+    """Copies of one primary under other keys."""
 
     source_row: Row[S]
     target_row: Row[C]
@@ -33,7 +33,7 @@ class Snapshot(Generic[S, C]):
 
 @dataclass(frozen=True)
 class Log(Generic[S, C]):
-    """Entries for the changes of a primary. `gapless`: one for each of its versions."""
+    """Log entries for the changes of a primary. `is_gapless`: there is one entry for each of its versions."""
 
     source_row: Row[S]
     target_row: Row[C]
@@ -43,8 +43,11 @@ class Log(Generic[S, C]):
 
 @dataclass(frozen=True)
 class CopiedAttributes(Generic[S, C]):
-    """Attributes of a primary that are copied from another, of the version that `version` holds. They raise no version
-    of their own, so `changes` passes over them. `among`: a field, and the values with which they follow."""
+    """Attributes that are copied from one primary to another.
+
+    `version_field`: holds the source's version. Copying does not raise the target's version, so `changes` ignores these
+    writes. `only_where`: a field of the target, and the values with which it is updated.
+    """
 
     source_rows: tuple[Row[S], ...]
     target_row: Row[C]
@@ -80,8 +83,11 @@ def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """A line is a sale once its order was paid for, of the pieces that were not dropped; of none while the order does
-    not count as paid for. There it stays: were it deleted, a record that is late could bring it back."""
+    """Yield an order's sales: one per product once the order was paid, without dropped pieces.
+
+    If the order later does not count as paid, the copy stays, with quantity 0. If it were deleted, a late record could
+    restore it.
+    """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
     for product_id, line in order.lines.items():
@@ -124,7 +130,7 @@ def activity_entries(change: Change) -> Iterator[e.Activity]:
 
 
 def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
-    """Who was forgotten has none."""
+    """Return the name to copy; None for an erased customer."""
     return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
 
 
@@ -135,9 +141,7 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    Log(
-        t.ORDER, t.TIMELINE, timeline_events, is_gapless=True
-    ),  # the last to be written: the archive waits for this one alone
+    Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),  # written last: the archive waits only for the timeline
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     (t.CUSTOMER, t.ERASED_CUSTOMER),
@@ -147,8 +151,8 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # A copy may be applied again after the archive deleted it (a batch is sent again from its lowest failure on). The
-    # stub's own record comes after all of its order's, every time: with it, what lies there again is deleted again.
+    # A redelivered record may restore a copy that the archive deleted (Lambda retries from the lowest failure on).
+    # The ArchivedOrder's record always follows its order's records; processing it deletes such copies again.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -160,11 +164,14 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
         ]
     )
 )
-"""The rows whose changes the copies follow."""
+"""The rows that copies and totals are derived from."""
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """All snapshots of one primary by their key, as they must be; of an order that is ARCHIVING they are as before."""
+    """Return all snapshots of one primary by their key, with their expected content.
+
+    An order that is ARCHIVING still has the copies it had before.
+    """
     copies = (
         (snapshot.target_row, copy)
         for snapshot in SNAPSHOTS
@@ -175,14 +182,14 @@ def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any],
 
 
 def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
-    """Where an item lies."""
+    """Return an item's partition key and sort key."""
     key = row.key_of(item)
     return key["PK"]["S"], key["SK"]["S"]
 
 
 @dataclass(frozen=True)
 class CopyChanges:
-    """What a change means for the copies: what to put, what to delete, and what to append."""
+    """The effect of a change on the copies: copies to put, copies to delete, and log entries to append."""
 
     put: tuple[tuple[Row[Any], Any], ...]
     delete: tuple[tuple[Row[Any], Any], ...]
@@ -190,15 +197,17 @@ class CopyChanges:
 
 
 def plan_copy_changes(change: Change) -> CopyChanges:
-    """Only what the change makes different: a copy that it leaves as it was costs nothing."""
-    if change.name == "OrderArchiving":  # what the archive does to an order is no part of what it archives
+    """Return the copies that a change affects. Copies that stay equal are not written."""
+    if change.name == "OrderArchiving":  # the archive stores the order without this change
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
     put = tuple(
         pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
     )
-    later = change.version if change.after is not None else change.version + 1  # than the newest copy of what is gone
+    later = (
+        change.version if change.after is not None else change.version + 1
+    )  # newer than the newest copy of the deleted item
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.target_row, entry)
@@ -210,10 +219,10 @@ def plan_copy_changes(change: Change) -> CopyChanges:
 
 
 def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
-    """The copies in the item's own partition that have no place there after this change."""
+    """Return the rows whose copies, in the item's own partition, must be deleted after this change."""
     return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 
 
 def copies_differ(one: Any, two: Any) -> bool:
-    """Whether two copies of the same differ; a copy that a change leaves as it was keeps its older version."""
+    """Return whether two copies differ, ignoring their version. A copy that stays equal keeps its older version."""
     return bool(replace(one, version=two.version) != two)

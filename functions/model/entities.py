@@ -1,5 +1,7 @@
-"""Every kind of item, as it is read and written. Times are `Instant` (UTC text with milliseconds), money is an integer
-in minor units beside a `currency`, `ttl` is epoch seconds, `version` is raised by every command that writes the item.
+"""Every kind of item in the table.
+
+Times are `Instant` (UTC text with milliseconds). Money is an integer in minor units, beside a `currency`. `ttl` is
+epoch seconds. Every command that writes an item raises its `version`.
 """
 
 import hashlib
@@ -30,37 +32,40 @@ SweepStatus = Literal["RUNNING", "DONE"]
 ImportPartStatus = Literal["QUEUED", "DONE"]
 
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
-"""Why money goes back that never counted for the order it came for."""
+"""Reasons for refunding money that was never counted as paid for its order."""
 
 SHARD_COUNT = 4
-"""Partitions a busy index key is spread over. Readers ask all of them, so it may be raised, never lowered."""
+"""Number of partitions a busy index key is spread over. Readers query all of them, so it may be raised, never
+lowered."""
 
 
 def shard_of(id: str) -> str:
-    """The shard an id belongs to, for ever: heat never moves it."""
+    """Return the shard of an id. It depends only on the id and SHARD_COUNT."""
     return str(hash_to_bucket(id, SHARD_COUNT))
 
 
 def hash_to_bucket(id: str, buckets: int) -> int:
-    """Which of so many an id belongs to; ids themselves do not spread, their last characters take few values."""
+    """Return the bucket of an id, by its hash. The ids themselves are unevenly distributed, so the hash spreads
+    them."""
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % buckets
 
 
 ROOT_CATEGORY = "/"
-"""The category at the top. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
+"""The top category. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
 DEFAULT_CATALOG = "main"
-"""The catalogue that is meant where none is named. Each has a tree of categories of its own."""
+"""The catalogue used if none is given. Each catalogue has its own tree of categories."""
 
 
 def ancestor_paths(path: str) -> tuple[str, ...]:
-    """The paths above a category's, from the root on; none above the root."""
+    """Return the paths above a category's, from the root down; empty for the root."""
     return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
 
 # Who and what
 @entity
 class Customer:
-    """A person who buys. `customer_id` is the identity provider's `sub`. `company_id`: whom they buy for, if any."""
+    """A person who buys. `customer_id`: the identity provider's `sub`. `company_id`: the company they buy for, if
+    any."""
 
     customer_id: str
     name: str
@@ -74,8 +79,10 @@ class Customer:
 
 @entity
 class ErasedCustomer:
-    """What stays of a customer who asked to be forgotten. ERASING until nothing of theirs is left anywhere; meanwhile
-    `updated_at` is when the last of it was found."""
+    """The stub of a customer who asked to be erased.
+
+    ERASING until none of their data is left; meanwhile `updated_at` is when data of theirs was last found.
+    """
 
     customer_id: str
     status: ErasureStatus
@@ -86,7 +93,7 @@ class ErasedCustomer:
 
     @property
     def queue(self) -> str | None:
-        """Where the erasure finds it; None once all is done."""
+        """The work queue of unfinished erasures; None once the erasure is done."""
         return self.status if self.status == "ERASING" else None
 
     @property
@@ -96,7 +103,7 @@ class ErasedCustomer:
 
 @entity
 class Company:
-    """What several customers buy for. Its name is no person's."""
+    """A company that several customers buy for. Its name is not personal data."""
 
     company_id: str
     name: str
@@ -107,7 +114,7 @@ class Company:
 
 @entity
 class EmailClaim:
-    """Makes an e-mail address one customer's alone; the key holds its HMAC, never the address."""
+    """Reserves an e-mail address for one customer. The key holds the address's HMAC, never the address."""
 
     email_hash: str
     customer_id: str
@@ -117,7 +124,7 @@ class EmailClaim:
 
 @entity
 class Settings:
-    """One named group of a customer's choices, changed without touching the profile."""
+    """One named group of a customer's settings, changed without touching the profile."""
 
     customer_id: str
     name: SettingsName
@@ -129,11 +136,10 @@ class Settings:
 
 @entity
 class Product:
-    """Something for sale, in one category of one catalogue. `parts`: how many items its stock is split over, more than
-    one where it sells very fast.
+    """A product for sale, in one category of one catalogue.
 
-    `backorder`: it may be ordered though there is none; what is available, in its one part, is then below zero until
-    more comes in.
+    `parts`: how many items its stock is split over; more than one if it sells very fast. `backorder`: it may be ordered
+    when out of stock. Its stock then has one part, whose available quantity falls below zero until more stock arrives.
     """
 
     product_id: str
@@ -151,7 +157,7 @@ class Product:
 
 @entity
 class Category:
-    """A category of a catalogue, by its path. The root is there without an item, but may have one, for its name."""
+    """A category of a catalogue, by its path. The root exists without an item, but may have one for its name."""
 
     catalog: str
     path: str
@@ -162,13 +168,14 @@ class Category:
 
     @property
     def parent(self) -> str | None:
-        """The path of the category that it is in; None of the root."""
+        """The path of the parent category; None for the root."""
         return ancestor_paths(self.path)[-1] if self.path != ROOT_CATEGORY else None
 
 
 @entity
 class Stock:
-    """One part of a product's stock. `received`: everything that ever came in, `available`: what can be ordered."""
+    """One part of a product's stock. `received`: all stock ever received; `available`: the quantity that can be
+    ordered."""
 
     product_id: str
     part: int
@@ -180,8 +187,8 @@ class Stock:
 
 @entity
 class Import:
-    """Products and stock that were sent as one file. `count`: of its lines, without the blank ones; `parts`: how many
-    items say what becomes of them."""
+    """Products and stock sent as one file. `count`: its lines, without blank ones; `parts`: its number of
+    ImportParts."""
 
     import_id: str
     count: int
@@ -193,7 +200,7 @@ class Import:
 
 @entity
 class Rejected:
-    """A line of an import that is not written: what is wrong with which of its fields."""
+    """A line of an import that is not written, with the wrong field and the reason."""
 
     line: int
     field: str
@@ -202,11 +209,11 @@ class Rejected:
 
 @entity
 class ImportPart:
-    """Some lines of an import, and what has become of them.
+    """Some lines of an import, and their progress.
 
-    `count`: how many are to be written, in their order; `done`: so many of them are `written`, found `unchanged`, or
-    rejected after all. `retried`: how many of those done took more than one try. `rejected`: these, and the ones that
-    were wrong from the start.
+    `count`: lines to write, in order. `done`: lines processed: `written`, `unchanged`, or rejected when written.
+    `retried`: how many processed lines needed more than one attempt. `rejected`: these lines and those that were
+    invalid from the start.
     """
 
     import_id: str
@@ -226,7 +233,8 @@ class ImportPart:
 
 @entity
 class ImportLines:
-    """What is to be written of an import's part: gzipped NDJSON, one a line, with the number it came as."""
+    """The lines to write for an import's part: gzipped NDJSON, one object per line, with its line number in the
+    file."""
 
     import_id: str
     part: int
@@ -238,8 +246,10 @@ class ImportLines:
 
 @entity
 class Review:
-    """What a buyer says of a product, one of each. `order_id`: the order it was bought and delivered with. One that is
-    deleted and written anew is another one: `created_at` tells them apart."""
+    """A buyer's review of a product, one per customer and product.
+
+    `order_id`: the delivered order that contained the product. `created_at` tells a new review from a deleted one.
+    """
 
     product_id: str
     customer_id: str
@@ -254,7 +264,7 @@ class Review:
 
 @entity
 class Follow:
-    """A customer wants to hear of a product."""
+    """A customer wants alerts about a product."""
 
     customer_id: str
     product_id: str
@@ -264,9 +274,9 @@ class Follow:
 
 @entity
 class Discount:
-    """A code that takes percents off an order's goods. `minimum`: the least the goods must cost, in `currency`.
+    """A code that takes a percentage off an order's goods. `minimum`: the least the goods must cost, in `currency`.
 
-    `limit`: how often it may be redeemed, `parts`: how many items that is split over. None: without limit.
+    `limit`: how often it may be redeemed; None: no limit. `parts`: the number of items the limit is split over.
     """
 
     code: str
@@ -284,7 +294,7 @@ class Discount:
 
 @entity
 class Redemptions:
-    """One part of a limited discount code: how often it can still be redeemed."""
+    """One part of a limited discount code. `left`: how often it can still be redeemed."""
 
     code: str
     part: int
@@ -296,9 +306,10 @@ class Redemptions:
 # The order and what it owns
 @entity
 class Line:
-    """One product of an order, at its price then. `taken`: quantity by stock part, if not all from part 0.
+    """One product of an order, at its price when ordered. `taken`: quantity by stock part, if not all from part 0.
 
-    `backordered`: so many of them were not there when it was ordered. The rest counts what has become of them since.
+    `backordered`: how many were out of stock when ordered. The other counts are pieces shipped, delivered, returned and
+    dropped since.
     """
 
     name: str
@@ -313,7 +324,7 @@ class Line:
 
     @property
     def quantity_to_ship(self) -> int:
-        """Pieces that are sent in the end: what was ordered less what was dropped."""
+        """Pieces shipped in the end: the ordered quantity less the dropped one."""
         return self.quantity - self.dropped
 
     @property
@@ -324,7 +335,7 @@ class Line:
 
 @entity
 class Address:
-    """Where a parcel goes."""
+    """The delivery address."""
 
     name: str
     street: str
@@ -335,7 +346,8 @@ class Address:
 
 @entity
 class Discounted:
-    """What a discount code took off an order. `part`: where its redemption was counted, if it is a limited one."""
+    """The discount that a code gave on an order. `part`: the part that counted its redemption, if the code is
+    limited."""
 
     code: str
     percent: int
@@ -345,16 +357,16 @@ class Discounted:
 
 @entity
 class Order:
-    """An order with its lines inside, by product: one read, one stream record. `fingerprint`: what was asked for.
+    """An order with its lines by product: one read, one stream record.
 
-    `total` is the goods less the discount, and shipping. `tax_rate`: in hundredths of a percent, contained in all
-    prices. `paid`: the money taken for it (all of it since
-    `paid_at`), `refunded`: what of that is given back, or about to be; `owed`: what is to
-    be besides, and cannot be while the customer's bank disputes the payment it came with. `reached`: the version
-    at which it came to its status, and `reached_at` when, where something has changed since: so its state alone tells
-    of that change as it was told then. `customer_name`: its customer's, copied while it is open, from that
-    `customer_version` of theirs; it raises no `version`. `restored_at`: when it came back from the archive, the last
-    time; `away`: the versions that it was archived under, of which no log tells.
+    `fingerprint`: hash of the request that placed it. `total`: goods less the discount, plus shipping. `tax_rate`: in
+    hundredths of a percent, included in all prices. `paid`: money received (the full total since `paid_at`).
+    `refunded`: the part of that which is refunded or being refunded. `owed`: money to refund in addition, once the
+    customer's bank has decided its dispute of the payment. `reached`: the version that entered the current status;
+    `reached_at`: when, if something changed since. So the event of that status change can be rebuilt from the order
+    alone. `customer_name`: copied from the customer while the order is open, as of `customer_version`; copying does not
+    raise `version`. `restored_at`: when it was last restored from the archive. `away`: the versions with which it was
+    archived, which no log contains.
     """
 
     order_id: str
@@ -387,24 +399,24 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """Its versions that a log tells of, if it has no gaps."""
+        """The versions for which a gapless log has an entry."""
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
 
     @property
     def restored_versions(self) -> tuple[int, ...]:
-        """The versions with which it came back from the archive."""
+        """The versions with which it was restored from the archive."""
         away = self.away or ()
         return tuple(version + 1 for version in away if version + 1 not in away)
 
     @property
     def status_since(self) -> Instant:
-        """When it came to its status."""
+        """When it entered its current status."""
         return self.reached_at or self.updated_at
 
     @property
     def shipped(self) -> int:
-        """Pieces that have left, of all products."""
+        """Pieces shipped, of all products."""
         return sum(line.shipped for line in self.lines.values())
 
     @property
@@ -417,12 +429,12 @@ class Order:
 
     @property
     def dropped(self) -> int:
-        """Pieces that are not sent any more, because the order was cut short."""
+        """Pieces that will not be shipped because the rest of the order was cancelled."""
         return sum(line.dropped for line in self.lines.values())
 
     @property
     def queue(self) -> str | None:
-        """The work queue it stands in; None once nobody has anything left to do."""
+        """The work queue it is in; None if the order is not open."""
         return self.status if self.status in OPEN_STATUSES else None
 
     @property
@@ -439,7 +451,7 @@ SOLD_STATUSES: tuple[OrderStatus, ...] = (
 
 @entity
 class QueuedOrder:
-    """An order as the status queue's index shows it."""
+    """The attributes of an order in the index of the status queues."""
 
     order_id: str
     customer_id: str
@@ -454,7 +466,7 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """Who placed an order."""
+    """The customer who placed an order."""
 
     order_id: str
     customer_id: str
@@ -462,7 +474,8 @@ class OrderOwner:
 
 @entity
 class ArchivedOrder:
-    """What stays of an order whose time is over: whose it was, where all of it lies, byte for byte, and since when."""
+    """The stub of an archived order: its customer, the archive object that holds all of it, and when it was
+    archived."""
 
     order_id: str
     customer_id: str
@@ -480,7 +493,7 @@ class ArchivedOrder:
 
 @entity
 class Expiry:
-    """Carries the end of a closed order: when DynamoDB deletes it, the order is archived."""
+    """Carries a closed order's ttl. When DynamoDB deletes it, the order is archived."""
 
     order_id: str
     customer_id: str
@@ -491,10 +504,10 @@ class Expiry:
 
 @entity
 class Payment:
-    """Money for an order: by card as the provider tells of it and by the provider's id, or from a credit account.
+    """Money for an order: by card, under the payment provider's id, or from a credit account.
 
-    `reason`: why it failed or matches nothing. `refunded`: what of it has been given back. `disputes`: what has become
-    of each dispute about it, by its id, kept whatever else happens to the payment.
+    `reason`: why it failed or matches no order. `refunded`: the amount refunded so far. `disputes`: the status of each
+    dispute by its id, kept whatever else happens to the payment.
     """
 
     order_id: str
@@ -513,26 +526,27 @@ class Payment:
 
     @property
     def queue(self) -> str | None:
-        """Where operators find it; None unless it matches no order."""
+        """The operators' queue of payments that match no order; None for other payments."""
         return self.status if self.status == "UNMATCHED" else None
 
     @property
     def is_disputed(self) -> bool:
-        """The customer's bank asks it back and has not decided yet: until then nothing of it is given back."""
+        """Whether the customer's bank has an open dispute. Until it is decided, nothing of the payment is refunded."""
         return "OPEN" in (self.disputes or {}).values()
 
     @property
     def is_charged_back(self) -> bool:
-        """The customer's bank has taken it, for good: whatever refund of it fails afterwards, nothing is left."""
+        """Whether the customer's bank took the money back for good. Nothing is left, even if a refund of it fails
+        later."""
         return "LOST" in (self.disputes or {}).values()
 
 
 @entity
 class Refund:
-    """Money to be given back, and whether it was: the outbox of the payment provider and of the credit accounts.
+    """Money to refund, and its status: the outbox for the payment provider and the credit accounts.
 
-    `account_id`: goes to this account; None: to where the payment came from. `attempt`: how often it was tried anew;
-    with the id it is the provider's idempotency key. `why`: what it is for, `reason`: why it failed.
+    `account_id`: the account to credit; None: refund to where the payment came from. `attempt`: counts the attempts;
+    with the id it is the provider's idempotency key. `why`: what the refund is for. `reason`: why it failed.
     """
 
     order_id: str
@@ -554,9 +568,9 @@ class Refund:
 
 @entity
 class Return:
-    """Goods that came back: quantities by product, of these the ones `restocked`, and the money for them.
+    """Returned goods: quantities by product, how many of them were `restocked`, and the refund for them.
 
-    `amount` was given back at once, `owed` could not be yet; `shipping` is a part of both together.
+    `amount` was refunded at once, `owed` could not be yet; `shipping` is the shipping included in both.
     """
 
     order_id: str
@@ -574,9 +588,9 @@ class Return:
 
 @entity
 class Shipment:
-    """A parcel, quantities by product. Found by `carrier` and `tracking_number` once it is on its way.
+    """A parcel, with quantities by product. Once dispatched it is found by `carrier` and `tracking_number`.
 
-    `backordered`: so many of them, by product, were not there when they were ordered; None once it is sent.
+    `backordered`: quantities by product that were out of stock when ordered; None once it is dispatched.
     """
 
     order_id: str
@@ -603,7 +617,7 @@ class Paid:
 
 @entity
 class TaxLine:
-    """The tax that is contained in an invoice's total, at one rate in hundredths of a percent."""
+    """The tax included in an invoice's total at one rate, in hundredths of a percent."""
 
     rate: int
     net: int
@@ -612,7 +626,7 @@ class TaxLine:
 
 @entity
 class Invoice:
-    """An invoice, never changed. Everything on it is as of its issue. `invoice_id` is its number in the series."""
+    """An invoice, never changed. All its data is as of its issue. `invoice_id` is its number in the series."""
 
     invoice_id: str
     order_id: str
@@ -633,7 +647,7 @@ class Invoice:
 
 @entity
 class InvoiceSeries:
-    """The last number given out in a series of invoices; numbers have no gaps."""
+    """The last number issued in a series of invoices. Numbers have no gaps."""
 
     series: str
     last: int
@@ -644,7 +658,7 @@ class InvoiceSeries:
 # Credit
 @entity
 class Account:
-    """A gift card, or a customer's store credit in one currency. A gift card is whoever's has its code."""
+    """A gift card, or a customer's store credit in one currency. A gift card belongs to any holder of its code."""
 
     account_id: str
     kind: AccountKind
@@ -658,9 +672,9 @@ class Account:
 
 @entity
 class Entry:
-    """One movement of an account: `amount` (negative: out of it) and the balance after it. `version`: the account's.
+    """One movement of an account: `amount` (negative: a withdrawal) and the balance after it. `version`: the account's.
 
-    `other`: the account it came from or went to, `order_id`: the order it paid or came back from.
+    `other`: the other account of a transfer. `order_id`: the order that was paid or refunded.
     """
 
     account_id: str
@@ -676,7 +690,7 @@ class Entry:
 # Markers
 @entity
 class Command:
-    """A keyed command that was done: who asked, a fingerprint of what for, and the answer (JSON)."""
+    """The idempotency record of a command: the caller, a fingerprint of the request, and the response (JSON)."""
 
     caller: str
     key: str
@@ -689,7 +703,7 @@ class Command:
 
 @entity
 class Effect:
-    """An effect that a reaction has had, and what came of it."""
+    """The idempotency record of a reaction's effect, with its result."""
 
     effect_id: str
     reaction: str
@@ -700,10 +714,10 @@ class Effect:
 
 @entity
 class Notification:
-    """A mail to a customer, and its own claim: SENDING from before the provider is called until it has answered.
+    """A mail to a customer, and the claim to send it: SENDING from before the provider is called until it has answered.
 
-    `claim` is the sender's token, `claimed_until` (epoch seconds) when another may try again. It is about an order, or
-    about a product that they follow.
+    `claim`: the sender's token. `claimed_until` (epoch seconds): when another sender may retry. The mail is about an
+    order, or about a product the customer follows.
     """
 
     customer_id: str
@@ -721,11 +735,11 @@ class Notification:
 
 @entity
 class Campaign:
-    """What the followers of a product are told, or were last: an `event` of it, by its id, and when that was.
+    """The latest alert to the followers of a product: an `event`, its id, and when it happened.
 
-    `until` (epoch seconds): before that no other event of this kind becomes a campaign. `after`: how far along the
-    followers it has come. DROPPED: it was not so any more, and nobody else was told; whatever becomes a campaign next
-    begins there, at `since`, unless that is long ago.
+    `until` (epoch seconds): before that, no other event of this kind starts a campaign. `after`: the position among the
+    followers reached so far. DROPPED: the condition ended before every follower was notified. The next campaign then
+    starts at that position (`since`), unless the cooldown is over.
     """
 
     product_id: str
@@ -743,7 +757,8 @@ class Campaign:
 # Copies
 @entity
 class OrderSummary:
-    """An order in its customer's partition. `items` counts pieces; `archived`: the whole of it lies in the archive."""
+    """Copy of an order in its customer's partition. `items` counts pieces; `archived`: the whole order is in the
+    archive."""
 
     customer_id: str
     order_id: str
@@ -758,8 +773,8 @@ class OrderSummary:
 
 @entity
 class OrderLine:
-    """A sale: one product of an order that was paid for. `quantity`: without what was dropped; 0 of an order that was
-    cancelled after all, or is unpaid again."""
+    """Copy of a sale: one product of a paid order. `quantity`: without dropped pieces; 0 if cancelled or unpaid
+    again."""
 
     order_id: str
     product_id: str
@@ -775,7 +790,7 @@ class OrderLine:
 
 @entity
 class TimelineEvent:
-    """One thing that happened to an order. `version`: the order's, so a gap shows."""
+    """One change of an order. `version`: the order's, so a gap is visible."""
 
     order_id: str
     at: Instant
@@ -787,7 +802,7 @@ class TimelineEvent:
 
 @entity
 class Activity:
-    """One thing that happened to a customer, kept for 90 days and then archived."""
+    """One change that concerns a customer, kept for 90 days and then archived."""
 
     customer_id: str
     at: Instant
@@ -809,7 +824,7 @@ class Activity:
 # Totals
 @entity
 class Rating:
-    """What buyers think of a product: how many of them reviewed it, and all their stars."""
+    """A product's rating: the number of reviews and the sum of their stars."""
 
     product_id: str
     reviews: int
@@ -819,7 +834,7 @@ class Rating:
 
 @entity
 class BestSeller:
-    """How many of a product were sold with the orders that were paid for in a month, less what came back in it."""
+    """Units of a product sold in orders paid in a month, less the units returned in that month."""
 
     product_id: str
     season: str
@@ -828,7 +843,7 @@ class BestSeller:
 
     @property
     def rank(self) -> int | None:
-        """What it is listed by; nothing of which more came back than was sold is."""
+        """The units it is ranked by; None if not more were sold than returned."""
         return self.units if self.units > 0 else None
 
     @property
@@ -838,7 +853,7 @@ class BestSeller:
 
 @entity
 class Metric:
-    """What was sold in one minute and one currency, less what came back in it: one shard's part of that."""
+    """One shard's part of the sales in one minute and currency, less the returns in that minute."""
 
     shard: str
     minute: Instant
@@ -852,8 +867,10 @@ class Metric:
 
 @entity
 class Counted:
-    """What an item of type `of` is counted with so far: its `amounts` by total. `as_of`: since when there is such an
-    item, and its version. `gone`: it is no more."""
+    """The contributions of an item of type `of` that the totals include: `amounts` by total.
+
+    `as_of`: the item's creation time and version. `gone`: the item was deleted.
+    """
 
     source: str
     of: str
@@ -868,7 +885,7 @@ class Counted:
 # What operators do
 @entity
 class Stretch:
-    """One segment of a sweep: it goes on behind this key, or from its start where there is none."""
+    """One segment of a sweep: it resumes after this key, or at its start if there is no key."""
 
     pk: str | None = None
     sk: str | None = None
@@ -877,11 +894,11 @@ class Stretch:
 
 @entity
 class Sweep:
-    """A walk of an operators' tool through the whole table: how far it has come, and whose it is until when.
+    """The checkpoint of an operator tool's scan of the whole table, and the lock on it until `held_until`.
 
-    `read`: items read; `changed`, `right`, `passed_over` (nobody can read them): what became of those that it is about;
-    `lost`: how often it was overtaken by another writer and decided again. `unreadable`: some of those passed over, by
-    their key, and why. `waiting`: the keys of what lies behind it and is to be looked at once more.
+    `read`: items read. `changed`, `right` (already correct), `passed_over` (unreadable): outcomes of the items it
+    applies to. `lost`: how often another writer changed an item first, so that it was retried. `unreadable`: some of
+    the items passed over, by key, with the reason. `waiting`: keys of items already scanned that must be checked again.
     """
 
     tool: str

@@ -1,4 +1,4 @@
-"""Which routes need no token, and by what the api knows its own front: said once, for the stack and the function."""
+"""The public routes and the header with the origin secret, shared by the stack and the API function."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ PUBLIC_ROUTES: Mapping[str, str] = {
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
     "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
 }
-"""The routes that need no token, each with why. The stack lets these, and no others, past its authorizer."""
+"""The routes that need no token, each with the reason. The stack exempts only these from its authorizer."""
 
 ORIGIN_SECRET_HEADER = "x-orderstream-front"  # noqa: S105  the name of a header
-"""By it CloudFront shows the secret that it shares with the api."""
+"""The header in which CloudFront sends the secret that it shares with the API."""

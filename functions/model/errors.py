@@ -1,37 +1,37 @@
-"""Everything the shop says no with. Each error carries fields, never text to parse; `api.problems` maps them to HTTP.
+"""Every error with which the shop answers a request. Errors carry fields; `api.problems` maps them to HTTP.
 
 ShopError
-├── Invalid(field, why)                   what was sent makes no sense
-├── NotFound(what)                        there is none, or it is another's
+├── InvalidInput(field, why)              a field of the request is invalid
+├── NotFound(what)                        it does not exist, or belongs to another customer
 ├── NotAllowed(why)                       the caller may never do this
-├── Refused                               it could have been, but not as things stand
+├── CommandRejected                       valid, but the current state does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)
 │   ├── EmailTaken
-│   ├── InAnotherCompany(company_id)      a customer is in one at most
+│   ├── InAnotherCompany(company_id)      a customer is in one company at most
 │   ├── UnknownProducts(product_ids)
-│   ├── UnknownCategory(path)             there is none to put another into
-│   ├── NotBought                         of this order the caller has none of that product
+│   ├── UnknownCategory(path)             the parent category does not exist
+│   ├── NotBought                         the caller's order did not deliver that product
 │   ├── MixedCurrencies(currencies)
 │   ├── OutOfStock(short)                 which products, how many left
-│   ├── PriceChanged(changed)             since the client saw it
-│   ├── DiscountNotValid(code, why)       there is none, not now, not for this order, or redeemed too often
-│   ├── InsufficientFunds(balance)        a credit account holds less
+│   ├── PriceChanged(changed)             since the client read it
+│   ├── DiscountNotValid(code, why)       unknown, not valid now or for this order, or used up
+│   ├── InsufficientFunds(balance)        the credit account holds less
 │   ├── SelfTransfer                      from an account to itself
 │   ├── WrongCurrency(wanted, got)
-│   ├── TooManyPayments(most)             one order is paid in so many parts
-│   ├── TooMuch(field, most)              more than there is to be shipped, returned or given back
+│   ├── TooManyPayments(most)             more payments than one order may have
+│   ├── TooMuch(field, most)              more than can be shipped, returned or refunded
 │   ├── ReturnWindowOver(ended_at)
-│   ├── TooEarly(retry_after_seconds)     what it is about was not told yet: tell it again
-│   └── WrongState(what, state, command)  the table of states forbids it
-└── KeyReused                             an idempotency key that came with another body before
+│   ├── TooEarly(retry_after_seconds)     an earlier message has not arrived yet: send it again later
+│   └── WrongState(what, state, command)  the state table forbids it
+└── IdempotencyKeyReused                  the idempotency key was used with a different request
 """
 
 from collections.abc import Mapping
 
 
 class ShopError(Exception):
-    """The root: whatever is raised below is an answer to a caller, not a fault."""
+    """Base class: an error below it is an answer to a caller, not a fault."""
 
 
 class InvalidInput(ShopError):
@@ -53,7 +53,7 @@ class NotAllowed(ShopError):
 
 
 class CommandRejected(ShopError):
-    """It could have been done, but not as things stand."""
+    """The command is valid, but the current state does not allow it."""
 
 
 class NotRegistered(CommandRejected):
@@ -73,7 +73,7 @@ class EmailTaken(CommandRejected):
 
 
 class InAnotherCompany(CommandRejected):
-    """`company_id`: which."""
+    """`company_id`: the company the customer is in."""
 
     def __init__(self, company_id: str) -> None:
         super().__init__("a customer is in one company at most, and this one is in another")
@@ -104,7 +104,7 @@ class MixedCurrencies(CommandRejected):
 
 
 class OutOfStock(CommandRejected):
-    """`short`: how many are left, by product."""
+    """`short`: quantities left, by product."""
 
     def __init__(self, short: Mapping[str, int]) -> None:
         super().__init__("not enough stock: " + ", ".join(f"{left} left of {id}" for id, left in short.items()))
@@ -112,7 +112,7 @@ class OutOfStock(CommandRejected):
 
 
 class PriceChanged(CommandRejected):
-    """`changed`: the price now, by product."""
+    """`changed`: current prices, by product."""
 
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))
@@ -120,7 +120,7 @@ class PriceChanged(CommandRejected):
 
 
 class DiscountNotValid(CommandRejected):
-    """A discount code that this order cannot have. `why` says it in words."""
+    """The discount code does not apply to this order. `why`: the reason in words."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(f"discount code {code}: {why}")
@@ -128,7 +128,7 @@ class DiscountNotValid(CommandRejected):
 
 
 class InsufficientFunds(CommandRejected):
-    """`balance`: what is there, in minor units."""
+    """`balance`: the account's balance, in minor units."""
 
     def __init__(self, balance: int) -> None:
         super().__init__(f"the account holds {balance}")
@@ -153,7 +153,7 @@ class TooManyPayments(CommandRejected):
 
 
 class TooMuch(CommandRejected):
-    """`field`: of what, `most`: how much there is."""
+    """`field`: the wrong field; `most`: its maximum."""
 
     def __init__(self, field: str, most: int) -> None:
         super().__init__(f"{field}: {most} at most")

@@ -1,7 +1,8 @@
-"""The events on the bus: their names, fields and versions. A contract's fields are its item's, by name.
+"""The event contracts on the bus: names, fields and schema versions. A contract's fields are its item's, by name.
 
-Events carry ids, states and amounts, no names and no addresses: the bus archive and the queues cannot be erased; a
-consumer reads those when it acts. The bus promises no order: a consumer compares `version`s of one item.
+Events carry ids, states and amounts, but no names or addresses, because the bus archive and the queues cannot be
+erased. A consumer reads those when it needs them. The bus guarantees no order: a consumer compares the `version`s of an
+item.
 """
 
 import json
@@ -124,7 +125,8 @@ class ImportPartData:
 
 @dataclass(frozen=True)
 class EventContract:
-    """A contract: the change it tells of, its data, its schema version. `image`: the removed item comes whole."""
+    """An event's name, its row, data class and schema version. `includes_image`: the event carries the whole removed
+    item."""
 
     name: str
     row: Row[Any]
@@ -197,7 +199,7 @@ EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EV
 
 
 def build_event_detail(change: Change) -> dict[str, Any] | None:
-    """The event of a change as JSON, None where it has none:
+    """Return the event of a change as JSON, or None if the change has no event.
 
     {"id": change id, "type": name, "schema": n, "time": instant, "version": n, "data": {...}, "image": tagged item}
     """
@@ -221,7 +223,8 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as a consumer has it. `data` is an instance of the contract's class; `attempt`: which delivery it is."""
+    """An event as its consumer receives it. `data`: an instance of the contract's class; `attempt`: the delivery
+    number."""
 
     id: str
     name: str
@@ -233,14 +236,14 @@ class ReceivedEvent:
 
 
 def parse_event_detail(detail: Any) -> ReceivedEvent:
-    """A `detail` read back. Raises UnknownSchema and NotReadable, which no retry heals."""
+    """Parse an event's `detail`. Raises UnknownSchema and NotReadable, which no retry can fix."""
     event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("an event of no known type")
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        sent_data = detail["data"]  # by older code, perhaps, which did not know of fields that have a default
+        sent_data = detail["data"]  # older code may have sent it without newer fields, which have a default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         return ReceivedEvent(
             detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
@@ -250,12 +253,12 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
 
 
 def delivery_attempt(message: Mapping[str, Any]) -> int:
-    """Which delivery of a queue's message this is: 1 for the first."""
+    """Return the delivery number of a queue message: 1 for the first delivery."""
     return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
 
 
 def order_id_of_message(message: Mapping[str, Any]) -> str | None:
-    """The order that a queue's message is about, where it says so."""
+    """Return the order id in a queue message, or None if it has none."""
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
     except (LookupError, TypeError, ValueError):

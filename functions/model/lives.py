@@ -1,33 +1,33 @@
-"""How long things last, in days, and the rule between them: what remembers outlives what can come again."""
+"""Retention periods in days, and the rule between them: idempotency records outlive every possible redelivery."""
 
 QUEUE_DAYS = 4
 DLQ_DAYS = 14
-"""Of a dead-letter queue; SQS keeps nothing longer."""
+"""Retention of dead-letter queues; 14 days is the maximum of SQS."""
 FAILURE_DAYS = 30
-"""Of what the stream readers gave up on or put aside."""
+"""Retention of the failure store: batches the stream readers gave up on, and parked records."""
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
 IMPORT_DAYS = 90
-"""Of an import and the state of its lines, which keeps each from being written twice."""
+"""Retention of an import and the state of its lines, which prevents writing a line twice."""
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
-"""How long after its end a month's totals still change, when an order that was paid for in it is cancelled or cut."""
+"""How long after its end a month's totals still change, if an order paid in it is cancelled or cut short."""
 NOTIFICATION_DAYS = 180
-"""Of a notification, which is the claim of its own mail and so remembers it too."""
+"""Retention of a notification, which is also the idempotency record of its mail."""
 MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
-"""What happened longer ago is not set going again: it could be left in a dead-letter queue to the last day, moved back,
-and left there once more, by when who has done it would not know."""
+"""Older events are not replayed. A replayed event may stay in a dead-letter queue until its last day, be redriven, and
+stay there as long again; after that, its idempotency record would have expired."""
 MAIL_SENDER_TIMEOUT_SECONDS = 15
-"""How long the sender of mails may run at a time."""
+"""Timeout of the Lambda that sends mails."""
 MAIL_CLAIM_SECONDS = 20
-"""How long a mail is its sender's: longer than that may run, so that nobody takes over from one still at it."""
+"""How long a sender's claim on a mail lasts: longer than its timeout, so no other sender takes over while it runs."""
 PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
-"""The same of who tells followers of a product, one after the other."""
+"""Timeout of the Lambda that mails the followers of a product, one after the other."""
 PRODUCT_ALERT_CLAIM_SECONDS = 70
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
-"""How long after the followers of a product began to be told of something, nothing of that kind is told again."""
+"""After a product's campaign starts, no other campaign of the same kind starts for this long."""
 
 
 def validate_retention(
@@ -45,11 +45,11 @@ def validate_retention(
     product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
     product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
-    """Raises ValueError, with a sentence for each life that is wrong. The stack calls it at every synth.
+    """Raise ValueError, with one sentence for each wrong period. The stack calls this at every synth.
 
-    A message's age counts from when it was first sent, in its dead-letter queue too (SQS developer guide, "Using
-    dead-letter queues"); moved back from there it counts as new. So the latest an event comes again is: kept to the
-    last day, replayed, left in a dead-letter queue to the last day, moved back, and left there once more.
+    A message's age counts from when it was first sent, also in its dead-letter queue (SQS developer guide, "Using
+    dead-letter queues"); a redriven message counts as new. So the latest redelivery of an event is: kept to the last
+    day, replayed, left in a dead-letter queue to the last day, redriven, and left there once more.
     """
     wrong = []
     if not queue_days < dlq_days <= 14:

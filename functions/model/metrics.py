@@ -1,6 +1,6 @@
-"""What is counted: every metric by its name, declared once. The functions tell them, alarms and dashboard look at them.
+"""Every metric by its name, declared once. The functions record them; alarms and the dashboard use them.
 
-Never an id, a name or a route as a dimension: each of its values would be a metric of its own, and paid for as one.
+Never use an id, a name or a route as a dimension: each value would be a separate metric, billed separately.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,11 @@ Dimension = Literal["function", "currency"]
 
 @dataclass(frozen=True)
 class MetricDefinition:
-    """`by`: told apart by these. `whole`: told of the shop as a whole, too. `each`: every value by itself, else the
-    sum of what one call counted. `level`: what is so now, told with zero, too; what only happens is not told then."""
+    """`dimensions`: the dimensions it is recorded with. `also_total`: also recorded without dimensions.
+
+    `keep_each_value`: record every value instead of one sum per invocation. `is_gauge`: a current level, also recorded
+    if zero; other metrics are not recorded if zero.
+    """
 
     name: str
     unit: Unit

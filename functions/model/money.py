@@ -5,13 +5,13 @@ from typing import Literal, get_args
 Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
 CURRENCIES: tuple[str, ...] = get_args(Currency)
 MINOR_DIGITS = {"JPY": 0}
-"""How many digits stand behind the point; two where a currency is not named (ISO 4217)."""
+"""Digits after the decimal point; 2 for currencies not listed (ISO 4217)."""
 MAX_MINOR_UNITS = 10**12
-"""The largest amount anything here may cost; far above any order, far below what JSON's readers round."""
+"""The largest allowed amount; far above any order, far below the integers that JSON parsers round."""
 
 
 def parse_amounts(text: str) -> dict[str, int]:
-    """Amounts by currency, as a setting spells them: "EUR:490,USD:590". Raises ValueError with the wrong part."""
+    """Parse amounts by currency from a setting: "EUR:490,USD:590". Raises ValueError with the wrong part."""
     found: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         currency, _, amount = part.partition(":")
@@ -22,7 +22,7 @@ def parse_amounts(text: str) -> dict[str, int]:
 
 
 def format_amount(amount: int, currency: str) -> str:
-    """An amount for a person: 1250, EUR → 12.50 EUR."""
+    """Format an amount for display: 1250, EUR → 12.50 EUR."""
     digits = MINOR_DIGITS.get(currency, 2)
     whole, part = divmod(abs(amount), 10**digits)
     point = f".{part:0{digits}}" if digits else ""

@@ -1,4 +1,4 @@
-"""Every question the shop asks the table, by its number. Each is one request (one per shard where it says so)."""
+"""Every access pattern of the shop, with its id. Each is one request, or one per shard if it declares shards."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Who reacts to what: each reaction is a queue with a dead-letter queue, fed by a bus rule over these events.
+"""The reactions to events: each is a queue with a dead-letter queue, fed by an EventBridge rule for its events.
 
-The stack makes rule, queues, mapping and grants' targets from this; the docs draw it.
+The stack creates the rule, the queues, the event source mapping and the grants from this; the docs draw it.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from functions.model.events import EVENTS_BY_NAME
 
 @dataclass(frozen=True)
 class Reaction:
-    """`function`: the Lambda module that works the queue; None: the shop's own system does.
+    """`function`: the Lambda module that processes the queue; None: an external system of the shop does.
 
-    `once_by`: what makes the effect happen once. `concurrency`: most Lambdas working the queue at a time. `goes_on`:
-    of what is too much for one message it does a part, and sends itself another for the rest.
+    `idempotent_by`: how the effect happens only once. `concurrency`: the most concurrent Lambdas on the queue.
+    `continues_itself`: it processes a part of a large message and sends itself another message for the rest.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Reaction:
 
 
 IMPORT_WORKER_CONCURRENCY = 2
-"""The fewest that a mapping can be limited to."""
+"""The lowest maximum concurrency that an event source mapping accepts."""
 
 REACTIONS = (
     Reaction(
@@ -41,7 +41,7 @@ REACTIONS = (
         effect="an invoice with the next number, and a shipment for the warehouse",
         idempotent_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
         function="fulfilment",
-        concurrency=2,  # invoice numbers come one after the other: more would only wait for each other
+        concurrency=2,  # invoice numbers are sequential: more workers would only wait for each other
     ),
     Reaction(
         "notifications",
@@ -70,8 +70,8 @@ REACTIONS = (
         effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
         idempotent_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
         function="notices",
-        batch_size=1,  # a message is a page of followers, and a page takes its time
-        concurrency=2,  # the fewest there can be: who tells followers shares what the mail provider allows
+        batch_size=1,  # a message is a page of followers, which takes long to process
+        concurrency=2,  # the lowest possible value: the mail provider's rate limit is shared
         continues_itself=True,
     ),
     Reaction(
@@ -87,7 +87,7 @@ REACTIONS = (
         effect="the customer's open orders bear the new name; who was forgotten has none there any more",
         idempotent_by="each order, by the version of the customer that its name is of",
         function="names",
-        batch_size=1,  # some have thousands of orders: nobody else's name waits behind them
+        batch_size=1,  # some customers have thousands of orders: others must not wait for them
     ),
     Reaction(
         "archive",
@@ -104,7 +104,7 @@ REACTIONS = (
         effect="the products and the stock of an import's lines, at so many lines a second",
         idempotent_by="the part's state, in the transaction of each line",
         function="bulk",
-        batch_size=1,  # a part takes seconds, and a batch is sent again together when its function dies
+        batch_size=1,  # a part takes seconds, and a crash retries the whole batch
         concurrency=IMPORT_WORKER_CONCURRENCY,
     ),
     Reaction(

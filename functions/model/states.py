@@ -1,5 +1,7 @@
-"""The tables of what may happen to an order, a shipment, a payment and a refund; commands, changes, docs and tests read
-them. What a table does not list is refused."""
+"""The state tables of orders, shipments, payments and refunds. Commands, changes, docs and tests use them.
+
+A command that a table does not list for a state is rejected.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal, cast
@@ -29,15 +31,15 @@ PaymentCommand = Literal[
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
 UNCHANGED = ""
-"""The state after a command that changes something else than the state."""
+"""The target state of a command that keeps the state and changes another field."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """`command` takes what is in one of `before` to `after`; the change that the stream then tells of is `change`.
+    """`command` moves an item from a state in `before` to `after`; the stream change is then named `change_name`.
 
-    `by`: the field whose difference tells this change, where the states do not; `falls`: only where it is less, which
-    stands before what any difference tells.
+    `changed_field`: the field whose difference identifies the change, if the states do not. `decreasing`: matches only
+    if the field decreased; such a transition stands before one that matches any difference.
     """
 
     command: str
@@ -52,7 +54,7 @@ class Transition:
             raise TypeError(f"{self.command}: where the state may stay, a field tells the change")
 
     def status_after(self, status: str) -> str:
-        """The state after it, from this one."""
+        """Return the state after the command, from this state."""
         return self.after or status
 
 
@@ -60,13 +62,15 @@ REFUNDABLE_STATUSES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
     "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED",
 )  # fmt: skip
-"""The states in which money can be given back on its own: all but that of waiting for it. Of an order that has ended
-some is left only while the customer's bank disputes it, and goes back by itself if the bank lets it."""
+"""The states in which money can be refunded without a return: all except PENDING and ARCHIVING.
+
+A cancelled or lapsed order has money left only during a dispute. It is refunded automatically if the bank allows it.
+"""
 RECEIVED_PAYMENT_STATUSES = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
-"""The states of a payment whose money came."""
+"""The states of a payment whose money was received."""
 CLOSED_STATUSES = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 AT_WAREHOUSE_STATUSES = ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED")
-"""The states in which the warehouse has something of an order to send, also while it is asked to stop."""
+"""The states in which the warehouse has something to ship, also while it is asked to stop."""
 # fmt: off
 ORDER_TRANSITIONS = (
     Transition("unpay_part",     ("PENDING",),                                       UNCHANGED,                "OrderUnpaid",          changed_field="paid", decreasing=True),
@@ -123,31 +127,31 @@ REFUND_TRANSITIONS = (
 
 
 def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Order:
-    """The order after a command; raises WrongState where the table forbids it."""
+    """Return the order after a command. Raises WrongState if the state table forbids it."""
     status = cast(OrderStatus, _next_status("order", order.status, command, ORDER_TRANSITIONS))
     version = order.version + 1
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # what the archive does to an order is undone in what it archives
+    elif status == "ARCHIVING":  # the archive stores the order as before this command
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
 
 def apply_shipment_command(shipment: Shipment, command: ShipmentCommand, at: Instant) -> Shipment:
-    """The shipment after a command; raises WrongState where the table forbids it."""
+    """Return the shipment after a command. Raises WrongState if the state table forbids it."""
     status = _next_status("shipment", shipment.status, command, SHIPMENT_TRANSITIONS)
     return replace(shipment, status=cast(ShipmentStatus, status), updated_at=at, version=shipment.version + 1)
 
 
 def apply_payment_command(payment: Payment, command: PaymentCommand, at: Instant) -> Payment:
-    """The payment after a command; raises WrongState where the table forbids it."""
+    """Return the payment after a command. Raises WrongState if the state table forbids it."""
     status = _next_status("payment", payment.status, command, PAYMENT_TRANSITIONS)
     return replace(payment, status=cast(PaymentStatus, status), updated_at=at, version=payment.version + 1)
 
 
 def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus:
-    """The state of a payment whose money came, by what has become of the money. `unmatched`: it is for no order."""
+    """Return the state of a received payment from its refunds and disputes. `unmatched`: it matches no order."""
     if payment.is_charged_back or payment.refunded == payment.amount > 0:
         return "REFUNDED"
     if unmatched:
@@ -156,7 +160,7 @@ def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus
 
 
 def apply_refund_command(refund: Refund, command: RefundCommand, at: Instant) -> Refund:
-    """The refund after a command; raises WrongState where the table forbids it."""
+    """Return the refund after a command. Raises WrongState if the state table forbids it."""
     status = _next_status("refund", refund.status, command, REFUND_TRANSITIONS)
     return replace(refund, status=cast(RefundStatus, status), updated_at=at, version=refund.version + 1)
 
