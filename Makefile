@@ -47,7 +47,7 @@ thorough: installed ## run the tests that try few examples in `make test`, with 
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 laptop: installed ## run the whole shop in processes of its own: demo, load, kill -9
-	$(python) -m pytest -m laptop --numprocesses 2 --dist loadfile tests/laptop $(ARGS)
+	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile tests/laptop $(ARGS)
 
 browser: installed ## look at the page as a person does, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)
