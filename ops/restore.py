@@ -49,7 +49,7 @@ accepts 100 items and 4 MB."""
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
-"""An archive function that started before another one archived the order may run for so long and delete the order's
+"""For so long an archive function may still run after a faster one archived the same order, and delete the order's
 items."""
 LOCAL_SETTLE_TIME = timedelta(0)
 """No wait on the local shop, whose clock can be advanced by years at once."""
