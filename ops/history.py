@@ -75,9 +75,7 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(
-        keys, key=lambda key: key["at"], reverse=True
-    ):  # of two entries for a change, the earlier one wins
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # the earlier of two entries wins
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
