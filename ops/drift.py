@@ -1,8 +1,8 @@
 """Check that every copy, log entry and total agrees with its primary, and repair those that do not.
 
 A suspected discrepancy is checked again after a pause that is longer than the usual lag of the stream's readers. It is
-reported only if item and primary are unchanged by then, so the shop can stay open. A repair is written only if both are
-still unchanged.
+reported only if item and primary have not changed in between, so the shop can stay open. A repair is written only if
+both are still unchanged.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def indexes_from_file(path: Path) -> TableIndexes | None:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return indexes_from_model()  # the stack uses a restored table outside of it, which must match the model
+        return indexes_from_model()  # a restored table is not a resource of the stack; it must match the model
     return _parse_table(tables[0]) if tables else None
 
 

@@ -91,7 +91,7 @@ def restore_order(
     settles: timedelta = SETTLE_TIME,
     dry: bool = False,
 ) -> RestoreOutcome:
-    """Restore an order for `keep_days`. Then it is archived again, in a new object beside the first.
+    """Restore an order for `keep_days`. After that it is archived again, in a new object next to the first.
 
     `settles`: how long ago it must have been archived. `dry`: check everything, write nothing. Safe to repeat, also
     after a kill. Raises NotRestorable, TableBusy.

@@ -149,7 +149,7 @@ class TotalsScan:
     `totals`: the images of the totals.
     `return_contributions`: the contributions of returns, by return id.
     `returns`: the ids of the returns in the table.
-    `last_archived_return_at`: when an archived order with returns was last updated, the latest of all.
+    `last_archived_return_at`: the latest update time of an archived order with returns.
     """
 
     sums: dict[str, Counter[str]] = field(default_factory=dict)

@@ -113,7 +113,7 @@ def attribute_type(hint: Any) -> str:
 
 def sample_item(row: Row[Any]) -> dict[str, Any]:
     """Return a sample item of this row, bytes as base64. All samples belong to one customer and one order."""
-    # An item that replaces another one has the same key. The second sample gets its own key this way.
+    # An item that replaces another one has the same key, so number 2 gives it a key of its own.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
