@@ -117,7 +117,7 @@ def _run_tool(command: Sequence[str]) -> str:
     """Return the output of a tool. The exit code is ignored: both tools return the same for a finding and a network
     error."""
     try:
-        ran = subprocess.run(  # noqa: S603  a fixed command
+        ran = subprocess.run(  # noqa: S603  a tool of ours
             command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:

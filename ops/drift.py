@@ -191,7 +191,10 @@ class DriftCheck:
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Return whether an item seems wrong; None if it is not checked. Raises Unreadable, InvalidKeyValue, Permanent."""
+        """Return whether an item seems wrong; None if it is not checked.
+
+        Raises Unreadable, InvalidKeyValue, Permanent.
+        """
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))
         return self._check_first(suspicion, image) if suspicion else None

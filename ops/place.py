@@ -1,4 +1,7 @@
-"""Resolve the target of an operator tool: the local shop, a deployed stack, or a single table. Also its common options."""
+"""Resolve the target of an operator tool: the local shop, a deployed stack, or a single table.
+
+Also declares the command-line options that several tools share.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
 
 
 def _find_local_target() -> ShopTarget:
-    from local.running import find  # noqa: PLC0415  work on AWS must not need the local programs
+    from local.running import find  # noqa: PLC0415  whoever works on AWS needs none of the laptop's programs
 
     running = find()
     if running is None:

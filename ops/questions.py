@@ -1,4 +1,4 @@
-"""Describe the access patterns, and turn an operator's arguments into a query or an error that names the wrong field."""
+"""Describe the access patterns, and turn an operator's arguments into a query or an error that names the field."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -210,7 +210,7 @@ class _RedriveRun:
             self._finish(step, dry=dry)
         except Permanent as error:
             self._note_failure(self.result.rejected, step, str(error) or type(error).__name__)
-        except Exception as error:  # noqa: BLE001  the document stays in the store after any error
+        except Exception as error:  # noqa: BLE001  whatever it is, what is in there is not lost
             blocked.add(step.item_key)
             self._note_failure(self.result.retryable, step, f"{type(error).__name__}: {error}")
 

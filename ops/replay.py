@@ -94,7 +94,7 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
 # from the archive -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
-    """The time range of a replay. `validate` raises UsageError if it is empty or starts before the archive's retention."""
+    """A time range to replay. `validate` raises UsageError if it is empty or starts before the archive's retention."""
 
     since: datetime
     until: datetime

@@ -46,7 +46,7 @@ def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
 
 
 def _run(command: Sequence[str]) -> str:
-    ran = subprocess.run(  # noqa: S603  a fixed command
+    ran = subprocess.run(  # noqa: S603  a tool of ours
         command, cwd=locks.PROJECT, check=True, capture_output=True, text=True
     )
     return ran.stdout
