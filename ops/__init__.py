@@ -1,1 +1,1 @@
-"""What an operator runs on a shop, from outside: with the functions' own code, and nothing that they would not do."""
+"""The operator tools. They work on a shop from outside, with the functions' own code and rules."""

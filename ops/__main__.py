@@ -1,4 +1,4 @@
-"""`python -m ops COMMAND`: what an operator runs, against a table on AWS or the shop on this machine."""
+"""`python -m ops COMMAND`: the operator tools, for a table on AWS or the shop on this machine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with ends.exit_on_error():
             args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough: `python -m ops query | head`
+    except BrokenPipeError:  # the reader closed the pipe: `python -m ops query | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

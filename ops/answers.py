@@ -1,6 +1,6 @@
-"""The answer to a question about the table, as data: the requests that went out, the items, and what it cost.
+"""Run an access pattern and return the requests that were sent, the items, and the consumed capacity, as data.
 
-The requests are watched at the client, so what is told is what was sent. Reads only.
+The requests are recorded at the boto3 client, so they are those that were really sent. Reads only.
 """
 
 import json
@@ -19,7 +19,10 @@ PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttribut
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A request as it was sent, name by name. Of all but the first, what differs from that; None: it was not sent."""
+    """A request as sent, by parameter.
+
+    For every request but the first, only the differences from the first; None: the parameter was not sent.
+    """
 
     operation: str
     sent: Mapping[str, str | None]
@@ -27,9 +30,10 @@ class RecordedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemGroup:
-    """The items of one type, in the order they came, field by field as text.
+    """The items of one type, in the order they were returned, each field as text.
 
-    Where no fields were chosen, what none of them has is left out."""
+    If no fields were chosen, fields that are empty in all items are left out.
+    """
 
     type: str
     fields: Sequence[str]
@@ -38,11 +42,12 @@ class ItemGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternResult:
-    """What came of a question.
+    """The result of an access pattern.
 
-    `read`: the items DynamoDB went through; `passed_over`: those of them that lie behind the page's end, have expired,
-    or are no answer; `shown`: what the choice left of the others. `cursor`: where the next page starts; None: there is
-    no more.
+    `read`: how many items DynamoDB read.
+    `passed_over`: how many of these are behind the page's end, have expired, or are not part of the result.
+    `shown`: how many of the others the display filter keeps.
+    `cursor`: where the next page starts; None if there is no next page.
     """
 
     id: str
@@ -58,7 +63,7 @@ class PatternResult:
 
 
 class RequestRecorder:
-    """What goes over a client's wire: each request as it is sent, again where the client tries again."""
+    """Records each request that a client sends, including its retries."""
 
     def __init__(self, client: Any) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -76,10 +81,13 @@ class RequestRecorder:
 
 
 def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter) -> PatternResult:
-    """Ask. The table's client is watched from now on: it is nobody else's. Raises BadKey, Busy, Unreadable and what the
-    client raises."""
+    """Run a query and return its result.
+
+    The table's client is recorded from now on, so it must not be shared. Raises InvalidKeyValue, TableBusy, Unreadable,
+    and the client's errors.
+    """
     recorder = RequestRecorder(table.client)
-    # Told is one request after the other, so shards are asked one after the other.
+    # Query the shards one after the other, so that the recorded order of requests is stable.
     items, pages, after = _run_query(
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )
@@ -99,7 +107,7 @@ def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter
 
 
 def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str | None]:
-    """The items, how many pages they came in, and where the next would start."""
+    """Return the items, the number of pages, and where the next page would start."""
     if isinstance(query.pattern, Get):
         item = table.get(query.pattern, **query.known)
         return [] if item is None else [item], 1, None
@@ -140,7 +148,7 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_value(value: Any) -> str:
-    """A name, or a value without its tag: text in quotes, with escapes for what cannot be seen."""
+    """Return a name, or a value without its type descriptor: text in quotes, with escapes for invisible characters."""
     if isinstance(value, str):
         return value
     ((tag, untagged),) = value.items()
@@ -160,7 +168,8 @@ def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterat
 
 
 def format_as_line(value: Any) -> str:
-    """A value in one line; what a customer wrote cannot move a terminal's cursor."""
+    """Format a value in one line. Control characters in customer texts are escaped, so they cannot move a terminal's
+    cursor."""
     if value is None:
         return ""
     if isinstance(value, str):

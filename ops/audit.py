@@ -1,8 +1,8 @@
-"""Are weaknesses known of what is installed? `python -m ops.audit`, or `make audit`.
+"""Check the installed packages for known vulnerabilities: `python -m ops.audit`, or `make audit`.
 
-There are three outcomes, and three exit codes: 0 clean, 1 findings, 3 not audited. Clean is said only where somebody
-who knows of weaknesses was asked about every package of the locks and knew of none: pip-audit, for one, says "No known
-vulnerabilities found" and exits with 0 of packages that its index told it nothing about.
+There are three outcomes with three exit codes: 0 clean, 1 findings, 3 not audited. The outcome is clean only if a
+vulnerability database was asked about every package of the lock files and knew of none. This check is needed because
+pip-audit says "No known vulnerabilities found" and exits with 0 for packages that its index knows nothing about.
 """
 
 import json
@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 300
 
 
 class AuditOutcome(Enum):
-    """`value`: the exit code."""
+    """The outcome of an audit. `value`: the exit code."""
 
     CLEAN = 0
     FINDINGS = 1
@@ -28,7 +28,7 @@ class AuditOutcome(Enum):
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What came of asking about `packages` packages. `unknown`: why some were not looked at."""
+    """The result for the packages of one ecosystem. `unaudited`: why some packages were not audited."""
 
     ecosystem: str
     packages: int = 0
@@ -37,7 +37,7 @@ class AuditReport:
 
     @property
     def outcome(self) -> AuditOutcome:
-        """A finding is one, whatever could not be looked at beside it."""
+        """The outcome; findings outweigh packages that were not audited."""
         if self.findings:
             return AuditOutcome.FINDINGS
         return AuditOutcome.NOT_AUDITED if self.unaudited or not self.packages else AuditOutcome.CLEAN
@@ -54,7 +54,7 @@ class AuditReport:
 
 
 def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """What pip-audit said (its JSON) of what is locked for every machine."""
+    """Parse the JSON output of pip-audit for the packages that are locked for every machine."""
     report = _parse_json_object(output)
     if "dependencies" not in report:
         return AuditReport(
@@ -78,7 +78,7 @@ def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
 
 
 def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """What npm said (its JSON, version 2 of the report) of what is locked."""
+    """Parse the JSON output of npm audit (report version 2) for the locked packages."""
     report = _parse_json_object(output)
     if report.get("auditReportVersion") != 2:
         return AuditReport("Node", unaudited=[f"npm told nothing: {report.get('message') or 'no report'}"])
@@ -89,19 +89,19 @@ def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
             f"{name} {locked_versions.get(name, it['range'])}: {cause['title']}, of {cause['range']}, {cause['url']}"
             for name, it in report["vulnerabilities"].items()
             for cause in it["via"]
-            if isinstance(cause, dict)  # a text names a package that has a line of its own
+            if isinstance(cause, dict)  # a string names another package, which has its own entry
         ],
     )
 
 
 def overall_outcome(audits: Iterable[AuditReport]) -> AuditOutcome:
-    """Of all together: a finding outweighs what was not looked at, and that outweighs what is clean."""
+    """Return the worst outcome: findings outweigh "not audited", which outweighs "clean"."""
     outcomes = {audit.outcome for audit in audits}
     return next(it for it in (AuditOutcome.FINDINGS, AuditOutcome.NOT_AUDITED, AuditOutcome.CLEAN) if it in outcomes)
 
 
 def main() -> int:
-    """Ask about both, say what came of it; the exit code."""
+    """Audit both ecosystems, print the reports and return the exit code."""
     python = [locks.tool_path("pip-audit"), "--disable-pip", "--require-hashes", "--requirement",
               str(locks.PYTHON_LOCK),
               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
@@ -114,7 +114,8 @@ def main() -> int:
 
 
 def _run_tool(command: Sequence[str]) -> str:
-    """What it prints; its exit code says too little: a finding and a broken network are one to both tools."""
+    """Return the output of a tool. The exit code is ignored: both tools return the same for a finding and a network
+    error."""
     try:
         ran = subprocess.run(  # noqa: S603  a tool of ours
             command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS

@@ -1,14 +1,14 @@
-"""What the table's traffic costs by request, what it would cost provisioned with autoscaling, and in which table class.
+"""Estimate what the table costs on demand and provisioned with autoscaling, in each table class.
 
-It is reckoned from what CloudWatch counted, in hours. Of each hour two figures are kept: its units, which is what is
-paid for by request, and those of its busiest five minutes, which is what autoscaling would have to provide for.
-Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "Managing throughput capacity automatically with
-DynamoDB auto scaling", "Considerations when choosing a table class".
+The estimate uses CloudWatch metrics, grouped into hours. Two figures are kept for each hour: its units, which on-demand
+mode bills, and the units of its busiest five minutes, which autoscaling would have to provision. Sources: DynamoDB
+developer guide, "DynamoDB metrics and dimensions", "Managing throughput capacity automatically with DynamoDB auto
+scaling", "Considerations when choosing a table class".
 
-It makes things simpler than they are: an hour's capacity is that of its busiest five minutes from its first second to
-its last, though autoscaling takes some minutes to follow and lets go after fifteen. What comes and goes within a
-minute or two it cannot follow at all; burst capacity of five minutes does, or DynamoDB throttles. Free tiers and
-reserved capacity are left out.
+The model is simpler than reality. The capacity of an hour is that of its busiest five minutes for the whole hour,
+though autoscaling takes some minutes to scale up and scales down after fifteen. It cannot follow peaks of a minute or
+two at all: burst capacity of five minutes covers them, or DynamoDB throttles. Free tiers and reserved capacity are left
+out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOUR_SECONDS = 3600
 MONTH_HOURS = 730
 GIGABYTE = 1 << 30
 MAX_DAYS = 63
-"""CloudWatch keeps figures of five minutes for 63 days."""
+"""CloudWatch keeps five-minute datapoints for 63 days."""
 OPERATIONS = ("read", "write")
 BILLING = ("on-demand", "provisioned")
 TABLE = "table"
@@ -48,8 +48,10 @@ HourUnits = tuple[int, int]
 
 @dataclass(frozen=True)
 class TableTraffic:
-    """What CloudWatch has counted. `read`, `write`: the hours of the table and of each index, oldest first. `stored`:
-    their bytes."""
+    """The capacity that a table has consumed, from CloudWatch.
+
+    `read`, `write`: the hours of the table and of each index, oldest first. `stored`: their size in bytes.
+    """
 
     table: str
     since: str
@@ -67,7 +69,7 @@ class TableTraffic:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
-        """As it was kept. Raises KeyError, TypeError, ValueError."""
+        """Read what `dump_traffic` has written. Raises KeyError, TypeError, ValueError."""
         ways = {
             way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
             for way in OPERATIONS
@@ -87,19 +89,19 @@ def _parse_hour(hour: Any) -> HourUnits:
 
 @dataclass(frozen=True)
 class AutoscalingRules:
-    """How autoscaling is set: what part of the capacity, in percent, is to be in use, and the least there is."""
+    """The autoscaling settings: the target utilization in percent, and the minimum capacity units."""
 
     utilization: int
     min_units: int
 
     def provisioned_units(self, peak_units: int) -> int:
-        """The units a second that are provisioned in an hour, by the units of its busiest five minutes."""
+        """Return the units a second to provision in an hour, from the units of its busiest five minutes."""
         return max(self.min_units, -(-peak_units * 100 // (PERIOD_SECONDS * self.utilization)))
 
 
 @dataclass(frozen=True)
 class MonthlyCosts:
-    """A month's, of the table or an index in one table class."""
+    """The monthly costs of the table or an index in one table class."""
 
     on_demand: float
     provisioned: float
@@ -109,9 +111,9 @@ class MonthlyCosts:
         return self.storage + {"on-demand": self.on_demand, "provisioned": self.provisioned}[billing]
 
 
-# asking ---------------------------------------------------------------------------------------------------------------
+# fetch ----------------------------------------------------------------------------------------------------------------
 def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
-    """What was consumed from a full hour on, for so many."""
+    """Fetch the consumed capacity of so many hours from CloudWatch. `since`: a full hour."""
     described = dynamodb.describe_table(TableName=table)["Table"]
     indexes = {one["IndexName"]: one for one in described.get("GlobalSecondaryIndexes", ())}
     stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
@@ -143,7 +145,7 @@ def _metric_query(table: str, number: int, operation: str, resource: str) -> dic
 
 
 def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[HourUnits]:
-    """Five minutes by five minutes, put into hours; where nothing was counted nothing was consumed."""
+    """Group five-minute sums into hours. A missing datapoint means that nothing was consumed."""
     made = []
     for hour in range(hours):
         began = since + timedelta(hours=hour)
@@ -152,11 +154,11 @@ def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: in
     return made
 
 
-# reckoning ------------------------------------------------------------------------------------------------------------
+# estimate -------------------------------------------------------------------------------------------------------------
 def estimate_costs(
     traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules
 ) -> dict[str, dict[str, MonthlyCosts]]:
-    """By table class, then by place."""
+    """Return the monthly costs by table class, then by table or index."""
     return {
         name: {where: _estimate_cost(traffic, where, of_class, rules) for where in traffic.stored}
         for name, of_class in prices["table_classes"].items()
@@ -178,7 +180,7 @@ def _estimate_cost(
 
 
 def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[tuple[str, str], float]:
-    """A month of the whole table, by billing and table class: both are the table's and its indexes' together."""
+    """Return the monthly costs of the table with its indexes, by billing mode and table class."""
     return {
         (billing, name): sum(one.total(billing) for one in places.values())
         for name, places in costs_by_class.items()
@@ -187,7 +189,7 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
 
 
 def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
-    """The costs of a month, and what is cheapest."""
+    """Format the monthly costs and name the cheapest combination."""
     yield (
         f"{traffic.table}: {traffic.hours} hours from {traffic.since}, as a month of {MONTH_HOURS} hours in "
         f"{prices['currency']}, by the prices of {prices['region']} of {prices['as_of']}; provisioned: "
@@ -225,7 +227,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def estimate_table_cost(args: argparse.Namespace) -> None:
-    """Say what a month costs, one way and the other."""
+    """Print the monthly costs of each billing mode and table class."""
     try:
         prices = json.loads(args.prices.read_text(encoding="utf-8"))
         if args.kept:
@@ -245,7 +247,7 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
 
 
 def dump_traffic(traffic: TableTraffic) -> str:
-    """As a file holds it: a line for each place, which a person can read."""
+    """Return the traffic as JSON with a line for each table or index, so that a person can read it."""
     parts = [f' "{name}": {json.dumps(getattr(traffic, name))}' for name in ("table", "since")]
     for way in OPERATIONS:
         lines = [f'  "{where}": {json.dumps(traffic.hourly_units(way, where))}' for where in traffic.stored]

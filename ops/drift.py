@@ -1,7 +1,8 @@
-"""Whether every copy, log and total is as its primaries say, and how to make it so.
+"""Check that every copy, log entry and total agrees with its primary, and repair those that do not.
 
-Only what stays wrong is told: what a look finds is looked at again after a pause longer than the readers' usual lag,
-and must be as it was, primary and copy. So the shop stays open. What is mended is written while both still are.
+A suspected discrepancy is checked again after a pause that is longer than the usual lag of the stream's readers. It is
+reported only if item and primary have not changed in between, so the shop can stay open. A repair is written only if
+both are still unchanged.
 """
 
 from __future__ import annotations
@@ -49,28 +50,32 @@ from ops.totals import (
 )
 
 PAUSE_SECONDS = 30
-"""Longer than the readers usually take: what is wrong for so long, and unchanged, is not on its way."""
+"""Longer than the readers' usual lag: a discrepancy that stays unchanged for so long is not just a delayed copy."""
 MAX_CHECKS = 4
-"""How often something is looked at that changes all the time, before it is left alone."""
+"""How often an item that changes at every check is checked before it counts as unstable."""
 RECHECK_BATCH_SIZE = 500
-"""How many suspicions are looked at again together."""
+"""How many suspicions are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""Of so many things that seem wrong the table remembers that they do; with more, it is gone on where these began."""
+"""How many suspicious keys the checkpoint stores. With more, the checkpoint is not advanced, and a resumed run starts
+before the first of them."""
 MAX_RECENT_ORDERS = 1_000
-"""Of how many orders it is remembered that they were looked at: what belongs to one lies together."""
+"""How many recently checked orders are remembered. A sweep reads the items of one order one after the other."""
 
 ReportDiscrepancy = Callable[[Discrepancy], None]
 
 
 @dataclass
 class DriftCheck:
-    """One look through the table. `told`: what is wrong, by place; `left`: what of that could not be mended.
+    """One check of the table for drift.
 
-    `moving`: how much changed each time it was looked at, and so was not judged; `final`: how many totals are final.
-    `kept`: the look at everything is remembered there. What seems wrong and is not mended yet is looked at once more by
-    the run that goes on with it. Only who keeps it may put a total right that others write at the same time. `progress`
-    reports how far it is.
+    `discrepancies`: what was found, by key.
+    `repaired`, `unrepaired`: how many could be repaired, and how many could not.
+    `unstable`: how many items changed at every check and so were not judged.
+    `final_totals`: how many totals are final and so were not judged.
+    `checkpoint`: stores the progress of a full check. A run that resumes checks the unsettled suspicions again. Only
+    the holder of the checkpoint may correct a total that others write at the same time.
+    `progress`: reports the progress.
     """
 
     shop: Shop
@@ -93,7 +98,7 @@ class DriftCheck:
     _sources: ImagesByKey = field(default_factory=dict)
 
     def check_all(self, *, units_per_second: float | None = None) -> None:
-        """Look at everything, totals too. Raises InHand where somebody else has taken it over."""
+        """Check all items and totals. Raises Locked if another run has taken over the checkpoint."""
         with limit_capacity(self.shop.table, units_per_second):
             if self.checkpoint is None:
                 sweep(
@@ -120,11 +125,11 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """The sweep from where it was stopped, with what was waiting then."""
+        """Sweep from the checkpoint, after checking the suspicions that were unsettled when it stopped."""
         self.sweep_result = checkpoint.result
         for text in checkpoint.sweep.waiting:
             partition, _, sort = text.partition(" / ")
-            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the sweep has listed it
+            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the sweep has already listed it
                 self._check_first(self._make_suspicion((partition, sort)))
 
         def remember(found: SweepResult, segments: tuple[Stretch, ...]) -> None:
@@ -151,9 +156,10 @@ class DriftCheck:
         return [lambda found, segments: kept.extend_lock()] if kept else []
 
     def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
-        """Look at so many items and what belongs to them, from places of the table taken at random.
+        """Check about `number` items, read from random places of the table, and what belongs to them.
 
-        No total can be judged by a part of what counts in it, and no mark be mended without its totals.
+        Totals are not checked, because that needs all contributions. Contributions are not repaired, because that needs
+        their totals.
         """
         with limit_capacity(self.shop.table, units_per_second):
             for segments, most in sample_segments(self.shop.table, number):
@@ -173,26 +179,31 @@ class DriftCheck:
             self._report(mark)
         self.unrepaired += len(self._contribution_discrepancies) if self.repair else 0
 
-    # looking ----------------------------------------------------------------------------------------------------------
+    # find and confirm -------------------------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
-        """Read all that the items of a page are judged by in a few requests, and not in one for each item."""
+        """Read the sources of all items of a page in a few batch requests instead of one request for each item."""
         places: list[ItemKey] = []
         for image in images:
             for row, find in ITEM_CHECKS.items():
                 if match_key(row, item_key(image)):
-                    with suppress(InvalidKeyValue):  # the item's own turn reports it
+                    with suppress(InvalidKeyValue):  # reported when the item itself is checked
                         places += find.sources(image)
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Whether anything seems to be wrong with what lies here. Raises Unreadable, BadKey, Permanent."""
+        """Return whether an item seems wrong; None if it is not checked.
+
+        Raises Unreadable, InvalidKeyValue, Permanent.
+        """
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """What is to be looked at for what lies at a place: an order with all that belongs to it once, by its first
-        item, or the item; None for what nothing is judged by."""
+        """Return what to check for this item: its whole order, the item alone, or None for nothing.
+
+        An order is checked once, at its first item.
+        """
         if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
             order_id = order["order_id"]
             if order_id in self._recent_orders:
@@ -207,7 +218,7 @@ class DriftCheck:
         return None
 
     def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
-        """`image`: the item on the page that the sweep is at; None: it is read again, and what it is judged by, too."""
+        """Check one item. `image`: the item on the sweep's current page; None: read it and its sources again."""
         if image:
             return list(item_check.find_discrepancies(self.shop, image, self._sources))
         image = load_existing(self.shop, [at]).get(at)
@@ -231,12 +242,12 @@ class DriftCheck:
         return True
 
     def _confirm_all(self) -> None:
-        """Look again at all that is left: last at copies of which somebody else may know better what they are."""
+        """Check all remaining suspicions again, those of `CHECKED_LAST` at the end."""
         for last in (False, True):
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """Look again until each is gone, or has stayed as it was for the whole pause."""
+        """Check again until each suspicion is gone or has stayed the same for the whole pause."""
         for _ in range(MAX_CHECKS):
             if not suspicions:
                 return
@@ -252,7 +263,7 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Tell what has stayed. Whether there is something else by now."""
+        """Report discrepancies that have stayed the same. Returns whether new ones have appeared."""
         if self.checkpoint:
             self.checkpoint.extend_lock()
         if self.progress:
@@ -260,7 +271,7 @@ class DriftCheck:
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
-            return False  # the sweep has listed it, or lists it next time
+            return False  # the sweep has listed it, or the next sweep will
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:
@@ -291,8 +302,12 @@ class DriftCheck:
 
 @dataclass
 class _Suspicion:
-    """Something that seems to be wrong. `look` finds out, of an item given its image, if that is known. `last`: to be
-    looked at when all else is known. `found`: what it was, `at`: when that was."""
+    """An item that seems wrong.
+
+    `check`: finds its discrepancies, given the image if it is known.
+    `is_checked_last`: whether it is checked after all others.
+    `discrepancies`, `checked_at`: what the last check found, and when.
+    """
 
     key: ItemKey
     check: Callable[[Image | None], list[Discrepancy]]
@@ -303,7 +318,7 @@ class _Suspicion:
 
 @dataclass(frozen=True)
 class ItemCheck:
-    """How an item is checked. `sources`: the places of the items that `faults` judges it by, and is given."""
+    """How an item is checked. `sources`: returns the keys of the items that `find_discrepancies` is given."""
 
     find_discrepancies: Callable[[Shop, Image, ImagesByKey], Iterable[Discrepancy]]
     sources: Callable[[Image], Sequence[ItemKey]]
@@ -321,14 +336,14 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
 }
-"""How what does not lie with its order is looked at."""
+"""How items that are not checked with their order are checked."""
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""What may say falsely whose it is: who it belongs to knows better."""
+"""Items that may name the wrong owner. The check of the true owner reports them first."""
 
 
 # the command ----------------------------------------------------------------------------------------------------------
 MAX_NAMED = 3
-"""How many of a kind are named."""
+"""How many discrepancies of a kind are printed with their keys."""
 
 
 def command(commands: place.Subparsers) -> None:
@@ -355,7 +370,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Tell what has drifted, and mend it. Exits with 1 where anything is left."""
+    """Report drift and repair it if asked. Exits with 1 if anything is left."""
     shop = place.resolve_shop(args)
     drift = DriftCheck(shop, repair=args.repair, pause_seconds=args.pause)
     if args.all:
@@ -374,7 +389,7 @@ def run_drift(args: argparse.Namespace) -> None:
 
 
 def format_report(drift: DriftCheck, *, whole: bool) -> Iterator[str]:
-    """What was found by kind, the first of each by name, and what to do next."""
+    """Format the discrepancies by kind, with the first keys of each, and what to do next."""
     kinds: dict[str, list[Discrepancy]] = {}
     for fault in drift.discrepancies.values():
         kinds.setdefault(fault.kind, []).append(fault)

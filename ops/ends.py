@@ -1,4 +1,4 @@
-"""How a tool ends that cannot go on: with a sentence, and with 2 where it cannot be meant so, with 1 for all else."""
+"""Print errors of the operator tools as one line and exit: with 2 for wrong usage, with 1 for all other errors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ops.kept import Locked
 
 
 class UsageError(Exception):
-    """What cannot be meant, in one sentence."""
+    """The command is used wrongly; the message is one sentence."""
 
 
 class RecordNotFound(Exception):
-    """What is asked for is not there (any more)."""
+    """The requested record does not exist, or no longer exists."""
 
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Whatever stops a tool here is said, and ends it."""
+    """Print an error that stops a tool, and exit."""
     try:
         yield
     except (UsageError, InvalidKeyValue) as error:

@@ -1,4 +1,4 @@
-"""What is wrong with the copies of one order: its snapshots, its logs and the name on it, all looked at together."""
+"""Find discrepancies in the copies of one order: its snapshots, its log entries and the customer name on it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from ops.items import ItemKey, item_key, load_existing, match_key
 from ops.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
-"""A primary as it was read; its key, where there is none."""
+"""The row and the item of a primary; the item is only its key (a mapping) if the primary does not exist."""
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Something that lies in the table as its primary does not say. `found`, `wanted`: its image (None: not there)."""
+    """An item that differs from what its primary says.
+
+    `actual`: the image in the table, None if there is no item.
+    `expected`: the image that should be there, None if the item should not exist.
+    `source`: the primary from which `expected` is derived.
+    """
 
     kind: str
     key: ItemKey
@@ -34,7 +39,10 @@ class Discrepancy:
     source: SourceItem
 
     def repair(self, shop: Shop) -> None:
-        """Write what is wanted while this and its primary are as they were read. Raises Changed, Lost. Repeatable."""
+        """Write the expected image if the item and its primary are unchanged since they were read.
+
+        Safe to repeat. Raises WriteConflict or LostRace if one of them has changed.
+        """
         if self.kind == "name":
             assert self.actual is not None
             assert self.expected is not None
@@ -45,14 +53,14 @@ class Discrepancy:
 
 
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
-    """The check that a primary is as it was read, or still not there."""
+    """Return a condition check that the primary is unchanged since it was read, or still does not exist."""
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row, item))
     return check_unchanged(row, item)
 
 
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
-    """One image in the place of another, which still has the version that it was read with."""
+    """Return a write that replaces or deletes an item if it still has the version with which it was read."""
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
     if actual is not None and "version" in actual:
@@ -70,9 +78,9 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
     return Write("Delete" if expected is None else "Put", row, request, lambda _: WriteConflict(row, key), expected)
 
 
-# what lies where ------------------------------------------------------------------------------------------------------
+# read primaries -------------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
-    """A primary and its row. Raises Unreadable."""
+    """Return the row of a primary and the decoded item. Raises Unreadable."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
         raise Unreadable(f"a {image.get('type')} of schema {image.get('schema')}")
@@ -80,19 +88,22 @@ def read_source(image: Image) -> SourceItem:
 
 
 ImagesByKey = Mapping[ItemKey, Image]
-"""Items as they are in the table, by their place; a place that has no item is missing."""
+"""Images of items by their key. Keys without an item are missing."""
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """An order, or what stands for it in the archive; its key where there is none. Raises BadKey, Unreadable."""
+    """Return an order or its archived order; only its key if neither exists. Raises InvalidKeyValue, Unreadable."""
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
     return (ORDER, key) if image is None else read_source(image)
 
 
-# an order and what lies beside it -------------------------------------------------------------------------------------
+# an order and its partition -------------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """What is wrong with the copies of an order. `images`: its whole partition. Raises Unreadable, Permanent."""
+    """Find the discrepancies in the copies of one order.
+
+    `images`: all items of the order's partition. Raises Unreadable, Permanent.
+    """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
         if item_key(image) == item_key(item):
@@ -100,7 +111,7 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
             found = image
             break
     if isinstance(item, Order) and item.status == "ARCHIVING":
-        return  # from here on the archive alone has it in hand
+        return  # the archive Lambda owns the order from here on
     in_partition = _copies_in_partition(item, images)
     expected = dict(_expected_snapshots(row, item))
     if isinstance(item, Order):
@@ -119,15 +130,21 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
-    """Whether an entry is of before its order was archived and has a life of its own, which is shorter than what an
-    order is kept for: on a laptop that looks ahead it has ended though its ttl is to come."""
+    """Return whether a log entry may have expired while its order was archived.
+
+    Log entries with a ttl are kept for a shorter time than orders. If the clock of the local shop was advanced, such an
+    entry can be deleted although its ttl has not passed yet.
+    """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
 
 
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
-    """The copies in an order's partition; but what lies beside a stub and is back from the archive belongs to a restore
-    that is not done, or was killed: the next one finds it there."""
+    """Return the copies in an order's partition.
+
+    Restored items beside an archived order are skipped: they belong to a restore that is unfinished or was killed. The
+    next restore finds them.
+    """
     is_restoring = isinstance(item, ArchivedOrder)
     return {
         item_key(image): image
@@ -149,8 +166,10 @@ def _copy_row(image: Image) -> Row[Any] | None:
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
-    """Whether a copy is as it must be, back from the archive or not. One that its primary has left as it was since may
-    be of an older version."""
+    """Return whether a copy equals the expected one, apart from `restored_at` and the version.
+
+    The version may be older than expected, down to `min_version`, if the primary has not changed the copy since.
+    """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
         return False
@@ -158,7 +177,7 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 
 
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
-"""Images by their place, each with its row and the lowest version that it may be of."""
+"""The expected images by key, each with its row and the lowest version that is accepted."""
 
 
 def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
@@ -172,7 +191,7 @@ def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
 
 
 def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Discrepancy]:
-    """An open order bears the name that its customer has, and does not take itself for newer than them."""
+    """Check that an open order has its customer's current name and no newer customer version than the customer."""
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
         if order.status in OPEN_STATUSES
@@ -190,23 +209,23 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
 
 
 def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
-    """Every entry that an order must have in its logs."""
+    """Return every log entry that an order must have."""
     return {
         derived.key_pair(into, entry): (into, into.encode(entry), entry.version)
         for into, entry in expected_log_entries(shop, order, images)
     }
 
 
-# copies that lie elsewhere --------------------------------------------------------------------------------------------
+# copies in other partitions -------------------------------------------------------------------------------------------
 def summary_sources(image: Image) -> list[ItemKey]:
-    """The places of the items by which `faults_of_summary` judges an order's summary."""
+    """Return the keys of the items that `find_summary_discrepancies` needs."""
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     return [item_key(ORDER.key(order_id=key["order_id"]))]
 
 
 def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Whether an order's summary is of nothing; what it says is looked at with the order. Raises Unreadable."""
+    """Check whether an order summary is orphaned. Its content is checked with the order. Raises Unreadable."""
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     row, item = find_order(sources, key["order_id"])
@@ -216,8 +235,10 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """The places of the items by which `faults_of_activity` judges an entry: its order, and the entry of the order's
-    timeline for the same change. Raises BadKey."""
+    """Return the keys of the items that `find_activity_discrepancies` needs.
+
+    These are the order and the order's timeline entry for the same change. Raises InvalidKeyValue.
+    """
     key = match_key(ACTIVITY, item_key(image))
     assert key is not None
     order_id = _order_id(image)
@@ -226,8 +247,10 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Whether an entry of a customer's activity is of nothing that happened to them; of what happened to an order that
-    is archived, whether it says when. Raises Unreadable."""
+    """Check whether an entry of a customer's activity is orphaned.
+
+    If its order is archived, its content is checked too. Raises Unreadable.
+    """
     place = item_key(image)
     key = match_key(ACTIVITY, place)
     assert key is not None

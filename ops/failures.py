@@ -1,12 +1,13 @@
-"""What could not be worked, wherever it ended: listed, shown, and set going again in the order of its items.
+"""List, show and redrive failed records and messages, in the order of each item.
 
-Stream records end in the failure store: parked by a reader that can never handle them, or given up by its mapping after
-all attempts. Messages end there, parked by their worker, or in their queue's dead-letter queue. A record is redriven by
-`ops.recover`, which reads its item anew; a message goes back to its queue, where it counts as new. All of it is safe to
-repeat, whole or from wherever it was killed: what has been done is known by its id to everybody who did it.
+Stream records end in the failure store: a reader parked them because it can never process them, or the event source
+mapping gave up after all retries. Messages end in the failure store, parked by their worker, or in the dead-letter
+queue of their queue. A record is redriven by `ops.recover`, which reads its item again. A message goes back to its
+queue as a new one. All of it is safe to repeat, also after a kill, because every consumer recognizes by its id what it
+has already done.
 
-A document that is redriven stays as it is, for an erasure to find; a mark beside it says so. One of which something
-cannot be read yet gets no mark: a newer version of this code may.
+A redriven document stays as it is, so that an erasure finds it; a mark beside it records the redrive. A document with a
+record that cannot be read yet gets no mark, because a newer version of this code may read it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def list_failures(args: argparse.Namespace) -> None:
-    """A line for each: when, which kind, whose, why; and its key."""
+    """Print a line for each failure with time, kind, reader and reason, and its key."""
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
     shown, more = failures.list_page(args.limit, redriven=args.redriven)
@@ -100,7 +101,7 @@ def show_failure(args: argparse.Namespace) -> None:
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
-    """Say what came of it. Exits with 1 where anything is left, and says why."""
+    """Redrive and print the result. Exits with 1 and the reasons if anything is left."""
     target = place.resolve_target(args)
     shop, failures = target.shop, _open_failures(args, target)
     chosen = build_selector(args, shop.now())
@@ -130,7 +131,7 @@ def redrive_failures(args: argparse.Namespace) -> None:
 
 
 def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[FailureEntry], bool]:
-    """Which are meant. Raises Misused where --since is no time."""
+    """Return a predicate for the entries to redrive. Raises UsageError if --since is not a time."""
     if args.keys:
         return lambda entry: entry.key in args.keys
     since = "" if args.all else to_instant(parse_time(args.since, now))
@@ -138,7 +139,7 @@ def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[Failure
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """A moment, or how long ago it was. Raises Misused where it is neither."""
+    """Parse a time or a duration before `now`. Raises UsageError if it is neither."""
     if ago := DURATION.fullmatch(text):
         return now - timedelta(**{DURATION_UNITS[ago[2]]: int(ago[1])})
     try:

@@ -1,4 +1,4 @@
-"""How the shop is, on one screen: each line is well, or says what to do. Reads only, and of the table a sample."""
+"""Show the health of the shop on one screen. Each line is ok or says what to do. Reads only; samples the table."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ from ops.put_aside import PARKED_PREFIX, FailureRepository
 from ops.sweep import sweep
 
 MAX_LAG_SECONDS = 60
-"""A reader that is further behind is not just busy: each batch takes a second at most."""
+"""A reader that is further behind has a problem, because a batch takes a second at most."""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
-"""When a reader was called that is at work, and one that there is."""
+"""How recently a running reader was invoked, and how recently a reader that exists at all."""
 BUSY_MINUTES = 5
-"""In so many minutes of those there is something to read for every reader. In fewer it may be of no concern to one."""
+"""If the table was written in so many minutes of the window, every reader must have been invoked. With fewer, the
+writes may not concern each reader."""
 WHILE_TABLE_IS_WRITTEN = "though the table was written all the time"
 CHECK_MAPPING_ADVICE = "is its mapping off? aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
-"""More than so many messages are not worked off within minutes."""
+"""More waiting messages than this are not processed within minutes."""
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
-"""An item may have 400 KB; nobody's is near that who does not grow for ever."""
+"""DynamoDB allows 400 KB for an item. Only an item that keeps growing comes near that."""
 EXPIRING_WITHIN = timedelta(days=1)
 TTL_OVERDUE_AFTER = timedelta(days=3)
 """DynamoDB deletes within a few days of an item's ttl (developer guide, "Using time to live")."""
 MAX_VALID_TTL = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
-"""No ttl of ours is later; in milliseconds all are."""
+"""No valid ttl is later; every ttl in milliseconds is."""
 UNUSED_DAYS = 14
 MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What was looked at, how it is, and what to do where it is not well."""
+    """A result of a check: the subject, its status, and what to do if it is not ok."""
 
     subject: str
     status: str
@@ -63,8 +64,10 @@ HealthCheck = Callable[[place.ShopTarget, datetime], Iterator[CheckResult]]
 
 # the stream -----------------------------------------------------------------------------------------------------------
 def check_stream_lag(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """How far behind the stream's readers are, and whether each is called at all: the functions of which CloudWatch has
-    had an IteratorAge lately."""
+    """Check how far the stream's readers are behind, and whether each one is invoked.
+
+    A reader is a function with an IteratorAge metric in CloudWatch in the last 14 days.
+    """
     latest, minutes = {}, []
     for name in target.resources("AWS::Lambda::Function"):
         of = [{"Name": "FunctionName", "Value": name}]
@@ -98,7 +101,7 @@ def check_stream_lag(target: place.ShopTarget, now: datetime) -> Iterator[CheckR
 
 
 def check_local_backlog(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Which readers and queues of the shop on this machine are behind, and how far."""
+    """Check which readers and queues of the local shop are behind, and how far."""
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
         yield CheckResult("lane", str(lane), "it catches up by itself; else .local/aws/functions.log says why")
@@ -116,7 +119,7 @@ def _fetch_datapoints(
     since: timedelta,
     period_seconds: int,
 ) -> list[float]:
-    """What CloudWatch knows of a metric, oldest first."""
+    """Return the datapoints of a CloudWatch metric, oldest first."""
     found = target.client("cloudwatch").get_metric_statistics(
         Namespace=namespace,
         MetricName=metric,
@@ -129,9 +132,9 @@ def _fetch_datapoints(
     return [point[statistic] for point in sorted(found["Datapoints"], key=lambda point: point["Timestamp"])]
 
 
-# what was put aside, what waits ---------------------------------------------------------------------------------------
+# failures and queues --------------------------------------------------------------------------------------------------
 def check_failure_store(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """What the readers parked or their mappings gave up, and nobody has redriven."""
+    """Count the parked records and the batches that a mapping gave up, if they are not redriven yet."""
     failures = FailureRepository(target.client("s3"), None, target.outputs["FailuresBucket"], ())
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
@@ -140,7 +143,7 @@ def check_failure_store(target: place.ShopTarget, _: datetime) -> Iterator[Check
 
 
 def check_queues(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """How many messages each queue holds, dead-letter queues by whose they are."""
+    """Count the messages in each queue and dead-letter queue."""
     failures = FailureRepository.for_target(target)
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
     for url, (wait, in_hand) in waiting.items():
@@ -165,7 +168,7 @@ def _queue_name(url: str) -> str:
 
 # the table ------------------------------------------------------------------------------------------------------------
 def check_sampled_items(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """What some items of the table say of all: who is large, who ends, who should have ended."""
+    """Check a sample of items: size, valid ttl, overdue ttl, and how many expire soon."""
     items = sample_items(target.table)
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
     large = [image for image in items if len(objects.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
@@ -186,7 +189,7 @@ def check_sampled_items(target: place.ShopTarget, now: datetime) -> Iterator[Che
 
 
 def sample_items(table: Table) -> list[Image]:
-    """So many items, from wherever the table begins: keys are hashed, so any are as good as others."""
+    """Return the first SAMPLE_ITEMS items of a scan. Keys are hashed, so these are as good as any others."""
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)
     return items
@@ -198,7 +201,7 @@ def _format_names(images: Sequence[Image]) -> str:
 
 
 def check_drift(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Whether copies and logs of a sample are as their primaries say, and stay so: that takes a while if not."""
+    """Check a sample for drift. Takes longer if there is any, because suspicions are checked again after a pause."""
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)
     counts = Counter(fault.kind for fault in drift.discrepancies.values())
@@ -209,7 +212,7 @@ def check_drift(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
 
 
 def check_indexes(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Which indexes nobody has read: each costs a write more for each of its items."""
+    """Find indexes that nobody has read. Each index costs an additional write for each of its items."""
     unused = []
     for index in INDEX_PROJECTIONS:
         of = [
@@ -244,7 +247,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
 
 
 def run_checks(target: place.ShopTarget, checks: Sequence[HealthCheck], now: datetime) -> Iterator[CheckResult]:
-    """The lines of all checks; what one could not look at is a line, too."""
+    """Yield the results of all checks; a check that failed is a result, too."""
     for check in checks:
         try:
             yield from check(target, now)
@@ -264,7 +267,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def show_health(args: argparse.Namespace) -> None:
-    """Say how the shop is. Exits with 1 where something is to be done."""
+    """Print the health of the shop. Exits with 1 if there is something to do."""
     where = place.resolve_target(args)
     todo = 0
     with limit_capacity(where.table, place.units_per_second(args)):

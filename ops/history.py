@@ -1,7 +1,7 @@
-"""What an order has been through, and when, as its state and its logs tell.
+"""Reconstruct the changes of an order, with their times, from its state and its logs.
 
-It is the one of all ways through the table of states that ends where the order is and that its logs contradict least.
-So what a log lacks is known, and one that was falsified is told from one that was not.
+An order's history is a path through the table of states to its current status. Of all possible paths, the one is taken
+that its logs contradict least. So missing log entries can be derived, and false ones can be detected.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from functions.shop.shop import Shop
 from ops.items import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""A change that is in no table of states."""
+"""The name of a change that is not in the table of states."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
-"""What logs say of each version of an order: ("event", its name) or ("status", the state it led to)."""
+"""What the logs say about each version of an order: ("event", its name) or ("status", the status after it)."""
 
 
 def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Every change of an order that logs tell of, the first first. `beside`: what lies in its partition. What is not
-    known of when it was has the latest time possible: that of the next change that is known.
+    """Return every logged change of an order, the oldest first. `partition`: all items of the order's partition.
 
-    Of one that the archive has in hand nothing is known. Raises Permanent where no way leads to its state.
+    If the time of a change is unknown, it gets the latest possible time: that of the next change with a known time. The
+    archive step is not part of the history. Raises Permanent if no path leads to the order's status.
     """
     ids = change_ids(ORDER, order)
     timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
@@ -44,7 +44,7 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
 
 
 def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
-    """Every entry that an order must have in its logs by now, and the log it belongs into. Raises Permanent."""
+    """Yield every unexpired log entry that an order must have, with the row of its log. Raises Permanent."""
     for change in reconstruct_history(shop, order, partition):
         for log in derived.LOGS:
             for entry in log.derive(change):
@@ -53,7 +53,7 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """The versions of an order by the id of the change that led there; of an archived one, some that it never had."""
+    """Return the versions of an order by change id. For an archived order, some of these versions never existed."""
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
     return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
@@ -62,7 +62,10 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
 def _change_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """When an order came to each version: as it says itself, else its timeline, its activity, or the next version."""
+    """Return the time of each version of an order.
+
+    The sources in this order: the order itself, its timeline, its customer's activity, the time of the next version.
+    """
     own = {
         1: order.placed_at,
         order.reached: order.status_since,
@@ -72,7 +75,7 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two for one change, the earlier
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # the earlier of two entries wins
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
@@ -87,7 +90,7 @@ def _change_times(
 
 
 def _last_version_before_restores(order: Order) -> int:
-    """The last version that is not of coming back from the archive."""
+    """Return the last version that is not a restore from the archive."""
     return max(version for version in order.logged_versions if version not in order.restored_versions)
 
 
@@ -111,8 +114,11 @@ def _logged_facts(
 
 
 def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
-    """Each change of an order, by version, with the state it led to: the way to its state that least of what is told
-    contradicts, and of those the one with the most steps that are in the table of states. Raises Permanent."""
+    """Return the name of each change and the status after it, by version.
+
+    This is the path to the order's status that has the fewest contradictions with the logs; of several such paths, the
+    one with the most steps from the table of states. Raises Permanent if there is no path.
+    """
 
     def count_contradictions(version: int, event: str, status: str) -> int:
         return sum(said != (event if what == "event" else status) for what, said in logged.get(version, ()))
@@ -134,7 +140,10 @@ def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, 
 
 @dataclass(frozen=True)
 class _Path:
-    """Steps from an order's beginning. `contradicted`: how often, `unlisted`: how many are in no table of states."""
+    """The first steps of an order's history.
+
+    `contradictions`: how often the logs contradict it. `unlisted`: how many steps are not in the table of states.
+    """
 
     steps: tuple[tuple[str, str], ...]
     contradictions: float
@@ -152,13 +161,13 @@ NO_PATH = _Path((), inf)
 
 @cache
 def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
-    """What may come next; last what leaves the state as it is, as an erasure does."""
+    """Return the possible next steps. The last one keeps the status, as an erasure does."""
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
     return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))
 
 
 def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
-    """A change of an order's past, with the id it had."""
+    """Return a change from an order's past, with its original id."""
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
     change = changes.parse_change(make_stream_record(ORDER.encode(past)))
     assert change is not None, "an image without the one before it is a change"
@@ -166,6 +175,6 @@ def past_change(order: Order, version: int, at: Instant, name: str, status: str)
 
 
 def make_stream_record(image: Image) -> Record:
-    """The stream record by which an item became what it is: made, or changed from something else."""
+    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY."""
     made = image.get("version") == {"N": "1"}
     return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

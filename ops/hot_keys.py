@@ -1,8 +1,8 @@
-"""Which table, index or key is hot, judged by what DynamoDB itself throttled and why.
+"""Find which table, index or key is hot, by what DynamoDB throttled and why.
 
-Never by UserErrors: these count the requests that were wrong (a 400 of any kind but throttling), so a client with a bug
-looks like a hot key, and a hot key like nothing. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions",
-"CloudWatch throttling metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
+The metric UserErrors is not used: it counts invalid requests (any 400 except throttling), so it shows a client's bug
+and misses a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
+metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "it is at the on-demand maximum that was set for it, whichever the key",
     "AccountLimit": "the account is at its limit in this region, whichever the key",
 }
-"""What {Read,Write}{cause}ThrottleEvents mean."""
+"""The meaning of the metrics {Read,Write}{cause}ThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
 )  # fmt: skip
-"""What this shop's functions ask of the table."""
+"""The DynamoDB operations that the shop's functions use."""
 PERIOD_SECONDS = 60
 MAX_HOURS = 15 * 24
-"""CloudWatch keeps minutes for 15 days."""
+"""CloudWatch keeps one-minute datapoints for 15 days."""
 MAX_KEYS = 10
 THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
-"""How the rule begins that counts throttled requests by partition key. Keys stand in it as they are: none of ours tells
-who somebody is."""
+"""The prefix of the Contributor Insights rule that counts throttled requests by partition key. It contains keys in
+plain text; no key of this table identifies a person."""
 
 
 @dataclass(frozen=True)
 class ThrottleCount:
-    """How often something was throttled: all in all, and in its worst minute. `index`, `operation`: "" for the table as
-    a whole."""
+    """How often something was throttled, in total and in its worst minute. `index`: "" for the table; `operation`: ""
+    for all operations."""
 
     metric: str
     index: str
@@ -61,7 +61,7 @@ class ThrottleCount:
 
 @dataclass(frozen=True)
 class ThrottledKey:
-    """A partition key, and how often it was throttled."""
+    """A partition key and how often it was throttled."""
 
     index: str
     key: str
@@ -70,7 +70,7 @@ class ThrottledKey:
 
 @dataclass(frozen=True)
 class ThrottleReport:
-    """What was throttled of a table in a time. `seen`: the indexes ("": the table) of which keys are counted too."""
+    """What was throttled in a table in a time range. `seen`: the indexes ("": the table) whose keys are counted."""
 
     table: str
     since: str
@@ -84,7 +84,7 @@ class ThrottleReport:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
-        """As they were kept. Raises KeyError, TypeError."""
+        """Read what `as_json` has returned. Raises KeyError, TypeError."""
         return cls(
             data["table"],
             data["since"],
@@ -95,11 +95,11 @@ class ThrottleReport:
         )
 
 
-# asking ---------------------------------------------------------------------------------------------------------------
+# fetch ----------------------------------------------------------------------------------------------------------------
 def fetch_throttle_report(
     cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime
 ) -> ThrottleReport:
-    """What CloudWatch has counted of a table and its indexes; keys only where Contributor Insights is on."""
+    """Fetch the throttling metrics of a table and its indexes; keys only if Contributor Insights is enabled."""
     wanted = list(_metrics_to_fetch())
     queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
     times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
@@ -123,7 +123,7 @@ def fetch_throttle_report(
 
 
 def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
-    """Metric, index, operation."""
+    """Yield metric, index, operation."""
     for index in ("", *INDEX_PROJECTIONS):
         for way in ("Read", "Write"):
             yield f"{way}{THROTTLE_EVENTS}", index, ""
@@ -139,7 +139,7 @@ def _metric_query(table: str, number: int, metric: str, index: str, operation: s
 
 
 def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
-    """Of each index of which keys are counted ("": the table) the rule that does."""
+    """Yield each index ("": the table) whose throttled keys are counted, with its Contributor Insights rule."""
     for index in ("", *INDEX_PROJECTIONS):
         told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
         for rule in told.get("ContributorInsightsRuleList", ()):
@@ -157,14 +157,14 @@ def _fetch_throttled_keys(
         yield ThrottledKey(index, " ".join(one["Keys"]), int(one["ApproximateAggregateValue"]))
 
 
-# judging --------------------------------------------------------------------------------------------------------------
+# report ---------------------------------------------------------------------------------------------------------------
 def has_hot_partition(report: ThrottleReport) -> bool:
-    """Whether some partition was at its limit."""
+    """Return whether any partition was at its limit."""
     return any(HOT_PARTITION_CAUSE in one.metric for one in report.counted)
 
 
 def format_report(report: ThrottleReport) -> Iterator[str]:
-    """What was throttled and why, the table first; which keys, as far as they are counted."""
+    """Format what was throttled and why, the table first, with the throttled keys if they are counted."""
     yield f"{report.table} from {report.since} to {report.until}"
     events = [one for one in report.counted if not one.operation]
     if not events:
@@ -212,7 +212,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def find_hot_keys(args: argparse.Namespace) -> None:
-    """Say what was throttled, and why. Exits with 1 where a partition was at its limit."""
+    """Print what was throttled and why. Exits with 1 if a partition was at its limit."""
     try:
         if args.kept:
             found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))

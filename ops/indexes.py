@@ -1,7 +1,8 @@
-"""What a deploy would do to the indexes of the table, before it does it.
+"""Check before a deploy what it would do to the table's indexes.
 
-DynamoDB makes or deletes one index in an update of a table and changes none; CloudFormation sends one update, and rolls
-back where it is refused, after minutes or hours. So the difference is looked at first, and split into deploys.
+DynamoDB creates or deletes one index in one table update, and cannot change an index. CloudFormation sends one update,
+and rolls back if DynamoDB rejects it, after minutes or hours. So the difference is checked first and split into
+deploys.
 
 Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
 """
@@ -27,7 +28,7 @@ TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """`attributes`: what it holds beside its keys; None: all."""
+    """An index. `attributes`: its projected attributes besides the keys; None: all."""
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
@@ -39,28 +40,26 @@ class IndexDefinition:
 
 @dataclass(frozen=True)
 class TableIndexes:
-    """A table's own keys, and its indexes by name."""
+    """The keys of a table, and its indexes by name."""
 
     keys: tuple[str, ...]
     indexes: Mapping[str, IndexDefinition]
 
 
-# where they are found -------------------------------------------------------------------------------------------------
+# read indexes ---------------------------------------------------------------------------------------------------------
 def indexes_from_model() -> TableIndexes:
-    """As the model says, of which the template is made."""
+    """Return the indexes that the model declares; the template is generated from it."""
     return _parse_table(create_table_request("any"))
 
 
 def indexes_from_file(path: Path) -> TableIndexes | None:
-    """Of a template, or of the JSON that `aws dynamodb describe-table` printed; None where it has no table."""
+    """Read the indexes from a template or from the JSON of `aws dynamodb describe-table`; None if it has no table."""
     document = json.loads(path.read_text(encoding="utf-8"))
     if "Table" in document:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return (
-            indexes_from_model()
-        )  # on a table that was restored, which lies outside of the stack and must be as the model says
+        return indexes_from_model()  # a restored table is not a resource of the stack; it must match the model
     return _parse_table(tables[0]) if tables else None
 
 
@@ -69,7 +68,7 @@ def indexes_from_table(client: Any, name: str) -> TableIndexes:
 
 
 def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
-    """Of the table that a stack says is its own; None where there is no such stack yet."""
+    """Return the indexes of a stack's table; None if the stack does not exist yet."""
     try:
         (stack,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
@@ -104,11 +103,14 @@ def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
     return None if projection["ProjectionType"] == "ALL" else frozenset(projection.get("NonKeyAttributes", ()))
 
 
-# what follows ---------------------------------------------------------------------------------------------------------
+# plan deploys ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeployPlan:
-    """What to deploy, one after the other. `fits`: whether all of it is done by one deploy of the template as it is.
-    `why_not`: what no number of deploys makes of it as it is, or not now."""
+    """The deploys to make, one after the other.
+
+    `obstacles`: changes that no deploy can make, or not now.
+    `fits_one_deploy`: whether one deploy of the template is enough.
+    """
 
     steps: Sequence[str] = ()
     obstacles: Sequence[str] = ()
@@ -127,8 +129,11 @@ class DeployPlan:
 
 
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
-    """What leads from the one to the other. What is new comes first, and what is old goes last: so no reader is without
-    an index. A changed index is a new one under another name, since two of one name cannot be there at once."""
+    """Plan the deploys from the deployed to the wanted indexes.
+
+    New indexes are created first and old ones deleted last, so no query is without its index. A changed index must be
+    created under a new name, because two indexes of one name cannot exist at the same time.
+    """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
     before, after = deployed.indexes, wanted.indexes
@@ -166,7 +171,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def check_indexes(args: argparse.Namespace) -> None:
-    """Say what a deploy would do to the table's indexes. Exits with 1 where it would fail."""
+    """Print what a deploy would do to the table's indexes. Exits with 1 if it would fail."""
     try:
         wanted = indexes_from_file(args.template) if args.template else indexes_from_model()
         deployed = _deployed_indexes(args)

@@ -1,4 +1,4 @@
-"""Where items lie, and what their keys tell of them, whatever lies there."""
+"""Read items by key, and match keys against the key table, whatever the items contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def item_key(image: Image) -> ItemKey:
 
 
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
-    """What a key tells of an item of this row; None where it is another row's. Its attributes may be false."""
+    """Return the attributes in a key of this row; None if it is another row's key. The values are not validated."""
     found = [re.fullmatch(pattern, half) for pattern, half in zip(_key_patterns(row), key, strict=True)]
     if not all(found):
         return None
@@ -35,6 +35,6 @@ def _key_patterns(row: Row[Any]) -> list[str]:
 
 
 def load_existing(shop: Shop, item_keys: Sequence[ItemKey]) -> dict[ItemKey, Image]:
-    """What lies at these places."""
+    """Return the items with these keys that exist."""
     keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in dict.fromkeys(item_keys)]
     return {item_key(image): image for image in shop.table.batch_get_raw(keys, consistent=True)} if keys else {}

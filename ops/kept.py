@@ -1,4 +1,4 @@
-"""What the table remembers of an operators' tool: whose it is, and how far it has come."""
+"""The checkpoint of an operator tool in the table: who runs it, how long the lock is held, and how far it has come."""
 
 import getpass
 import socket
@@ -19,31 +19,34 @@ from functions.model.table import SWEEP
 from ops.sweep import ItemAction, SweepResult
 
 LOCK_SECONDS = 60
-"""How long a sweep is its runner's after a sign of life. Who takes it over from one that lives on does no harm."""
+"""How long a run holds its checkpoint after the last heartbeat. Taking over from a run that is still alive does no
+harm."""
 MAX_RESUME_AGE = timedelta(days=1)
-"""What was stopped longer ago is begun anew where it is about what the table says today."""
+"""The age from which a stopped run of a tool that reports today's table is not resumed but started again."""
 MAX_REMEMBERED_ITEMS = 20
-"""How many of the items that were passed over the table remembers; all are counted."""
+"""How many skipped items the checkpoint stores; all are counted."""
 
 
 class Locked(Exception):
-    """Somebody else runs this sweep."""
+    """Another run holds the checkpoint of this sweep."""
 
 
 TAKEN_OVER_MESSAGE = "somebody else has just taken it over"
 
 
 def current_operator() -> str:
-    """Who runs this, as others know them."""
+    """Return who runs this tool, as user@host."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 class Checkpoint:
-    """A sweep that the table remembers: one runner's at a time, and done once. `with` it: what is left by an exception
-    is somebody's to go on with at once; what is killed, after HELD_SECONDS. Raises InHand where it is another's.
+    """The stored progress of a sweep, held by one run at a time. Use it as a context manager.
 
-    `stale`: what was stopped longer ago than that is begun anew. `since`: when what this one goes on with was stopped;
-    None: it begins at the beginning. Thread-safe.
+    After an exception it can be resumed at once; after a kill, when LOCK_SECONDS have passed. Raises Locked if another
+    run holds it. Thread-safe.
+
+    `max_age`: a run that stopped longer ago is started again from the beginning.
+    `stopped_at`: when the resumed run was stopped; None if this one starts from the beginning.
     """
 
     def __init__(
@@ -88,7 +91,7 @@ class Checkpoint:
 
     @property
     def result(self) -> SweepResult:
-        """What it has found so far."""
+        """The counts so far."""
         one = self.sweep
         return SweepResult(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
 
@@ -98,11 +101,11 @@ class Checkpoint:
 
     @property
     def resume_message(self) -> str:
-        """Where it goes on, in a sentence."""
+        """A sentence that says from where the sweep resumes."""
         return f"Goes on where it was stopped at {self.stopped_at}: {self.result.read:,} items were read by then."
 
     def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
-        """Remember how far it has come, and what is `waiting` behind that. Raises InHand where another has it."""
+        """Store the progress and the keys that are still `waiting`. Raises Locked if another run has taken over."""
         named = dict(list(found.unreadable.items())[:MAX_REMEMBERED_ITEMS])
         counts: dict[str, Any] = {
             name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")
@@ -111,7 +114,7 @@ class Checkpoint:
         self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
     def with_heartbeat(self, act: ItemAction) -> ItemAction:
-        """The same, and a sign of life now and then: a page may take longer than it is held."""
+        """Return an action that also extends the lock when needed, because a page may take longer than LOCK_SECONDS."""
 
         def act_with_heartbeat(image: Image) -> bool | None:
             self.extend_lock()
@@ -120,14 +123,14 @@ class Checkpoint:
         return act_with_heartbeat
 
     def extend_lock(self, seconds: float = 0) -> None:
-        """It is held for so long, and HELD_SECONDS after that. Raises InHand where another has taken it over."""
+        """Hold the lock for `seconds` and up to LOCK_SECONDS more. Raises Locked if another run has taken over."""
         with self._lock:
             enough = to_instant(self._table.clock() + timedelta(seconds=seconds + LOCK_SECONDS / 2))
             if self.sweep.held_until < enough:
                 self._save(held_seconds=seconds + LOCK_SECONDS)
 
     def check_lock(self) -> Write[Any]:
-        """Lets a transaction hold only while it is still this runner's; else that raises InHand."""
+        """Return a condition check that fails a transaction with Locked if another run has taken over."""
         return check_unchanged(SWEEP, self.sweep, condition_error=lambda _: Locked(TAKEN_OVER_MESSAGE))
 
     def __enter__(self) -> Self:
@@ -139,11 +142,11 @@ class Checkpoint:
         if kind is None:
             self._save(status="DONE", segments=(), waiting=())
         elif not issubclass(kind, Locked):
-            with suppress(Exception):  # what went wrong first is told
+            with suppress(Exception):  # report the first error, not this one
                 self._save()
 
     def _save(self, *, held_seconds: float = 0, **changed: Any) -> None:
-        """Write the next version, whole: what another runner wrote is never taken for one's own."""
+        """Write the whole next version, on condition that no other run has written since."""
         with self._lock:
             now = self._table.clock()
             until = to_instant(now + timedelta(seconds=held_seconds))
@@ -159,6 +162,6 @@ class Checkpoint:
 
 
 def load_sweeps(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
-    """What the table remembers of a tool's sweeps, by their names."""
+    """Return the stored sweeps of a tool by name."""
     found = table.batch_get([SWEEP.key(tool=tool, name=name) for name in names], consistent=True)
     return {one.name: one for one in found}

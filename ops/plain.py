@@ -1,4 +1,4 @@
-"""Images as plain values and back, whatever is in them: for who works on items that no class may be able to read."""
+"""Convert images to plain values and back, without entity classes, for tools that handle items no class can read."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,12 +8,12 @@ from functions.dynamodb.images import Image, decode_binary
 
 
 def decode_item(image: Image) -> dict[str, Any]:
-    """{"price": {"N": "995"}} → {"price": 995}. A number is an int where it is whole, else a Decimal."""
+    """{"price": {"N": "995"}} → {"price": 995}. A whole number becomes an int, any other a Decimal."""
     return {name: decode_value(value) for name, value in image.items()}
 
 
 def encode_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The other way round. Raises TypeError for what no item can hold."""
+    """Convert plain values to an image. Raises TypeError for a value that no item can hold."""
     return {name: encode_value(value) for name, value in item.items()}
 
 

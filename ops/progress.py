@@ -1,4 +1,4 @@
-"""Report how far an operators' tool has come, on a terminal and elsewhere."""
+"""Report the progress of an operator tool, on a terminal or in a log."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ REPORT_EVERY_SECONDS = 10
 
 
 class ProgressBar:
-    """Reports how far something has come: on a terminal in one line, elsewhere in a line every TOLD_EVERY_SECONDS."""
+    """Reports progress: on a terminal in one line, elsewhere with a new line every REPORT_EVERY_SECONDS."""
 
     WIDTH = 24
 
@@ -25,7 +25,7 @@ class ProgressBar:
         self._line_length = 0
 
     def update(self, fraction: float, text: str, *, done: bool = False) -> None:
-        """`part`: from 0 to 1. `done`: that was the last of it."""
+        """Report the progress. `fraction`: from 0 to 1. `done`: this is the last report."""
         bar = ("#" * int(fraction * self.WIDTH)).ljust(self.WIDTH, ".")
         line = f"{self._title} [{bar}] {fraction:4.0%}  {text}"
         if self._out.isatty():
@@ -37,8 +37,10 @@ class ProgressBar:
         self._out.flush()
 
     def note(self, text: str, *, only_when_due: bool = False) -> None:
-        """Write a line of its own, unless the output is a terminal. `only_when_due`: not within TOLD_EVERY_SECONDS of
-        the last one."""
+        """Write a separate line, unless the output is a terminal.
+
+        `only_when_due`: not within REPORT_EVERY_SECONDS of the last line.
+        """
         if not self._out.isatty() and (self._line_is_due() or not only_when_due):
             self._write_line(f"{self._title}: {text}")
             self._out.flush()
@@ -51,13 +53,13 @@ class ProgressBar:
         self._last_report_at = self._clock()
 
     def finish(self) -> None:
-        """There was less than was expected: what is printed next begins a line."""
+        """End the current line, if the last report was not `done`."""
         if self._line_length:
             self._out.write("\n")
             self._line_length = 0
 
     def print_line(self, text: str) -> None:
-        """Print something that stays, on stdout."""
+        """Print a permanent line to stdout."""
         if self._line_length:
             self._out.write("\r" + " " * self._line_length + "\r")
             self._out.flush()
@@ -66,9 +68,9 @@ class ProgressBar:
 
 
 class SweepProgress(ProgressBar):
-    """Reports how far a sweep has come, or a sample of so many items (`of`).
+    """Reports the progress of a sweep, or of a sample of `sample_size` items.
 
-    The table's size is what DescribeTable answers. It may be six hours old, and so may be what is left.
+    The table's size comes from DescribeTable. It may be six hours old, so the rest is an estimate.
     """
 
     def __init__(
@@ -79,13 +81,15 @@ class SweepProgress(ProgressBar):
         self._size = sample_size or approximate_item_count(table)
 
     def after_page(self, found: SweepResult, segments: tuple[Stretch, ...]) -> None:
-        """Report the items read so far. `segments`: where each part of the table goes on."""
+        """Report the items read so far. `segments`: the position of each segment."""
         done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
         self._update(found, done=done)
 
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
-        """Report the same within a page, unless the output is a terminal or the last line is too recent. `before`: what
-        was found on the pages before this one, `page`: what was found on this one so far."""
+        """Report within a page, unless the output is a terminal or the last line is too recent.
+
+        `before`: the result of the earlier pages. `page`: the result of this page so far.
+        """
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)
             so_far.add(page)

@@ -1,4 +1,4 @@
-"""Where lies what could not be worked: the failure store, and the queues' dead letters."""
+"""Read and mark failed records and messages: the failure store in S3 and the dead-letter queues."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from ops.place import ShopTarget
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
-"""How long a queue's dead letters are in hand, beside the time to work them. Who is killed leaves them to the next one
-after that."""
+"""The visibility timeout of received dead letters, in addition to the time to process them. After a kill they become
+visible again when it has passed."""
 MAX_VISIBILITY_SECONDS = 12 * 3600
 MAX_DEAD_LETTERS = 2000
-"""How many dead letters of a queue are taken in hand at a time: as many as are sent back while they are."""
+"""How many dead letters of a queue are received at a time: as many as can be sent back within the visibility timeout.
+"""
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 REACTION_QUEUE_NAME = re.compile(r"([A-Z][a-z]+)ReactionQueue")
@@ -35,7 +36,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class FailureEntry:
-    """`at`: when it was put there. `redriven`: whether it was, since."""
+    """A document or a dead letter. `at`: when it was stored there. `redriven`: whether it has been redriven since."""
 
     at: str
     key: str
@@ -45,8 +46,12 @@ class FailureEntry:
 
 @dataclass(frozen=True)
 class DeadLetterQueueInfo:
-    """A dead-letter queue. `name`: whose messages end there; `source`: their queue, None where none is; `deliveries`:
-    after how many a message is a dead letter."""
+    """A dead-letter queue.
+
+    `name`: whose messages end there.
+    `source`: the URL of the source queue; None if it has none.
+    `max_receive_count`: after how many receives a message is moved there.
+    """
 
     name: str
     url: str
@@ -73,7 +78,8 @@ class DeadLetter:
         )
 
     def summary(self) -> JsonObject:
-        """Its own count of deliveries goes on with each look at it, so it is none of what happened."""
+        """Return kind, reader and reason. The message's own receive count is left out, because each look at it raises
+        the count."""
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries" if self.queue.source else "a call that never was"
         )
@@ -88,9 +94,12 @@ def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
 
 
 class FailureRepository:
-    """The failure store and the dead-letter queues of a shop. `wait_seconds`: how long to wait for messages of which a
-    queue does not say at once that it has them, as SQS may. `most_letters`: how many dead letters of a queue are taken
-    in hand at a time. Thread-safe, as clients of boto3 are."""
+    """The failure store and the dead-letter queues of a shop.
+
+    `wait_seconds`: how long a receive waits for messages (long polling), because SQS may not return them at once.
+    `max_dead_letters`: how many dead letters of a queue are received at a time.
+    Thread-safe, as boto3 clients are.
+    """
 
     max_dead_letters = MAX_DEAD_LETTERS
 
@@ -106,7 +115,7 @@ class FailureRepository:
     # the queues -------------------------------------------------------------------------------------------------------
     @cached_property
     def source_queue_urls(self) -> Mapping[str, str]:
-        """The URL of each queue that is no dead-letter queue, by its ARN."""
+        """The URL of each queue that is not a dead-letter queue, by its ARN."""
         dead = {queue.url for queue in self.dead_letter_queues}
         return {arn: url for url, (arn, _) in self._queue_attributes.items() if url not in dead}
 
@@ -128,7 +137,7 @@ class FailureRepository:
 
     @cached_property
     def _queue_attributes(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
-        """Of each queue its ARN, and where its dead letters go, if anywhere."""
+        """The ARN and the redrive policy of each queue, by its URL."""
 
         def fetch(url: str) -> tuple[str, Mapping[str, Any]]:
             found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
@@ -140,8 +149,10 @@ class FailureRepository:
     def receive_dead_letters(
         self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
     ) -> Iterator[list[DeadLetter]]:
-        """The dead letters there are (of these queues), in hand for as long as it takes to work them; those that are
-        not deleted meanwhile are there again afterwards."""
+        """Receive the dead letters (of these queues) and hide them from others for the time it takes to process them.
+
+        Those that are not deleted in the meantime become visible again at the end.
+        """
         queues = self.dead_letter_queues if queues is None else queues
         received = [
             letter for queue in queues for letter in self._receive_all(queue, int(VISIBILITY_SECONDS + working_seconds))
@@ -153,11 +164,11 @@ class FailureRepository:
                 self._release(queue, [letter for letter in received if letter.queue is queue])
 
     def count_in_flight(self) -> int:
-        """How many dead letters are in somebody else's hands, about: another redrive's, or one's that was killed."""
+        """Return about how many dead letters another run has received, or one that was killed."""
         return sum(self.count_messages(queue.url)[1] for queue in self.dead_letter_queues)
 
     def count_messages(self, url: str) -> tuple[int, int]:
-        """How many messages wait in a queue, and how many somebody has in hand, about."""
+        """Return about how many messages of a queue are waiting, and how many are in flight."""
         found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNT_ATTRIBUTES]).get("Attributes", {})
         waiting, in_hand = (int(found.get(name, 0)) for name in COUNT_ATTRIBUTES)
         return waiting, in_hand
@@ -183,15 +194,15 @@ class FailureRepository:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # then they are there again when they are held no more
-            for start in range(0, len(entries), SQS_BATCH_SIZE):  # it does not matter which of them are gone
+        with suppress(ClientError, BotoCoreError):  # then they become visible after their timeout
+            for start in range(0, len(entries), SQS_BATCH_SIZE):  # deleted ones are ignored
                 self.sqs.change_message_visibility_batch(
                     QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
                 )
 
-    # looking ----------------------------------------------------------------------------------------------------------
+    # list and show ----------------------------------------------------------------------------------------------------
     def list_entries(self, letters: Iterable[DeadLetter] = ()) -> list[FailureEntry]:
-        """Everything there is, with these letters, newest first."""
+        """Return all documents in the store and these dead letters, newest first."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         objects = [found for page in pages for found in page.get("Contents", ())]
         marked = {
@@ -205,7 +216,7 @@ class FailureRepository:
         return sort_newest_first([*found, *(letter.entry for letter in letters)])
 
     def summarize(self, key: str) -> JsonObject:
-        """What a list says of a document: its kind, whose it was, and why; whatever somebody has put there."""
+        """Return the kind, reader and reason of a document, also if it is not one of ours."""
         try:
             document = self.read_document(key)
             if key.startswith(PARKED_PREFIX):
@@ -217,7 +228,7 @@ class FailureRepository:
             return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
-        """What lies in the store under that key, what is JSON in it as such. Raises Missing, or ValueError."""
+        """Return a document of the store, with a JSON payload parsed. Raises RecordNotFound, or ValueError."""
         try:
             body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -230,7 +241,7 @@ class FailureRepository:
         return document
 
     def read_failure(self, key: str) -> Any:
-        """The whole of what lies under a key of the list. Raises Missing, or ValueError."""
+        """Return a whole document or dead letter by its key. Raises RecordNotFound, or ValueError."""
         if not key.startswith(DEAD_LETTER_PREFIX):
             return self.read_document(key)
         with self.receive_dead_letters() as letters:
@@ -242,7 +253,7 @@ class FailureRepository:
     def list_page(
         self, limit: int, *, before: str | None = None, redriven: bool = True
     ) -> tuple[list[JsonObject], str | None]:
-        """A page, newest first, and where the next one begins, if there is one: `before` that."""
+        """Return a page, newest first, and the value of `before` for the next page, if there is one."""
         with self.receive_dead_letters() as letters:
             by_key = {letter.key: letter for letter in letters}
             found = [entry for entry in self.list_entries(letters) if redriven or not entry.redriven]
@@ -255,9 +266,9 @@ class FailureRepository:
         ]
         return shown, f"{shown[-1]['at']} {shown[-1]['key']}" if len(found) > limit else None
 
-    # redriven ---------------------------------------------------------------------------------------------------------
+    # redrive ----------------------------------------------------------------------------------------------------------
     def mark_redriven(self, key: str, at: str) -> None:
-        """Remember that a document was redriven. Nobody's data is in a mark, and the first one stays."""
+        """Record that a document was redriven. A mark holds no customer data, and the first mark stays."""
         body = json.dumps({"redriven_at": at, "by": current_operator()}).encode()
         try:
             self.s3.put_object(Bucket=self.bucket, Key=f"{REDRIVEN_PREFIX}{key}", Body=body, IfNoneMatch="*")
@@ -266,7 +277,7 @@ class FailureRepository:
                 raise
 
     def send_to_queue(self, url: str, body: str, attributes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Put a message into a queue, where it counts as new."""
+        """Send a message to a queue as a new one."""
         told = {
             name: {part: value[part] for part in ("DataType", "StringValue", "BinaryValue") if part in value}
             for name, value in attributes.items()
@@ -278,7 +289,7 @@ class FailureRepository:
 
 
 def event_detail_in(body: str) -> Mapping[str, Any]:
-    """The event that a message's body holds; {} where it holds none."""
+    """Return the detail of the event in a message body; {} if there is none."""
     try:
         detail = json.loads(body)["detail"]
     except (LookupError, TypeError, ValueError):
@@ -287,7 +298,7 @@ def event_detail_in(body: str) -> Mapping[str, Any]:
 
 
 def _queue_label(url: str) -> str:
-    """Whose a queue is, where its name says so."""
+    """Return the reaction to which a queue belongs, or the queue's name if it belongs to none."""
     name = url.rpartition("/")[2]
     ours = REACTION_QUEUE_NAME.search(name)
     return ours[1].lower() if ours else name

@@ -1,4 +1,4 @@
-"""A question to the table and its answer, as the command line reads and tells them."""
+"""The `query` command: run an access pattern and print the requests, the items and the consumed capacity."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ops.questions import (
 )
 
 MAX_VALUE_LENGTH = 40
-"""Characters of a value that are shown where nobody chose the fields."""
+"""The most characters shown of a value, unless fields were chosen."""
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """name=value, by name; raises Misused."""
+    """Parse name=value texts into a dict. Raises InvalidArgument."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -42,13 +42,13 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def list_patterns() -> Iterator[str]:
-    """Every pattern with its question and its arguments, those in brackets may be left out."""
+    """Yield every access pattern with its question and arguments; optional ones are in brackets."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
     yield from _align_columns(("", "question", "arguments"), rows)
 
 
 def format_result(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """All of an answer, line by line. Long values are shown in full where their fields were chosen."""
+    """Yield a result as lines of text. Long values are shown in full if fields were chosen."""
     yield f"{result.id}: {result.question}"
     yield ""
     yield from _format_requests(result.requests)
@@ -64,7 +64,7 @@ def format_result(result: PatternResult, display_filter: DisplayFilter) -> Itera
 
 
 def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Why fewer are shown than were read, and what that saved: nothing."""
+    """Explain why fewer items are shown than were read, and that filtering saves no capacity."""
     if result.passed_over:
         yield f"{result.passed_over} lie behind the page's end, have expired, or are no answer"
     if display_filter.where:
@@ -74,7 +74,7 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Ite
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
-    """Each request: the first whole, of the others what differs from it."""
+    """Format the first request in full, and of each other one the differences from the first."""
     for number, request in enumerate(requests, 1):
         yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 but for")
         width = max(map(len, requests[0].sent))
@@ -129,7 +129,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_query(args: argparse.Namespace) -> None:
-    """Ask an access pattern, or list them. Exits with 2 where it cannot be asked so, with 1 where nothing answers."""
+    """Run an access pattern, or list them all. Exits with 2 for wrong usage, with 1 if the query failed."""
     if args.pattern is None:
         print("\n".join(list_patterns()))
         return

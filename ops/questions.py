@@ -1,4 +1,4 @@
-"""What can be asked of the table, and what cannot, and why: the access patterns as questions with values filled in."""
+"""Describe the access patterns, and turn an operator's arguments into a query or an error that names the field."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Pattern: TypeAlias = Get[Any] | Query[Any]
 
 
 class InvalidArgument(ends.UsageError):
-    """What cannot be asked: which field of the question is wrong, why, and both in one sentence."""
+    """An argument of a query is invalid: the field, the reason, and a message with both."""
 
     def __init__(self, field: str, reason: str, message: str = "") -> None:
         super().__init__(message or f"{field} {reason}")
@@ -27,9 +27,14 @@ class InvalidArgument(ends.UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternSpec:
-    """What a question takes. `needs`: what must be known; `may`: what may be known besides, each only with those before
-    it; `numbers`: which of them are whole numbers. `range`: what a range is of ("": none), and whether that is a time.
-    `pages`: it has a limit and a cursor. `fields`: what its items have.
+    """What an access pattern accepts.
+
+    `needs`: required arguments.
+    `may`: optional arguments; each one needs those before it.
+    `numbers`: which arguments are whole numbers.
+    `range`: the field that a range selects on ("": no range); `is_time`: whether that is a time.
+    `pages`: whether it takes a limit and a cursor.
+    `fields`: the fields of its items.
     """
 
     id: str
@@ -45,7 +50,7 @@ class PatternSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternQuery:
-    """A pattern and what is known. `after`: where to go on. `all`: page after page, to the end."""
+    """An access pattern with its arguments. `after`: the cursor from which to continue. `all`: read all pages."""
 
     pattern: Pattern
     known: Mapping[str, Any]
@@ -58,15 +63,15 @@ class PatternQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DisplayFilter:
-    """Which of the items that were read are shown, and which of their fields. Changes nothing about the requests."""
+    """Which of the read items and fields are shown. It does not change the requests."""
 
     where: Mapping[str, str]
     fields: Sequence[str]
 
 
-# what there is --------------------------------------------------------------------------------------------------------
+# describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
-    """Every pattern, with what it takes."""
+    """Yield every access pattern with what it accepts."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
         yield PatternSpec(
@@ -83,12 +88,12 @@ def describe_patterns() -> Iterator[PatternSpec]:
 
 
 def pattern_fields(pattern: Pattern) -> tuple[str, ...]:
-    """What the items have that a pattern answers with."""
+    """Return the fields of the items that a pattern returns."""
     return pattern.view_attributes or tuple(dict.fromkeys(name for row in pattern.rows for name in row.fields))
 
 
 def find_pattern(id: str) -> Pattern:
-    """Raises Misused."""
+    """Return the pattern with this id. Raises InvalidArgument."""
     by_id = {pattern.id: pattern for pattern in PATTERNS}
     if id in by_id:
         return by_id[id]
@@ -98,7 +103,7 @@ def find_pattern(id: str) -> Pattern:
     raise InvalidArgument("pattern", "is no access pattern", said)
 
 
-# asking it ------------------------------------------------------------------------------------------------------------
+# build a query --------------------------------------------------------------------------------------------------------
 def build_query(
     pattern: Pattern,
     arguments: Mapping[str, str],
@@ -109,7 +114,7 @@ def build_query(
     after: str | None = None,
     all: bool = False,  # noqa: A002  as the option is called
 ) -> PatternQuery:
-    """What was asked, if it can be; raises Misused, BadKey."""
+    """Return the query for these arguments. Raises InvalidArgument, InvalidKeyValue."""
     known = _parse_arguments(pattern, arguments)
     if isinstance(pattern, Get):
         given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
@@ -129,7 +134,7 @@ def build_query(
 
 
 def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
-    """Raises Misused where no item of the pattern has such a field."""
+    """Return the filter. Raises InvalidArgument if no item of the pattern has such a field."""
     made = DisplayFilter(where=where, fields=tuple(field_names))
     has = pattern_fields(pattern)
     for field, names in (("where", made.where), ("fields", made.fields)):
@@ -159,13 +164,13 @@ def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, An
 
 
 def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterator[str]:
-    """The arguments as a list of them is written: in brackets what may be left out."""
+    """Yield the names of the arguments, optional ones in brackets."""
     yield from required
     yield from (f"[{name}]" for name in optional)
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """The value of an argument: a number where its key pads it."""
+    """Parse an argument: an int if its key pads it as a number, else text."""
     if not _is_number(pattern, name):
         return text
     try:
@@ -175,7 +180,7 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 
 
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
-    """What may be known of the sort key besides what must be, in order; nothing where several types are asked for."""
+    """Return the optional fields of the sort key, in order; none if the pattern returns several types."""
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
     names = _key_templates(pattern)[1].field_names
@@ -196,19 +201,19 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 
 # ranges ---------------------------------------------------------------------------------------------------------------
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
-    """The range as the table keeps what it is of: the first field of the sort key that is not known."""
+    """Return the bounds of a range as the key spells them. The range is on the first unknown field of the sort key."""
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
         why = "is for what takes a range"
         raise InvalidArgument("from" if since else "to", why, f"{pattern.id} takes no range: {pattern.description}")
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # Where nothing stands behind it in the key, the key that ends with `until` itself is left out, too.
+    # If the field is the key's last, exclude the key that ends with `until` itself, too.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 
 def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
-    """One end of a range as the key spells it."""
+    """Return one bound of a range as the key spells it."""
     if _is_time(pattern, name):
         return _parse_time(text, field)
     if not text.isprintable():
@@ -217,7 +222,7 @@ def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
 
 
 def _parse_time(text: str, field: str) -> Instant:
-    """A moment, UTC where nothing else is said."""
+    """Parse a time; without an offset it is UTC."""
     try:
         moment = datetime.fromisoformat(text)
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

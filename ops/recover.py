@@ -1,8 +1,8 @@
-"""Make good what the stream's readers could not do: of a record that was kept, by the record; of lost ones, by state.
+"""Repeat the work of the stream's readers: from a stored stream record, or from the table's state if records are lost.
 
-A record that comes back late tells what happened then, not what is now. So what is copied is read anew, and only what
-the record alone knows is taken from it: the entry of the log, and the event, under the change's own id, by which
-everybody who has seen it knows it again. All of it is safe to repeat, and safe beside readers and the archive at work.
+A late stream record describes the past. So copies are rebuilt from the primary as it is now. Only two things are taken
+from the record: the log entry and the event, under the change's own id, by which consumers recognize a duplicate.
+Everything here is safe to repeat, and safe while the readers and the archive are running.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,13 +32,14 @@ from ops.progress import SweepProgress
 from ops.sweep import SweepResult, sweep
 
 PublishEvents = Callable[[Sequence[Mapping[str, Any]]], None]
-"""Publishes events, given as `events.detail` makes them. Raises Busy where the bus goes on refusing some."""
+"""Publishes events, given as `events.build_event_detail` makes them. Raises TableBusy if the bus keeps rejecting some.
+"""
 ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
 TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
 def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
-    """Publish through this EventBridge client, what is refused again."""
+    """Return a function that publishes events to this bus and retries rejected entries."""
 
     def publish(details: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(details), MAX_ENTRIES_PER_CALL):
@@ -56,9 +57,9 @@ def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
 
 
 def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
-    """Do again what both readers would have done at a stream record that was kept, in Lambda's shape.
+    """Process a stored stream record again, as both readers would have done. `record` has the format of a Lambda event.
 
-    Raises Permanent where it cannot be read: a newer version of this code may.
+    Raises Permanent if this version of the code cannot read it; a newer version may.
     """
     change = changes.parse_change(record)
     if change is None:
@@ -85,11 +86,10 @@ def rebuild_copies(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Bring every copy of every primary up to it, fill what is missing in the logs, and take off the totals what counts
-    in them and is no more.
+    """Rebuild every outdated copy, add missing log entries, and subtract deleted items from the totals.
 
-    Of a change that neither reader's record nor the log tells of, only the latest possible time is known: that of the
-    next one that is known. `dry`: find what there is to do, without doing it.
+    If neither a stream record nor a log gives the time of a change, the time of the next known change is used. `dry`:
+    only count, write nothing.
     """
 
     def act(image: Image) -> bool | None:
@@ -111,11 +111,11 @@ def republish_events(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Publish again the event that each primary's present state stands for, under the id it had, and the end of each
-    closed order whose marker has gone without its order being archived.
+    """Publish again the event of each primary's current state, under its original id.
 
-    Whoever has reacted before knows the event again. What is not told is what an item was before: an order that is
-    shipped gets no belated mail that it was paid.
+    Also publishes the expiry of each closed order whose expiry marker is gone but which was not archived. Consumers
+    that have already handled an event recognize it by its id. Earlier states are not published: a shipped order causes
+    no late "paid" mail.
     """
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
@@ -140,15 +140,15 @@ LogEntries = Sequence[tuple[Row[Any], Any]]
 
 
 def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
-    """Count a primary, and write its copies as it is now, and log entries, unless they are there: those that a record
-    tells of (`logged`), else those that its own state tells of. Returns whether there was anything to do; `dry`:
-    without doing it.
+    """Count a primary, and write its missing or outdated copies and log entries.
 
-    Raises Changed where the item is no more as it was read.
+    `recorded_entries`: the log entries of a stream record; None: use those that the order's state implies. Returns
+    whether there was anything to do; `dry`: write nothing. Raises WriteConflict if the primary has changed since it was
+    read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
-        return False  # from here on the archive alone has it in hand
+        return False  # the archive Lambda owns the order from here on
     if isinstance(item, ArchivedOrder):
         writes, ended = _write_missing_copies(shop, derived.copies_of(row, item)), copy_deletions(shop.table, item)
     else:
@@ -171,7 +171,7 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
 
 
 def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
-    """Take off the totals what counts in them and is no more."""
+    """Subtract from the totals what a deleted item has contributed."""
     found = counters.possibly_missed_deletion(contribution, shop.now_instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
         return False
@@ -181,11 +181,11 @@ def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> boo
 
 
 class CopyExists(Exception):
-    """The copy is there already, or a newer one."""
+    """The copy already exists in this or a newer version."""
 
 
 def _write_missing_copies(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
-    """Writes of the copies that do not lie there as they must be; a copy may be of an older version, and right."""
+    """Return writes for copies that are missing or differ. A copy that differs only in its version is right."""
     lie = load_existing(shop, list(copies))
     found = []
     for place, (into, copy) in copies.items():
@@ -196,8 +196,11 @@ def _write_missing_copies(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row
 
 
 def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries | None) -> Iterator[Write[Any]]:
-    """Writes of the log entries that are not there. When a change was, its record knows: an entry of it at another time
-    was made up without the record, and goes."""
+    """Return writes for the log entries that are missing.
+
+    The time of a change in its stream record is authoritative. So an entry of the same change with another time, which
+    was reconstructed without the record, is deleted.
+    """
     of_record = recorded_entries is not None
     if recorded_entries is None and isinstance(item, Order):
         recorded_entries = list(
@@ -216,7 +219,7 @@ def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries |
 
 
 def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[Any]:
-    """What this log tells of the same change."""
+    """Return the entries of this log for the same change."""
     beside = {
         TIMELINE: lambda: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
         ACTIVITY: lambda: shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=entry.at),
@@ -228,9 +231,9 @@ def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[
 
 
 def _write_if_source_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
-    """Write a copy while its primary is as it was read: nothing is put into a partition that the archive has cleared.
+    """Write a copy if its primary is unchanged since it was read, so that nothing is added to an archived partition.
 
-    Raises Changed where it is not.
+    Raises WriteConflict if the primary has changed.
     """
     try:
         shop.table.write(check_unchanged(row, item), replace(write, condition_error=lambda _: CopyExists()))
@@ -245,14 +248,15 @@ def _is_expired(shop: Shop, item: Any) -> bool:
 
 # events ---------------------------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """The change by which an order came to its present state; what it has been through since leaves that as it is."""
-    if order.status != "ARCHIVING":  # of that nobody is told
+    """Return the change that brought an order to its current status. Later changes have not changed the status."""
+    if order.status != "ARCHIVING":  # no event is published for this status
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
-    """The end of a closed order whose marker is gone, or has ended: what the archive waits for."""
+    """Return the expiry of a closed order whose expiry marker is gone or has expired. The archive waits for this
+    change."""
     if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
         return
     marker = Expiry(
@@ -267,6 +271,6 @@ def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
 
 
 def _latest_change(image: Image) -> Change | None:
-    """The change by which a primary became what it is; None for what is none. Raises Permanent."""
+    """Return the latest change of a primary; None for other items. Raises Permanent."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     return changes.parse_change(make_stream_record(image)) if row is None or row.kind == "primary" else None

@@ -1,4 +1,4 @@
-"""What could not be worked is set going again, in the order of its items."""
+"""Redrive parked records and dead letters: process them again, in the order of each item."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ from ops.recover import PublishEvents
 
 
 class TooOld(Permanent):
-    """What it would bring about may have been forgotten to be done."""
+    """The record is so old that the idempotency markers of its effects may have expired."""
 
 
 @dataclass
 class RedriveStep:
-    """A record or message to work again. `order`: of one item, the earlier first; `item`: () where it is not said.
-    `check` raises Permanent where this code cannot read it, `act` may too. `keys`: of the documents it is in."""
+    """A record or message to process again.
+
+    `sort_key`: the order of processing.
+    `item_key`: the item of a record; () for a message.
+    `check`, `act`: raise Permanent if this code cannot process it.
+    `keys`: the documents that contain it.
+    """
 
     sort_key: tuple[int, int]
     item_key: tuple[str, ...]
@@ -44,9 +49,14 @@ class RedriveStep:
 
 @dataclass
 class RedriveResult:
-    """`done`: the keys of what is redriven; `refused`: by key, why this code cannot do it; `stumbled`: why it could not
-    be done just now. `more`: there may be more dead letters than were taken in hand; `elsewhere`: how many somebody
-    else had in theirs."""
+    """The result of a redrive.
+
+    `done`: the keys that were redriven.
+    `rejected`: by key, why this code cannot process it.
+    `retryable`: by key, why it failed this time.
+    `has_more`: there may be more dead letters than were received.
+    `in_flight`: how many dead letters another run had received.
+    """
 
     done: list[str] = field(default_factory=list)
     rejected: dict[str, str] = field(default_factory=dict)
@@ -71,11 +81,12 @@ def redrive_entries(
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RedriveResult:
-    """Work again what is chosen: of each item the earlier record first, over all documents together; then the dead
-    letters, queue by queue.
+    """Redrive the selected entries: first the records of all documents, the earliest of each item first, then the dead
+    letters queue by queue.
 
-    What cannot be read stays, and the later records of its item go on, as at the readers; where something fails that
-    may heal, they wait. `tell` hears how many records of how many are worked. Safe to repeat, wherever it was killed.
+    A record that cannot be read stays in the store, and later records of its item are processed, as the readers do.
+    After a failure that may pass, later records of the item wait. `report_progress` gets the number of processed
+    records and their total. Safe to repeat, also after a kill.
     """
     result = RedriveResult(in_flight=failures.count_in_flight())
 
@@ -107,7 +118,7 @@ class _RedriveRun:
     remaining: dict[str, int] = field(default_factory=dict)
 
     def add_document(self, key: str) -> None:
-        """Everything in a document, but for what is in another one, too."""
+        """Add the records of a document; a record that is in several documents is processed once."""
         try:
             steps = self._read_steps(key)
         except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -137,7 +148,7 @@ class _RedriveRun:
         )
 
     def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
-        """What a worker has put aside says itself from which queue it had it."""
+        """Return the step of a parked message. The message names the queue it came from."""
         url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
             raise Permanent("it is of no queue that is here")
@@ -151,7 +162,7 @@ class _RedriveRun:
             url,
             letter.message,
             letter.message["Body"],
-            check=lambda: None,  # whoever works the queue puts aside what nobody can read
+            check=lambda: None,  # the queue's worker parks it if it is unreadable
             done=lambda: self.failures.delete_dead_letter(letter),
         )
 
@@ -227,13 +238,13 @@ class _RedriveRun:
 
 
 def _record_id(record: Record) -> object:
-    """The same for the same record, whoever has put it aside."""
+    """Return an id that is the same in every document with this record."""
     told = record.get("dynamodb") or {}
     return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 
 
 def _event_timestamp(time: object) -> float | None:
-    """When an event happened, where it says so."""
+    """Return when an event happened, if it says so."""
     try:
         return datetime.fromisoformat(str(time)).timestamp()
     except ValueError:

@@ -1,8 +1,8 @@
-"""History for a new or repaired consumer: out of the bus's archive, as it was said, or out of the table's state.
+"""Replay history for a new or repaired consumer: from the archive of the event bus or from the table's current state.
 
-To one rule's consumer or to all. Whoever has acted on an event knows it again by its id and does nothing; a new one
-acts on it. What only counts is never played again: copies are made anew from their primaries, with no event, and what
-was not counted is counted; a total that is false is drift's.
+Events go to the consumer of one rule or to all. A consumer that has already handled an event recognizes its id and does
+nothing. Totals are never replayed: copies are rebuilt from their primaries without events, and items that were not
+counted are counted. A wrong total is repaired by `drift`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from ops.recover import PublishEvents, make_publisher, rebuild_copies, republish
 from ops.sweep import SweepResult
 
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
-"""What of a rule's pattern is understood here."""
+"""The keys of an event pattern that this module understands."""
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0
 
 
-# to whom --------------------------------------------------------------------------------------------------------------
+# destination ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class EventRule:
-    """A rule of the bus. `pattern`: of the events that it takes; `targets`: the ARNs to which they go."""
+    """A rule of the bus. `pattern`: its event pattern. `targets`: the ARNs of its targets."""
 
     name: str
     arn: str
@@ -52,7 +52,7 @@ class EventRule:
 
 
 def find_rule(shop: ShopTarget, text: str) -> EventRule:
-    """The rule of this name, or the only one with this in its name. Raises Misused."""
+    """Return the rule with this name, or the only one whose name contains the text. Raises UsageError."""
     client = shop.client("events")
     pages = client.get_paginator("list_rules").paginate(EventBusName=shop.bus_name)
     rules = {rule["Name"]: rule for page in pages for rule in page["Rules"] if "EventPattern" in rule}
@@ -67,9 +67,9 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
 
 
 def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
-    """Hands events to the queues of one rule, as the bus would, if the rule takes them; nobody else hears of it.
+    """Return a function that sends events that match a rule straight to the rule's queues, and to no other consumer.
 
-    Raises Misused where the rule asks for what is not known here, or goes to something else than queues.
+    Raises UsageError if the rule's pattern is not supported here or a target is not a queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
         raise UsageError(f"{rule.name} chooses by {', '.join(sorted(more))}, too: only the archive can play to it")
@@ -91,10 +91,10 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
     return publish
 
 
-# out of the archive ---------------------------------------------------------------------------------------------------
+# from the archive -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
-    """From when to when. `check` raises Misused where the archive does not reach back so far, or it is none."""
+    """A time range to replay. `validate` raises UsageError if it is empty or starts before the archive's retention."""
 
     since: datetime
     until: datetime
@@ -108,7 +108,7 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class EventArchive:
-    """The archive of the bus. `bus_arn`: to where it plays."""
+    """The archive of the bus. `bus_arn`: the bus to which it replays."""
 
     client: Any
     arn: str
@@ -117,7 +117,7 @@ class EventArchive:
 
     @classmethod
     def for_target(cls, target: ShopTarget) -> EventArchive:
-        """Raises Misused where the bus has none."""
+        """Return the archive of the target's bus. Raises UsageError if the bus has none."""
         client = target.client("events")
         bus_arn = client.describe_event_bus(Name=target.bus_name)["Arn"]
         archives = client.list_archives(EventSourceArn=bus_arn)["Archives"]
@@ -127,8 +127,11 @@ class EventArchive:
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
-        """Have it played: the replay's name, and its state. The same again, while that goes on or when it is completed,
-        is that same replay; one that was broken off is played anew, under the next name."""
+        """Start a replay and return its name and state.
+
+        A replay of the same range and rule that is running or completed is returned instead of started again. One that
+        failed or was cancelled is started again under the next name.
+        """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
         for attempt in itertools.count(2):
@@ -154,7 +157,7 @@ class EventArchive:
         return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
 
     def wait_for_end(self, name: str, report: Callable[[str], None]) -> str:
-        """Wait until a replay has ended; how."""
+        """Wait until a replay has ended and return its final state."""
         while True:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
@@ -188,7 +191,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_replay(args: argparse.Namespace) -> None:
-    """Play, and say what came of it. Exits with 1 where something was passed over, with 2 where it cannot be meant."""
+    """Replay and print the result. Exits with 1 if the replay failed or items were skipped, with 2 for wrong usage."""
     if args.from_table and not (args.copies or args.reactions):
         raise UsageError("From the table: --copies or --reactions?")
     if args.copies and (args.to or args.to_all):
@@ -230,7 +233,7 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
 
 
 def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
-    """The command with its times as they are, and not as seen from now."""
+    """Return the command with absolute times, so that it finds the same replay later."""
     words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
     for name in ("stack", "region"):
@@ -265,7 +268,7 @@ def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:
 
 
 def _publish_nothing(_: Sequence[Mapping[str, Any]]) -> None:
-    """Tells nobody."""
+    """Publish nothing, for a dry run."""
 
 
 def _print_result(what: str, found: SweepResult, *, dry: bool) -> None:

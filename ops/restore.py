@@ -1,10 +1,10 @@
-"""Bring archived orders back: from their object in S3 into the table, as they were, as if nothing had happened to them.
+"""Restore archived orders from their objects in S3 into the table, without any effects.
 
-An order is whole or archived, whatever dies on the way: all of it is written in one transaction that holds only if the
-stub is as it was read. What a transaction cannot hold goes before, each part under the same condition, the log first
-and what money is asked of last; until the order itself is there nobody looks at it, and a repeated run finds it. Each
-item bears `restored_at`, by which the stream's readers know that nothing has happened: no mail, no parcel, no invoice,
-no refund follows, and nothing is counted again. See docs/decisions/0025.
+An order is always either whole or archived, also after a crash. All its items are written in one transaction, on
+condition that the archived order is unchanged since it was read. Items that do not fit into one transaction are written
+before it, in parts under the same condition: log entries first, payments and refunds last. Nobody reads these until the
+order itself is back, and a repeated run finds them. Each item has `restored_at`, so the stream's readers ignore it: no
+mail, shipment, invoice or refund follows, and nothing is counted again. See docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -41,29 +41,33 @@ from ops.progress import ProgressBar, SweepProgress
 from ops.sweep import SweepResult, filter_by_type, sweep
 
 FetchObject = Callable[[str], bytes]
-"""An object of the archive, by its key. Raises StaysArchived where it is not to be had."""
+"""Returns an object of the archive by its key. Raises NotRestorable if it is not available."""
 KEEP_DAYS = 30
 MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
-"""What is restored with one transaction, beside the order, or its stub, its customer and the marker of its end:
-DynamoDB takes 100 items and 4 MB."""
+"""The limits of one transaction, without the order or archived order, its customer and its expiry marker. DynamoDB
+accepts 100 items and 4 MB."""
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
-"""For so long a function may run that began to archive an order while another was faster, and delete what it owns."""
+"""For so long an archive function may still run after a faster one archived the same order, and delete the order's
+items."""
 LOCAL_SETTLE_TIME = timedelta(0)
-"""On this machine, where years pass at a button's press, nobody would wait for that."""
+"""No wait on the local shop, whose clock can be advanced by years at once."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
-"""What S3 says of an object that is gone, or frozen. What it says of who may not ask is none of these."""
+"""The S3 errors of an object that is missing or in cold storage. Missing permissions are not among them."""
 
 
 class NotRestorable(Permanent):
-    """Why an order cannot be brought back: it is left as it is."""
+    """The order cannot be restored and stays archived; the message says why."""
 
 
 @dataclass(frozen=True)
 class RestoredOrder:
-    """An order that is back, or would be: with how many `items`, and when it ends again. `nameless`: its customer was
-    forgotten, and with them name and address."""
+    """An order that was restored, or would be.
+
+    `items`: how many items it has. `ends_at`: when it expires again.
+    `is_customer_erased`: its customer was erased, so it comes back without name and address.
+    """
 
     order_id: str
     items: int
@@ -87,10 +91,10 @@ def restore_order(
     settles: timedelta = SETTLE_TIME,
     dry: bool = False,
 ) -> RestoreOutcome:
-    """Bring an order back for so many days; then it is archived again, in an object of its own beside the first.
+    """Restore an order for `keep_days`. After that it is archived again, in a new object next to the first.
 
-    `settles`: how long ago it must have been archived. `dry`: look at everything and write nothing. Repeatable, also
-    where it was killed. Raises StaysArchived, Busy.
+    `settles`: how long ago it must have been archived. `dry`: check everything, write nothing. Safe to repeat, also
+    after a kill. Raises NotRestorable, TableBusy.
     """
 
     def attempt() -> RestoreOutcome:
@@ -116,7 +120,7 @@ def restore_order(
             for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
         }
         parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
-        # The marker has the order's version, as whoever closes an order gives it.
+        # The marker gets the order's version, as it does when an order is closed.
         end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
         if not dry:
             for part in parts[:-1]:
@@ -130,7 +134,8 @@ def restore_order(
 
 
 def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
-    """The images in an order's object. Raises Changed where the stub names another one by now: that of an erasure."""
+    """Return the images in an order's object. Raises WriteConflict if an erasure has replaced the object in the
+    meantime."""
     try:
         return _verify_and_read(stub, fetch(stub.object_key))
     except NotRestorable:
@@ -140,7 +145,8 @@ def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[I
 
 
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
-    """The check that an order's customer is who they were: an erasure that begins just now has it decided anew."""
+    """Return a condition check that the customer is unchanged. If an erasure has just started, the restore is decided
+    again."""
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
         return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER, key))
@@ -148,7 +154,7 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
 
 
 def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
-    """The images in an order's object, if it is the one that its stub names."""
+    """Return the images in an order's object. Raises NotRestorable if its SHA-256 is not that in the archived order."""
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
         raise NotRestorable(f"its object {stub.object_key} is another than was written: sha256 {found}")
@@ -156,7 +162,7 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """The order's image as it was closed, of the version after its stub's."""
+    """Return the image of the closed order, with the version after that of the archived order."""
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
     archived_versions = (*(order.away or ()), *range(order.version + 1, version))
@@ -166,8 +172,10 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
-    """What the order owned and is not there: all but what the readers derive from it. A run that was killed may have
-    brought some of it back; what came after the archive stays as it is."""
+    """Yield the order's items that are missing in the table, without its snapshots, which the readers derive again.
+
+    A run that was killed may have restored some already. Items that were written after the archive stay as they are.
+    """
     for image in images:
         row = _known_row(image)
         found = there.get(image["SK"]["S"])
@@ -190,12 +198,12 @@ def _known_row(image: Image) -> Row[Any]:
 
 
 def _is_already_restored(found: Image, image: Image) -> bool:
-    """Whether it is what a run before this one brought back."""
+    """Return whether an earlier run has restored this item."""
     return RESTORED_ATTRIBUTE in found and {**found, RESTORED_ATTRIBUTE: None} == {**image, RESTORED_ATTRIBUTE: None}
 
 
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
-    """What is written together: one part at least, the last as full as can be."""
+    """Split images into transactions: at least one, and the last is filled first."""
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
     )
@@ -211,7 +219,8 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 
 
 def _put_item(image: Image) -> Write[Any]:
-    """Put an item that is not there; an entry of a log, which the readers may have put again, over that."""
+    """Return a write that puts an item if it does not exist. A log entry, which the readers may have written, is
+    replaced."""
     row = _known_row(image)
     key = {"PK": image["PK"], "SK": image["SK"]}
     request: dict[str, Any] = {"Item": image}
@@ -247,7 +256,8 @@ def restore_orders_placed(
     progress: SweepProgress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Bring back every archived order that was placed in [since, until). One that cannot be is passed over."""
+    """Restore every archived order that was placed in [since, until). Orders that cannot be restored are skipped and
+    listed."""
 
     def act(image: Image) -> bool:
         order_id = ARCHIVED_ORDER.decode(image).order_id
@@ -262,7 +272,7 @@ def restore_orders_placed(
 
 
 def make_archive_fetcher(client: Any, bucket: str) -> FetchObject:
-    """The objects of the archive's bucket."""
+    """Return a function that reads objects of the archive bucket."""
 
     def fetch(key: str) -> bytes:
         try:
@@ -311,7 +321,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_restore(args: argparse.Namespace) -> None:
-    """Restore what is named, and say what came of it. Exits with 1 where something stays archived or is not there."""
+    """Restore the named orders and print the results. Exits with 1 if an order stays archived or does not exist."""
     _check_usage(args)
     where = place.resolve_target(args)
     fetch = make_archive_fetcher(where.client("s3"), where.outputs["ArchiveBucket"])

@@ -1,7 +1,7 @@
-"""What all of this is made of, as CycloneDX: `python -m ops.sbom`, or `make sbom`.
+"""Write the software bill of materials (SBOM) in CycloneDX format: `python -m ops.sbom`, or `make sbom`.
 
-Three files in build/sbom, from the locks alone, so that they are the same on every machine: what is deployed with the
-functions, what Python has for synth, deploy and tests, and what Node has.
+Writes three files to build/sbom, from the lock files alone, so that they are the same on every machine: the packages
+deployed with the functions, the Python packages for synth, deploy and tests, and the Node packages.
 """
 
 import json
@@ -17,8 +17,11 @@ FOLDER = locks.PROJECT / "build" / "sbom"
 
 
 def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
-    """Write them. The files by what they are of. `validate`: against CycloneDX's schema, which takes some seconds.
-    Raises CalledProcessError, Incomplete."""
+    """Write the files and return their paths by name.
+
+    `validate`: check them against CycloneDX's schema, which takes some seconds. Raises CalledProcessError,
+    IncompleteSbom.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.cdx.json" for name in ("functions", "python", "node")}
     for name, lock in (("functions", locks.DEPLOYED_LOCK), ("python", locks.PYTHON_LOCK)):
@@ -31,7 +34,7 @@ def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
 
 
 class IncompleteSbom(ValueError):
-    """A list that lacks something that is installed, or has it in another version."""
+    """An SBOM lacks a locked package, or has it in another version."""
 
 
 def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
@@ -50,7 +53,7 @@ def _run(command: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Write them all, and say what is in them."""
+    """Write all files and print how many packages each one has."""
     for name, file in write_sboms(FOLDER).items():
         count = len(json.loads(file.read_text())["components"])
         print(f"{name}: {count} packages in {file.relative_to(locks.PROJECT)}")

@@ -1,7 +1,7 @@
-"""What happened to an order, one thing after the other: as it was seen where it runs, and as the table tells.
+"""Build the timeline of an order from the local shop's journal and from the table.
 
-The shop on this machine keeps a journal of every request, record, delivery, event and effect; the page shows that, and
-so does this. What was before the journal begins, and all of it on AWS, is told by what has become of it in the table.
+The local shop keeps a journal of every request, record, delivery, event and effect. Before the journal begins, and on
+AWS, the timeline comes from the items in the table.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from functions.shop.names import REACTION as RENAMING
 from ops.history import change_ids
 
 TimelineEntry = Mapping[str, Any]
-"""{"at" (UTC), "kind", "text"} and more, as the journal has them."""
+"""{"at" (UTC), "kind", "text"} and further fields of the journal."""
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions that an Effect makes happen once. What others have done shows by what they have made."""
+"""The reactions that store an Effect to run once. Other reactions are visible by the items they create."""
 
 
 def build_timeline(
     journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """All that is known, the first first: what was `seen`, and of what is `known` from the table what was before."""
+    """Return all entries, the oldest first. Entries from the table are used only from before the journal begins."""
     begins = min((str(one["at"]) for one in journal_entries), default="~")
     return sorted(
         [*(one for one in table_entries if one["at"] < begins), *journal_entries], key=lambda one: str(one["at"])
@@ -39,7 +39,7 @@ def build_timeline(
 def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
 ) -> Iterator[TimelineEntry]:
-    """What the table tells: changes, what was asked of the provider and the warehouse, effects of every kind."""
+    """Yield an entry for each change, each request to the payment provider or warehouse, and each effect."""
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
@@ -75,7 +75,7 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 
 
 def list_effects(table: Table, order: Any) -> list[Effect]:
-    """What marks that something was done for an order, for one of its changes, or at its customer's new name."""
+    """Return the Effect items of an order, of its changes, and of its customer's latest name on it."""
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
     if isinstance(order, Order) and isinstance(customer, Customer):

@@ -1,8 +1,8 @@
-"""The one loop under every operators' tool: the whole table, page after page, and something done at each item.
+"""Scan the whole table page by page and run an action on each item: the loop under every operator tool.
 
-Only here is the table scanned. A sweep goes no faster than it is told to, is never stopped by an item that nobody can
-read, decides again where another writer was quicker, and goes on after a kill where the table remembers it to be. What
-is done must be safe to repeat: the page at which a sweep was killed is gone through again.
+Only this module scans the table. A sweep is throttled to the given rate and skips items that cannot be read. It runs
+the action again after a write conflict, and resumes from its checkpoint after a kill. Actions must be safe to repeat,
+because the page at which a sweep was killed is processed again.
 """
 
 import random
@@ -28,23 +28,29 @@ if TYPE_CHECKING:
     from ops.progress import SweepProgress
 
 PAGE_SIZE = 500
-"""Items a page: what is done again after a kill, and a short burst on the table however slowly it may be read."""
+"""Items of a page. It limits the work that is repeated after a kill, and the burst on the table at any rate."""
 
 ItemAction = Callable[[Image], bool | None]
-"""What is done at an item. True: it was changed, or would be; False: it was right; None: it is none of those meant.
+"""The action on an item. Returns True if the item was changed (or would be), False if it was right, None if it does not
+apply.
 
-Raises Changed or Lost where it is not as it was read any more: then it is read, and this asked, again. Raises
-Unreadable, BadKey or Permanent where nobody can read or write it: it is passed over and listed."""
+Raises WriteConflict or LostRace if the item has changed since it was read; it is then read and passed in again. Raises
+Unreadable, InvalidKeyValue or Permanent if the item cannot be read or written; it is then skipped and listed.
+"""
 
 
 class LostRace(Exception):
-    """Another writer was quicker."""
+    """Another writer has changed the item first."""
 
 
 @dataclass
 class SweepResult:
-    """What a sweep has come upon. `read`: items read; `lost`: races lost, all of them decided again; `passed_over`: how
-    many nobody can read, `unreadable`: these, by "PK / SK", and why."""
+    """The counts of a sweep.
+
+    `read`: items read. `lost`: write conflicts, each of them retried. `passed_over`: items that cannot be read or
+    written.
+    `unreadable`: the reasons for these, by "PK / SK".
+    """
 
     read: int = 0
     changed: int = 0
@@ -55,7 +61,7 @@ class SweepResult:
 
     @property
     def matched(self) -> int:
-        """How many of the items read were such as were meant."""
+        """The number of items to which the action applies."""
         return self.changed + self.right + self.passed_over
 
     def add(self, other: "SweepResult") -> None:
@@ -64,7 +70,7 @@ class SweepResult:
         self.unreadable |= other.unreadable
 
     def summary(self, *, dry: bool = False) -> str:
-        """A summary in one line."""
+        """Return a summary in one line."""
         if not self.matched:
             return f"{self.read:,} read"
         parts = [f"{self.matched:,} looked at (of {self.read:,} read)"]
@@ -75,7 +81,7 @@ class SweepResult:
 
 
 AfterPage = Callable[[SweepResult, tuple[Stretch, ...]], None]
-"""Told after each page of all that was found so far, and where each segment goes on."""
+"""Called after each page with the result so far and the position of each segment."""
 
 
 def sweep(
@@ -92,13 +98,17 @@ def sweep(
     checkpoint: "Checkpoint | None" = None,
     max_items: int | None = None,
 ) -> SweepResult:
-    """Do something at each item of the table, or at those that `scan` chooses (more arguments of the Scan's).
+    """Run an action on each item of the table, or on those that the Scan arguments `scan` select.
 
-    `segments`: where each of them begins; several go on at once, each in a thread of its own. `found`: what was found
-    before. `before_page` is given the items of each page before anything is done at them. `progress` reports how far it
-    is. `kept`: the table remembers both, it goes on from there and says so after each page. `most`: it ends when this
-    many items were read. Raises Busy where the table is throttled, or an item disputed, for longer than it is waited
-    for; InHand where another has taken it over.
+    `segments`: where each segment starts; several run in parallel, each in its own thread.
+    `result`: the counts so far.
+    `before_page`: called with the items of each page before the action.
+    `progress`: reports the progress.
+    `checkpoint`: stores result and segments after each page; the sweep resumes from there.
+    `max_items`: stop after this many items were read.
+
+    Raises TableBusy if throttling or conflicts outlast the retry budget, and Locked if another run has taken over the
+    checkpoint.
     """
     if checkpoint is not None:
         result, segments, act = checkpoint.result, checkpoint.segments, checkpoint.with_heartbeat(act)
@@ -114,7 +124,8 @@ def sweep(
 
 
 def filter_by_type(type_name: str) -> dict[str, Any]:
-    """A `scan` of the items of this type alone. All are read, and paid for; fewer come over the wire."""
+    """Return Scan arguments that select the items of one type. DynamoDB still reads and bills all items, but sends
+    fewer."""
     return {
         "FilterExpression": "#type = :type",
         "ExpressionAttributeNames": {"#type": "type"},
@@ -189,7 +200,7 @@ class _SweepRun:
                 backoff.wait()
                 again = self.table.batch_get_raw([key], consistent=True)
                 if not again:
-                    return  # it is gone
+                    return  # the item was deleted
                 (image,) = again
                 continue
             except (Unreadable, InvalidKeyValue, Permanent) as error:
@@ -202,8 +213,10 @@ class _SweepRun:
 
 
 def rewrite_item(table: Table, before: Image, after: Image) -> None:
-    """Make an item what it shall be, attribute by attribute, if its version, and whatever is written of it, are as they
-    were read. Raises Lost where they are not, Impossible, Busy. Safe to repeat, and where an answer is lost."""
+    """Update an item from one image to another if its version and the changed attributes are as they were read.
+
+    Raises LostRace if they are not; Impossible, TableBusy. Safe to repeat, also if a response was lost.
+    """
     request = _update_request(table, before, after)
     backoff = table.new_backoff()
     while True:
@@ -218,7 +231,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
                 continue
             if code != "ConditionalCheckFailedException":
                 raise
-            if error.response.get("Item") != after:  # else it was done, and the answer lost
+            if error.response.get("Item") != after:  # else the write succeeded and only its response was lost
                 raise LostRace from None
         return
 
@@ -249,16 +262,16 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 def approximate_item_count(table: Table) -> int:
-    """How many items a table has, as of a few hours ago; 0 where it is young."""
+    """Return the table's item count from DescribeTable, up to some hours old; 0 if the table is new."""
     return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""From how many places of a table a sample is taken, at least."""
+"""From how many places of the table a sample is taken, at least."""
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
-    """Where to begin, and how many items to read from there at most, for a sample of so many."""
+    """Yield random start positions for a sample of `number` items, each with the most items to read from there."""
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):
         segments = [Stretch(done=True)] * parts

@@ -1,9 +1,12 @@
-"""What is wrong with totals, and with the marks of what counts in them: whatever is not final yet is added up anew.
+"""Find and repair discrepancies in totals and in the contributions to them. Final totals are left as they are.
 
-A total and the marks of what is counted in it change in one transaction. So what a total is off by stays the same
-whatever the shop does meanwhile, and is known to the piece where the total had one version before all marks were read
-and after. One that was in motion all that time is not judged. A mark is judged as any copy, by its primary alone, and
-written anew without its totals: what these are off by then is put right at the end, once.
+A contribution is a Counted item: it records how much one item adds to totals. A total and its contributions change in
+one transaction. So the difference between a total and the sum of its contributions stays the same while the shop is in
+use. It is known exactly if the total had the same version before and after all contributions were read. A total that
+changed in between is not judged.
+
+A contribution is checked like any copy, against its primary alone. It is repaired without its totals; each total is
+then corrected once at the end.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ Amounts = Mapping[str, Mapping[str, int]]
 GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 
-# marks ----------------------------------------------------------------------------------------------------------------
+# contributions --------------------------------------------------------------------------------------------------------
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
-    """What is wrong with the marks of these primaries, in totals that are not final."""
+    """Find the discrepancies in the contributions of these primaries."""
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := counters.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
@@ -50,7 +53,7 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """The place of the order or the review by which `faults_of_mark` judges a mark. Raises BadKey."""
+    """Return the key of the order or review that `find_orphaned_contribution` needs. Raises InvalidKeyValue."""
     source = _contribution_source(image)
     if ":" in source:
         return [item_key(REVIEW.key_of(counters.placeholder_review(source)))]
@@ -60,7 +63,10 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Whether a mark is of an order or a review that there is none of. (Of returns it tells no order: see `Seen`.)"""
+    """Check whether the order or review of a contribution still exists.
+
+    Contributions of returns do not name their order; see `TotalsScan.find_orphans`.
+    """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
     if of not in (REVIEW.type, RETURN.type) and ":" not in source:
@@ -85,7 +91,7 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
 
 
 def _text_attribute(image: Image, name: str) -> str:
-    """An attribute as it lies there, whatever it says; nothing where it is no text."""
+    """Return a string attribute unchecked, or "" if it is not a string."""
     return str(image.get(name, {}).get("S", ""))
 
 
@@ -95,7 +101,7 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: counters.ContributionChange) -> bool:
-    """Whether a mark says what an item counts for, since then or before."""
+    """Return whether a contribution equals what its item counts for, as of the item's version or an earlier one."""
     if contribution is None:
         return False
     wanted = _contribution_image(todo, contribution)
@@ -108,7 +114,7 @@ def _is_contribution_current(contribution: Image | None, todo: counters.Contribu
 
 
 def _contribution_image(todo: counters.ContributionChange, found: Image | None) -> Image:
-    """The mark of what an item counts for, in the place of the one that was found."""
+    """Return the image of the correct contribution, with the version after that of the image found."""
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
         Counted(
@@ -125,7 +131,7 @@ def _contribution_image(todo: counters.ContributionChange, found: Image | None) 
 
 
 def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
-    """What a mark says, as far as anybody can read it."""
+    """Return the amounts of a contribution by total; {} if it cannot be read."""
     if image is None:
         return {}
     try:
@@ -137,9 +143,13 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
 # totals ---------------------------------------------------------------------------------------------------------------
 @dataclass
 class TotalsScan:
-    """What a sweep has seen that counts. `sums`: what all marks add up to, by total; `totals`: these as they are.
+    """The contributions, totals and returns that a sweep has read.
 
-    `of_returns`: the marks of returns, `returns`: those there are, `came_back`: when the last was that is archived.
+    `sums`: the sum of all contributions, by total.
+    `totals`: the images of the totals.
+    `return_contributions`: the contributions of returns, by return id.
+    `returns`: the ids of the returns in the table.
+    `last_archived_return_at`: the latest update time of an archived order with returns.
     """
 
     sums: dict[str, Counter[str]] = field(default_factory=dict)
@@ -166,7 +176,7 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Marks of returns that are not there, and that no order in the archive can have had."""
+        """Find contributions of returns that do not exist and that cannot belong to an archived order."""
         for source, image in self.return_contributions.items():
             if (
                 source not in self.returns
@@ -177,8 +187,11 @@ class TotalsScan:
 
 @dataclass(frozen=True)
 class TotalDifference:
-    """What a total is off by: more than all marks in it add up to. None: it was in motion, and nobody knows. `counts`:
-    there is anything that counts in it, or once did."""
+    """The difference between a total and the sum of its contributions.
+
+    `difference`: the total minus the sum; None if the total changed during the scan.
+    `has_contributions`: whether any contribution counts in it or once did.
+    """
 
     image: Image | None
     difference: Counter[str] | None
@@ -187,10 +200,12 @@ class TotalDifference:
 
 @dataclass
 class TotalsCheck:
-    """Totals and marks, judged together. `final`: how many totals were passed over because they are.
+    """The discrepancies of totals and contributions, judged together.
 
-    `guard`: what each write holds on, so that nobody else takes off what a total is off by, too, nor this one what
-    somebody else has taken off since it was measured. Without one only what is as it was measured is put right.
+    `final_totals`: how many totals were skipped because they are final.
+    `guard`: returns writes to add to each transaction, which fail if another run has taken over. They prevent two runs
+    from correcting the same difference. Without a guard, a total is repaired only if it is unchanged since it was
+    measured.
     """
 
     shop: Shop
@@ -226,7 +241,8 @@ class TotalsCheck:
                     yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
 
     def repair(self) -> tuple[int, int]:
-        """Write the marks anew, and then the totals, each once. How many faults are mended, and how many are left."""
+        """Rewrite the contributions and then each total once. Returns how many discrepancies were repaired and how many
+        are left."""
         faults = list(self.find_discrepancies())
         mended = 0
         for mark in self.contributions:
@@ -247,7 +263,7 @@ class TotalsCheck:
         return mended, len(faults) - mended
 
     def _repair_total(self, where: str, off: TotalDifference) -> bool:
-        """Whether it is right now."""
+        """Correct one total. Returns whether it is right now."""
 
         def attempt() -> bool:
             found = load_existing(self.shop, [_parse_key(where)]).get(_parse_key(where))
@@ -271,7 +287,7 @@ class TotalsCheck:
 def scan_totals(
     shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
 ) -> TotalsScan:
-    """What counts, for a sweep that has not seen all of it."""
+    """Sweep the table for contributions, totals and returns, if no other sweep has read all of it."""
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
     return seen
@@ -286,7 +302,7 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Judge all totals that seem to be wrong after a sweep, by another one over all marks."""
+    """Check all totals that seem wrong after a sweep, by a second scan of all contributions."""
     candidates = [
         *contributions,
         *(one for one in totals_scan.find_orphans() if one.key not in {mark.key for mark in contributions}),
@@ -333,7 +349,7 @@ CONTRIBUTIONS_SCAN = {
         ":mark": {"S": COUNTED.templates("main")[0].prefix},
     },
 }
-"""A `scan` of marks, whatever they say that they are, and of what they may be of."""
+"""Scan arguments that select contributions, even those of a wrong type, and returns."""
 
 
 def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
@@ -347,7 +363,8 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Write a mark anew, and add to totals in the same transaction, while it and its primary are as they were read."""
+    """Write a contribution and add to totals in one transaction, if it and its primary are unchanged since they were
+    read."""
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
         totals = load_existing(shop, [_parse_key(where) for where in added])
@@ -380,7 +397,7 @@ MAX_ATTEMPTS = 5
 
 
 def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
-    """What writing a mark anew would add to totals."""
+    """Return how much rewriting a contribution would add to totals."""
     added = read_amounts(contribution.expected)
     for where, amounts in read_amounts(contribution.actual).items():
         _add_amounts(added.setdefault(where, Counter()), amounts, -1)
@@ -396,7 +413,7 @@ def _subtract_amounts(amounts: Mapping[str, int], by: Mapping[str, int]) -> dict
     return {name: amounts.get(name, 0) - by.get(name, 0) for name in {**amounts, **by}}
 
 
-# a total by its place -------------------------------------------------------------------------------------------------
+# a total by its key ---------------------------------------------------------------------------------------------------
 def total_row(place: ItemKey) -> Row[Any] | None:
     return next((row for row in counters.TOTAL_FIELDS if match_key(row, place)), None)
 
@@ -413,7 +430,7 @@ def _parse_key(where: str) -> ItemKey:
 
 
 def is_final(shop: Shop, where: str) -> bool:
-    """Whether a total changes no more: it is sealed, or has ended."""
+    """Return whether a total can no longer change: its season is final, or its minute has expired."""
     row = _require_total_row(where)
     key = match_key(row, _parse_key(where)) or {}
     if row is BEST_SELLER:
@@ -422,7 +439,7 @@ def is_final(shop: Shop, where: str) -> bool:
 
 
 def total_amounts(image: Image | None) -> dict[str, int]:
-    """What adds up in a total, as it lies there."""
+    """Return the summed attributes of a total as stored."""
     if image is None or (row := total_row(item_key(image))) is None:
         return {}
     return {name: int(image.get(name, {}).get("N", 0)) for name in counters.TOTAL_FIELDS[row]}
@@ -433,7 +450,7 @@ def _version(image: Image | None) -> int:
 
 
 def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
-    """The whole image of a total."""
+    """Return the complete image of a total."""
     row = _require_total_row(where)
     attributes: dict[str, Any] = {
         **(match_key(row, _parse_key(where)) or {}),

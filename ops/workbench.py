@@ -1,9 +1,9 @@
-"""The key table as a data model that NoSQL Workbench imports: indexes, a facet for each kind of item, sample rows.
+"""Export the key table as a data model for NoSQL Workbench: indexes, a facet for each type of item, sample items.
 
-The format is the one that Workbench exports (version 3.0): AWS's sample models are written in it. A facet's name is the
-item's type, its aliases are the key templates. The sample rows are made up from the fields' declared types and written
-by the rows themselves, so their keys are spelled, and their indexes filled, as the shop does it. They lie in the
-facets: a table that has facets has no `TableData` of its own.
+The format is that of Workbench's own exports (version 3.0), which AWS's sample models use. A facet's name is the item's
+type, its aliases are the key templates. Sample items are generated from the fields' declared types and encoded by the
+rows, so their keys are written exactly as the shop writes them. They are part of the facets: a table with facets has no
+`TableData` of its own.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ops import place
 
 MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
-"""A model that has not changed is the same file: it names no other day."""
+"""A fixed date, so that an unchanged model gives an identical file."""
 SAMPLE_TIME = instant_from_epoch(1_795_253_400)
-SAMPLE_VALUES: Mapping[str, Any] = {  # where a field's type does not say enough
+SAMPLE_VALUES: Mapping[str, Any] = {  # for fields whose type is not enough
     "country": "AT",
     "email": "ann@example.com",
     "name": "Ann",
@@ -46,7 +46,7 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # where a field's type does not say enough
 
 
 def render_model() -> str:
-    """The model as JSON."""
+    """Return the data model as JSON."""
     return json.dumps(build_data_model(), indent=2, ensure_ascii=False)
 
 
@@ -88,8 +88,11 @@ def build_data_model() -> dict[str, Any]:
 
 
 def attribute_types() -> dict[str, str]:
-    """The type of every attribute, keys aside. Raises TypeError where two kinds of item mean another by one name: a
-    table has one type for each in Workbench."""
+    """Return the type of every attribute except keys.
+
+    Raises TypeError if two types of item use one name with different types: Workbench allows one type for each
+    attribute of a table.
+    """
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:
         for name, hint in row.fields.items():
@@ -99,7 +102,7 @@ def attribute_types() -> dict[str, str]:
 
 
 def attribute_type(hint: Any) -> str:
-    """DynamoDB's type of a declared one."""
+    """Return DynamoDB's type for a declared type."""
     hint = unwrap_newtype(unwrap_optional(hint) or hint)
     if is_list(hint):
         return "L"
@@ -109,8 +112,8 @@ def attribute_type(hint: Any) -> str:
 
 
 def sample_item(row: Row[Any]) -> dict[str, Any]:
-    """An item of this row, made up, bytes as base64. All of them belong together: they have one customer, one order."""
-    # What takes another's place lies at the same key, and a table has one item there: it is the place of another one.
+    """Return a sample item of this row, bytes as base64. All samples belong to one customer and one order."""
+    # An item that replaces another one has the same key, so number 2 gives it a key of its own.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
@@ -119,7 +122,7 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
-    """The item in the first of its states in which all of its indexes show it."""
+    """Return the item in its first status in which all of its index keys are set."""
     keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
     states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
     variants = [item, *(replace(item, status=state) for state in states)]
@@ -149,7 +152,7 @@ def _make_sample(cls: type[Any], number: int) -> Any:
 
 
 def _sample_value(name: str, hint: Any, number: int) -> Any:
-    """A value of a field: as it is made up, or as its type has it."""
+    """Return a sample value for a field: a fixed one, or one of its type."""
     if name in SAMPLE_VALUES:
         return SAMPLE_VALUES[name]
     hint = unwrap_optional(hint) or hint
@@ -183,7 +186,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def export_model(args: argparse.Namespace) -> None:
-    """Print the model in the form that was asked for, or write it to the file that was named."""
+    """Print the model in the requested form, or write it to the given file."""
     if args.diagram:
         print(model.render_diagram())
     elif args.workbench == "-":
