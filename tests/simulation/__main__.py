@@ -19,7 +19,7 @@ from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds
 from tests.simulation.story import format_story, shrink_failure
 
 MAX_STORIES = 3
-"""How many of the seeds that fail are told at length."""
+"""How many of the failed seeds are shrunk and explained."""
 
 
 def main() -> int:

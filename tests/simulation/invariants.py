@@ -672,7 +672,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
     )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-            continue  # the cancellation deleted it, before the order was archived
+            continue  # the cancellation deleted it, not the archive
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
