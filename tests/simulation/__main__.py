@@ -2,7 +2,7 @@
 
 python -m tests.simulation                   seeds 1 to 500, two at a time
 python -m tests.simulation --seeds 1-5000
-python -m tests.simulation --seed 42         one seed, shrunk and told as a story if it fails
+python -m tests.simulation --seed 42         one seed, shrunk and explained if it fails
 """
 
 import argparse

@@ -172,7 +172,7 @@ class SimulatedEnvironment:
         """Draw and schedule the outages of an era. Every outage is over 50 hours after the era's end."""
 
         def moment(*question: object) -> float:
-            """Return a time soon after the start of a third of the era. On the first day, bursts of commands start then."""
+            """Return a time soon after the start of a third of the era, as the bursts of commands on the first day."""
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
 

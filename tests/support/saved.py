@@ -38,7 +38,7 @@ class SavedShop:
 
     def write_to(self, floor: ShopHarness) -> Any:
         """Give an empty shop everything that was saved, at the moment of saving. Returns what the setup returned."""
-        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
+        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  pickled by `save`
         name = floor.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
@@ -53,7 +53,7 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(floor.provider).update(copy.deepcopy(self.provider))
-        floor.clock_offset = saved_at - datetime.now(UTC)  # else the items grow older from test to test
+        floor.clock_offset = saved_at - datetime.now(UTC)  # otherwise the items would get older from test to test
         return result
 
 
