@@ -68,7 +68,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Exclude the objects made by collection from garbage collection: they stay until the end and fill most of the heap."""
+    """Exclude the objects made during collection from garbage collection: they live until the end of the run."""
     gc.disable()
     try:
         return (yield)
@@ -98,7 +98,7 @@ def no_function_scans() -> Iterator[None]:
 
     The operators' tools and the tests themselves may scan it.
     """
-    send = BaseClient._make_api_call  # type: ignore[attr-defined]  # at lower levels the caller is unknown
+    send = BaseClient._make_api_call  # type: ignore[attr-defined]  # below it nothing knows who asks any more
 
     @functools.wraps(send)
     def watched(client: Any, operation: str, request: Any) -> Any:

@@ -191,5 +191,5 @@ def get_order(shop: Shop, order_id: str) -> Order:
 
 
 def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
-    """Return the available stock of each shard."""
+    """Return the available stock of each stock part."""
     return [part.available for part in products.get_stock_of_product(shop, product_id)]

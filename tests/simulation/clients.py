@@ -118,7 +118,7 @@ class _BucketEndpoints:
         bucket = call_args["Bucket"]
         if bucket not in self._found:
             found = self._resolver.construct_endpoint(operation_model, call_args, request_context)
-            self._found[bucket] = found._replace(properties={})  # how to sign
+            self._found[bucket] = found._replace(properties={})  # without the signing properties
         return self._found[bucket]
 
 

@@ -560,7 +560,7 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     - A second mail, if the sender died or got no answer before it could mark the mail as sent.
     - No mail, if the follower has notification settings, was erased, or did not follow the whole time.
     - No mail, if the condition ended before every follower was notified, or if the event was lost.
-    - Products with sharded stock: the test cannot see whether they were sold out.
+    - Products with several stock parts: the test cannot see whether they were sold out.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)

@@ -42,7 +42,7 @@ from tests.simulation.sabotage import Plant, patch_attribute
 class Mutant:
     """A planted bug. It must be detected within `seeds` fierce seeds, starting with `first_seed`.
 
-    `sole_invariant`: the only invariant that detects it in these seeds. Empty if there are several.
+    `sole_invariant`: the only invariant that detects it in these seeds. Empty: any invariant may detect it.
     """
 
     name: str

@@ -237,7 +237,7 @@ class Operator:
         return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
     def _unredriven_keys(self) -> set[str]:
-        """Return the keys in the failure store that are not redriven, except those that a redrive rejected."""
+        """Return the keys in the failure store that are neither redriven nor rejected by a redrive."""
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
         marked = {key.removeprefix(REDRIVEN_PREFIX) for key in kept if key.startswith(REDRIVEN_PREFIX)}
         return {key for key in kept if not key.startswith(REDRIVEN_PREFIX)} - marked - self._refused

@@ -24,7 +24,7 @@ from tests.simulation.world import Simulation
 ENGINES: list[Engine] = []
 """The engine of this process."""
 SEEDS_PER_ENGINE = 10
-"""An engine is replaced after this many seeds: each transaction searches those of the last ten minutes."""
+"""The engine is restarted after this many seeds: each transaction searches all those of the last ten minutes."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 

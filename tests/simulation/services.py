@@ -279,7 +279,7 @@ class SimulatedSqs(JsonService):
         try:
             body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
-        except (LookupError, TypeError, ValueError):  # it is poison
+        except (LookupError, TypeError, ValueError):  # an unreadable message
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:

@@ -26,7 +26,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # those Lambda names
+    }  # Lambda chooses the names below aws/
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 

@@ -18,12 +18,12 @@ from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
-"""For each product: price, number of stock shards, initial quantity."""
+"""For each product: price, number of stock parts, initial quantity."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""For each code: percent, redemption limit, number of shards of the limit."""
+"""For each code: percent, redemption limit, number of parts that share the limit."""
 IMPORTED = ("jug", "can", "urn")
 """Products that only imports create."""
 COMPANIES = ("acme", "initech")

@@ -38,7 +38,7 @@ class SavedShop:
 
     def write_to(self, floor: ShopHarness) -> Any:
         """Give an empty shop everything that was saved, at the moment of saving. Returns what the setup returned."""
-        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  pickled by `save`
+        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
         name = floor.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
