@@ -1,4 +1,4 @@
-"""Alarms as CloudWatch would judge them, over what the functions print and what queues hold; and runbooks, as typed."""
+"""Evaluates alarms as CloudWatch would, over the metrics that functions log, and runs the commands of runbooks."""
 
 import json
 import logging
@@ -26,12 +26,12 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, 
 
 @dataclass
 class EmittedMetrics:
-    """What the functions have told CloudWatch: the lines, and the values that these make of a metric."""
+    """The metric log lines (EMF) of the functions."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def values(self, metric: MetricDefinition, **dimensions: str) -> list[float]:
-        """The values of a metric with exactly these dimensions, as CloudWatch takes them from the lines."""
+        """Return the values of a metric with exactly these dimensions, as CloudWatch extracts them from the lines."""
         found: list[float] = []
         for line in self.lines:
             for directive in line["_aws"]["CloudWatchMetrics"]:
@@ -42,13 +42,13 @@ class EmittedMetrics:
         return found
 
     def clear(self) -> None:
-        """A new period begins."""
+        """Start a new period without lines."""
         self.lines.clear()
 
 
 @contextmanager
 def capture_metrics() -> Iterator[EmittedMetrics]:
-    """What is told from here on."""
+    """Capture the metrics logged inside the `with` block."""
     told = EmittedMetrics()
     handler = logging.Handler()
     handler.emit = lambda record: told.lines.append(json.loads(record.getMessage()))  # type: ignore[method-assign]
@@ -60,7 +60,7 @@ def capture_metrics() -> Iterator[EmittedMetrics]:
 
 
 def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
-    """What an alarm is after a period with these values: as CloudWatch judges it, by what is declared of it."""
+    """Return the alarm's state after a period with these values, as CloudWatch evaluates its definition."""
     assert alarm.periods == 1, "judged over one period"
     if not values:
         if alarm.below is not None:
@@ -76,7 +76,7 @@ STAFF_TOKEN = "staff"
 
 
 def runbook_commands(page: str) -> list[str]:
-    """The commands of a runbook, in its order."""
+    """Return the commands of a runbook, in order."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     blocks: list[str] = BLOCK.findall(text)
     lines = [line for block in blocks for line in block.splitlines()]
@@ -86,9 +86,9 @@ def runbook_commands(page: str) -> list[str]:
 
 
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
-    """Do what a runbook says, with what whoever types it knows. An operator's tool may end with 0 or 1.
+    """Run a command of a runbook. `known`: the values of its placeholders. An ops tool may exit with 0 or 1.
 
-    `deploy`: what a deploy of what was before, or of other settings, undoes.
+    `deploy`: called instead of `make deploy`. It undoes the fault, as a deploy of other code or settings would.
     """
     words = shlex.split(Template(command).substitute(known))
     match words:
@@ -118,7 +118,7 @@ def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
 
     named: dict[str, Any] = {}
     for name, follows in zip(options, [*options[1:], "--"], strict=True):
-        if name.startswith("--"):  # one that nothing follows is a switch
+        if name.startswith("--"):  # an option without a value is a switch
             named[name] = True if follows.startswith("--") else follows
     shape = wiring.client(service).meta.service_model.operation_model(camel(operation)).input_shape
     spelled = {member.lower(): member for member in shape.members}

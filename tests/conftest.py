@@ -1,4 +1,4 @@
-"""What every test may ask for: the local engine, fresh tables on it, and a machine that knows no AWS account."""
+"""Fixtures for all tests: the local engine, new tables on it, and an environment without an AWS account."""
 
 import functools
 import gc
@@ -37,7 +37,7 @@ FAKE_AWS_ENVIRONMENT = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "METRICS_NAMESPACE": "orderstream-test",
 }
-# A busy machine is slow, which says nothing about the code; and the examples of a test share its fixtures on purpose.
+# Slowness of a busy machine is not an error of the code. The examples of a test share its fixtures on purpose.
 LENIENT = settings(
     deadline=None,
     print_blob=True,
@@ -68,7 +68,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep the garbage collector away from what collection makes: that stays until the end, and is most of the heap."""
+    """Exclude the objects made during collection from garbage collection: they live until the end of the run."""
     gc.disable()
     try:
         return (yield)
@@ -79,7 +79,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback_only() -> Iterator[None]:
-    """No test talks to another machine: one that forgets to say where its AWS is fails, and says so."""
+    """Fail a test that connects to another machine, for example because its AWS endpoint is not set."""
     resolve = socket.getaddrinfo
 
     def resolve_nearby(host: Any, *arguments: Any, **named: Any) -> Any:
@@ -94,8 +94,10 @@ def loopback_only() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_function_scans() -> Iterator[None]:
-    """Nothing that is deployed reads the whole table: a test in which a function would fails, whatever else it shows.
-    Operators' tools, which use what is deployed, may look at everything, and so may a test."""
+    """Fail a test in which deployed code reads the whole table.
+
+    The operators' tools and the tests themselves may scan it.
+    """
     send = BaseClient._make_api_call  # type: ignore[attr-defined]  # below it nothing knows who asks any more
 
     @functools.wraps(send)
@@ -107,7 +109,7 @@ def no_function_scans() -> Iterator[None]:
                 pytest.fail(f"{deployed[-1].filename}:{deployed[-1].lineno} reads the whole table by {operation}")
         return send(client, operation, request)
 
-    watched.__wrapped__ = send.__wrapped__  # what the simulation's clients call, whose wire sees all of their requests
+    watched.__wrapped__ = send.__wrapped__  # the simulation's clients call the wrapped function
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", watched)
         yield
@@ -115,7 +117,7 @@ def no_function_scans() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """The local DynamoDB, one process for each process of tests."""
+    """The local DynamoDB engine. Each test process has its own."""
     with local_engine.temporary_engine() as started, pytest.MonkeyPatch.context() as patch:
         speed_up_botocore(started, patch)
         yield started
@@ -123,13 +125,13 @@ def engine() -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def dynamodb(engine: Engine) -> "DynamoDBClient":
-    """One client for all tests. A test that hooks into its events makes its own: `engine.dynamodb()`."""
+    """A client for all tests. A test that registers event hooks creates its own: `engine.dynamodb()`."""
     return engine.dynamodb()
 
 
 @pytest.fixture(scope="session")
 def lasting_table(engine: Engine) -> Callable[[], str]:
-    """Makes an empty table of the shop and returns its name, which is never used twice: a name keeps its stream."""
+    """Creates an empty table of the shop and returns its name. A name is never reused, because it keeps its stream."""
     from functions.model.table import create_table_request  # noqa: PLC0415  not every test needs the model to be whole
 
     numbers = count(1)
@@ -144,7 +146,7 @@ def lasting_table(engine: Engine) -> Callable[[], str]:
 
 @pytest.fixture
 def new_table(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> Iterator[Callable[[], str]]:
-    """The same for one test: with each table more that there is, everything takes longer."""
+    """Creates tables that are deleted after the test: every additional table slows the engine down."""
     made: list[str] = []
 
     def make() -> str:
@@ -158,7 +160,7 @@ def new_table(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> I
 
 @pytest.fixture
 def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
-    """An empty table of the shop, this test's own, as the commands and queries are given it."""
+    """An empty `Table` of the shop for this test, as commands and queries get it."""
     from functions.dynamodb.store import Table  # noqa: PLC0415
     from functions.model.table import ROWS_BY_TYPE  # noqa: PLC0415
 
@@ -167,7 +169,7 @@ def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
 
 @pytest.fixture(scope="module")
 def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """What a shop finds around it (see tests/shopfloor.py)."""
+    """The AWS resources around a shop's table (see tests/shopfloor.py)."""
     from tests.shopfloor import aws_surroundings  # noqa: PLC0415
 
     with aws_surroundings(engine) as queues:
@@ -178,7 +180,7 @@ def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def floor(
     engine: Engine, surroundings: dict[str, str], new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """A whole shop that runs only when it is told to (see tests/shopfloor.py)."""
+    """A whole shop that processes records only when the test says so (see tests/shopfloor.py)."""
     from tests.shopfloor import run_shop  # noqa: PLC0415
 
     with run_shop(engine, surroundings, new_table(), monkeypatch) as shopfloor:

@@ -1,4 +1,4 @@
-"""A line to the local engine: a connection that stays open, requests as bytes, answers as bytes, nothing in between."""
+"""A persistent connection to the local engine that sends and receives raw bytes."""
 
 import re
 import socket
@@ -7,7 +7,7 @@ from local.engine import CREDENTIALS, REGION
 
 
 def fake_signature(access_key: str, region: str, service: str) -> dict[str, str]:
-    """Headers of a request that looks as if it were signed; neither the engine nor moto looks closer."""
+    """Return headers that look like a signature. Neither the engine nor moto verifies it."""
     scope = f"{access_key}/20261121/{region}/{service}/aws4_request"
     return {
         "X-Amz-Date": "20261121T000000Z",
@@ -25,18 +25,18 @@ REQUEST_HEAD = (
 RESPONSE_HEAD = re.compile(
     rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE
 )
-"""The head of an answer: its status, and how long its body is."""
+"""The head of a response. Its groups: status and content length."""
 
 
 class EngineConnection:
-    """A connection to the engine on a port of this machine, for one thread at a time."""
+    """A connection to the engine on a local port. Use it in one thread at a time."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, target: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request of `Service_Version.Operation`; the HTTP status and the answer's body."""
+        """Send a request to the target `Service_Version.Operation`. Return HTTP status and body."""
         self._socket.sendall(REQUEST_HEAD % (target.encode(), len(body)) + body)
         answer = self._receive()
         while (head := RESPONSE_HEAD.match(answer)) is None:
@@ -52,5 +52,5 @@ class EngineConnection:
         return received
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()

@@ -1,8 +1,7 @@
-"""What botocore does for an account and a network, left out of tests that have neither: half of their time was that.
+"""Makes botocore faster for tests: it skips the work for accounts and networks, which took half of the tests' time.
 
-No signature is made, for nobody looks at one; the endpoint that is given is not searched for; a request to the engine
-goes as bytes over a connection that stays open. What decides how a call ends is botocore's own: validation, hooks,
-retries, what it writes for a request and reads from an answer.
+Requests get a fake signature. Endpoint resolution is skipped for the engine, and requests to it use persistent
+connections. All that decides how a call ends is still botocore's: validation, hooks, retries, serializing and parsing.
 """
 
 from collections import deque
@@ -25,7 +24,7 @@ from tests.line import EngineConnection, fake_signature
 
 
 def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:
-    """From now on, and for as long as `patch` lasts, every client of this process takes the short way."""
+    """Speed up every client of this process until `patch` is undone."""
     _skip_signing(patch)
     _use_persistent_connections(engine, patch)
     patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
@@ -36,7 +35,7 @@ def _skip_signing(patch: pytest.MonkeyPatch) -> None:
     add_auth = SigV4Auth.add_auth
 
     def add_nearly_auth(auth: Any, request: Any) -> None:
-        if auth._service_name == "s3":  # where a signature's headers say how the body is written
+        if auth._service_name == "s3":  # its signature headers also describe the encoding of the body
             add_auth(auth, request)
         else:
             headers = fake_signature(auth.credentials.access_key, auth._region_name, auth._service_name)
@@ -55,7 +54,7 @@ def _use_persistent_connections(engine: Engine, patch: pytest.MonkeyPatch) -> No
             return send(session, request)
         try:
             line = lines.pop()
-        except IndexError:  # the others are all in use
+        except IndexError:  # all connections are in use
             line = EngineConnection(engine.port)
         try:
             status, body = line.request(request.headers["X-Amz-Target"].decode(), request.body)

@@ -1,4 +1,4 @@
-"""A payment provider in this process, with what the real one promises and what it does not."""
+"""A fake payment provider for tests, in this process. It can also fail as the real one does."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,12 @@ REFUSED = RefundRejected("charge_already_refunded")
 
 @dataclass
 class FakeProvider:
-    """Gives back what it has. It knows a key for a day, as long as Stripe does at least, and no payment's amount unless
-    it is told. `asked`: every request, as ("refund", key) or ("list", payment id). `moods`: what the next refunds meet,
-    or the code that they are refused for good with."""
+    """Makes refunds. It stores an idempotency key for 24 hours, the minimum that Stripe guarantees.
+
+    `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
+    ("refund", key) or ("list", payment id). `behaviors`: the outcomes of the next refunds, or the error that rejects
+    them.
+    """
 
     paid_amounts: dict[str, int] = field(default_factory=dict)
     clock: Any = lambda: datetime.now(UTC)
@@ -55,10 +58,10 @@ class FakeProvider:
         return [made for of, _, made in self.refunds if of == payment_id]
 
     def refunded_amount(self, payment_id: str) -> int:
-        """What it has given back of a payment, or is about to."""
+        """Return the amount of a payment's succeeded and pending refunds."""
         return sum(amount for of, amount, made in self.refunds if of == payment_id and made.status != "failed")
 
 
 def provider_behaving(*moods: RefundBehavior | RefundRejected) -> FakeProvider:
-    """One whose first requests meet this."""
+    """Create a provider with these outcomes for its first refunds."""
     return FakeProvider(behaviors=deque(moods))

@@ -1,6 +1,7 @@
-"""The whole shop in one process: real handlers, real stream records, and in-process S3, EventBridge, SQS and SES.
+"""Runs the whole shop in one process: real handlers, real stream records, and in-process S3, EventBridge, SQS and SES.
 
-DynamoDB is the local engine; everything else is moto. Nothing runs by itself: `settle` delivers until nothing is left.
+DynamoDB is the local engine, everything else is moto. Nothing runs in the background: `process_all` delivers all
+records and messages.
 """
 
 import json
@@ -73,16 +74,21 @@ VARIABLES = {
 SERVICES = {"events", "s3", "ses", "sesv2", "sqs"}
 MOTO: Any = {
     "core": {
-        "reset_boto3_session": False,  # each service's model is read once, and not for every test
-        "passthrough": {"urls": [r"http://127\.0\.0\.1.*"]},  # the engine's: no use asking which service it would be
+        "reset_boto3_session": False,  # keep the loaded service models between tests
+        "passthrough": {
+            "urls": [r"http://127\.0\.0\.1.*"]
+        },  # requests to the engine: skip moto's search for the service
     }
 }
 
 
 @dataclass
 class ShopHarness:
-    """A running shop. `seen`: every stream record so far, as Lambda hands it over; `ahead`: how far its clock is.
-    `provider`: who gives money back, unless a test sets up another."""
+    """A running shop.
+
+    `all_records`: every stream record so far, in Lambda's format. `clock_offset`: how far its clock is ahead.
+    `provider`: the payment provider, which a test may replace.
+    """
 
     engine: Engine
     shop: Shop
@@ -97,13 +103,13 @@ class ShopHarness:
         return datetime.now(UTC) + self.clock_offset
 
     def advance_days(self, days: float) -> None:
-        """So many days pass; what has ended by then is deleted, as DynamoDB does it."""
+        """Advance the clock, and delete the items whose TTL has passed, as DynamoDB does."""
         self.clock_offset += timedelta(days=days)
         expire_until(self.engine, self.shop.table.name, self.now())
 
     # the stream -------------------------------------------------------------------------------------------------------
     def new_records(self) -> list[dict[str, Any]]:
-        """What has happened in the table since the last call, in order."""
+        """Return the stream records since the last call, in order. Records that change nothing are left out."""
         client = _streams(self.engine)
         if self._iterator is None:
             (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
@@ -123,9 +129,9 @@ class ShopHarness:
 
     # the queues -------------------------------------------------------------------------------------------------------
     def take_messages(self, queue: str) -> list[dict[str, Any]]:
-        """The messages of a queue, taken off it."""
+        """Receive and delete all messages of a queue."""
         if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
-            return []  # sooner than by asking
+            return []  # faster than a request
         sqs = wiring.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
@@ -135,8 +141,10 @@ class ShopHarness:
         return taken
 
     def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
-        """Deliver every record and message until nothing is left, each batch so many times; any that a handler does not
-        take fails the test."""
+        """Deliver every record and message until nothing is left, each batch `times` times.
+
+        The test fails if a handler reports a failure.
+        """
         while True:
             records = self.new_records()
             for name in readers * times:
@@ -149,19 +157,19 @@ class ShopHarness:
             if not records and not any(messages.values()):
                 return
 
-    # the world outside ------------------------------------------------------------------------------------------------
+    # effects ----------------------------------------------------------------------------------------------------------
     def sent_mails(self) -> list[Any]:
-        """Every mail that was sent."""
+        """Return every mail sent so far."""
         return list(ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages)
 
     def objects(self, bucket: str) -> dict[str, bytes]:
-        """Every object of a bucket, by key."""
+        """Return every object of a bucket, by key."""
         s3 = wiring.client("s3")
         keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
         return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
     def partition(self, key: str) -> list[dict[str, Any]]:
-        """Every image of a partition as it lies in the table."""
+        """Return every item of a partition, as DynamoDB stores it."""
         answer = self.shop.table.client.query(
             TableName=self.shop.table.name,
             KeyConditionExpression="PK = :pk",
@@ -173,58 +181,61 @@ class ShopHarness:
     def lapse(self, time: str) -> dict[str, int]:
         return lapse.handler({"time": time}, None)
 
-    # what people do ---------------------------------------------------------------------------------------------------
+    # commands ---------------------------------------------------------------------------------------------------------
     def open_shop(self, available: int = 10, price: int = 1250) -> None:
-        """Ann is a customer; a mug and a pot are for sale."""
+        """Register the customer Ann, and put a mug and a pot on sale."""
         customers.register_customer(self.shop, ANN, "ann@example.com", "Ann Ash")
         for product_id in ("mug", "pot"):
             products.create_product(self.shop, STAFF, product_id, f"Blue {product_id}", price, "EUR", 1)
             products.receive_stock(self.shop, STAFF, f"first {product_id}", product_id, available)
 
     def place_order(self, key: str = "key-1", **quantities: int) -> str:
-        """Ann orders; the order's id."""
+        """Place an order as Ann, two mugs by default. Return its id."""
         wanted = {id: placing.RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
         placed = placing.place_order(self.shop, ANN, key, wanted, HOME_ADDRESS, {"lines": quantities})
         return placed.order.order_id
 
     def pay_order(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
-        """The provider says that exactly this order's total came; the payment's status."""
+        """Record a succeeded payment of exactly the order's total. Return the payment's status."""
         order = orders.get_order(self.shop, STAFF, order_id)
         told = payments.ProviderPaymentEvent(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
         return str(payments.record_payment(self.shop, told, {"id": event_id}).result["status"])
 
     def dispatch_order(self, order_id: str) -> None:
-        """The carrier has the order's parcel, number 42."""
+        """Dispatch the order's shipment, with tracking number 42."""
         shipments.dispatch_shipment(self.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "42")
 
     def deliver_order(self, order_id: str) -> None:
-        """The customer has the parcel."""
+        """Deliver the order's shipment."""
         shipments.deliver_shipment(self.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
 
 @cache
 def _streams(engine: Engine) -> Any:
-    """Made once: that takes longer than most tests."""
+    """Return a cached client: creating one takes longer than most tests."""
     return engine.streams()
 
 
 @contextmanager
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """Buckets, bus, rules and queues, as the stack makes them from the same declarations. The queues' URLs.
+    """Create buckets, bus, rules and queues from the same declarations as the stack. Yield the queues' URLs.
 
-    They are there for all tests of a file: to make them takes longer than most tests."""
+    All tests of a file share them, because creating them takes longer than most tests.
+    """
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        # moto puts together anew for each event, message or request what is always the same.
+        # moto computes these values again for each event, message or request, although they never change.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         for name in ("method_names_from_class", "camelcase_to_underscores"):
             patch.setattr(responses, name, cache(getattr(responses, name)))
-        # It looks for the service of a request among the patterns of all, one after the other: ours come first.
+        # moto searches the URL patterns of all services one after the other: put the used services first.
         ours = sorted(backend_index.backend_url_patterns, key=lambda pattern: pattern[0] not in SERVICES)
         patch.setattr(backend_index, "backend_url_patterns", ours)
-        patch.setattr(SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True)  # none is days old
+        patch.setattr(
+            SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True
+        )  # no message is days old
         wiring.client.cache_clear()
         yield _create_resources()
     wiring.client.cache_clear()
@@ -234,7 +245,7 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def run_shop(
     engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
 ) -> Iterator[ShopHarness]:
-    """A shop on this table, with nothing in its buckets and queues."""
+    """Run a shop on this table, with empty buckets and queues."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     patch.setenv("QUEUE_URL", queues["notices"])
@@ -256,12 +267,12 @@ def run_shop(
 
 
 def _clear_aws() -> None:
-    """Nothing is left of the test before: no object, no message, no mail, no secret."""
+    """Delete all objects, messages, mails and secrets of the previous test."""
     for bucket in s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.values():
         bucket.keys.clear()
     sqs = sqs_backends[DEFAULT_ACCOUNT_ID][REGION]
     for name, queue in sqs.queues.items():
-        queue.last_purged_at = None  # once a minute, says SQS
+        queue.last_purged_at = None  # SQS allows one purge per minute
         sqs.purge_queue(name)
     secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
     ses_backends[DEFAULT_ACCOUNT_ID][REGION].reset()

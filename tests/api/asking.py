@@ -1,4 +1,4 @@
-"""Asks the API's Lambda as an HTTP API does: real events (payload format 2.0), their real answers."""
+"""Invokes the API's Lambda function as an HTTP API does, with real events (payload format 2.0)."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ WEBHOOK_SECRETS = {"current": "whsec_current", "previous": "whsec_previous"}
 
 @dataclass(frozen=True)
 class Token:
-    """What the authorizer found in a token. `bearer`: the token itself, where Cognito is asked about it."""
+    """The claims that the authorizer found in a token. `bearer`: the token itself, for requests to Cognito."""
 
     sub: str
     groups: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Token:
 
     @property
     def claims(self) -> dict[str, str]:
-        """As an HTTP API hands claims over: every one a string."""
+        """The claims as an HTTP API passes them: all are strings."""
         groups = {"cognito:groups": f"[{' '.join(self.groups)}]"} if self.groups else {}
         return {
             **groups,
@@ -63,7 +63,7 @@ def http_event(
     headers: Mapping[str, str] | None = None,
     query: str = "",
 ) -> dict[str, Any]:
-    """The event of a request; bytes come as base64, as API Gateway sends what is not text."""
+    """Return the Lambda event of a request. A body of bytes is base64-encoded, as API Gateway does for binary data."""
     joined: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         joined[name] = f"{joined[name]},{value}" if name in joined else value
@@ -103,7 +103,7 @@ def http_event(
 
 @dataclass(frozen=True)
 class HandlerResponse:
-    """`headers` by their names in lower case; `said`: the body, parsed."""
+    """A response of the function. `headers`: by name in lower case. `body`: the parsed JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -115,7 +115,7 @@ class HandlerResponse:
 
     @property
     def problem_type(self) -> str:
-        """The slug of the problem that it is."""
+        """The slug of the problem type. Asserts that the response is a complete problem document."""
         assert self.headers["content-type"] == "application/problem+json", self.text
         assert self.body["status"] == self.status
         assert self.body["title"]
@@ -125,19 +125,19 @@ class HandlerResponse:
 
     @property
     def field_errors(self) -> dict[str, str]:
-        """Of a malformed request: why, by field."""
+        """The reasons why the request is malformed, by field."""
         assert self.problem_type == "malformed"
         return {one["field"]: one["why"] for one in self.body["errors"]}
 
 
 class LambdaContext:
-    """What Lambda hands a function beside the event."""
+    """The context argument of a Lambda handler."""
 
     aws_request_id = "invocation-1"
 
 
 def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
-    """What the Lambda answers to an event."""
+    """Invoke the function with an event. Return its response."""
     response = handler(dict(raw), LambdaContext())
     text = response["body"]
     if response.get("isBase64Encoded"):
@@ -147,7 +147,7 @@ def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
 
 @dataclass(frozen=True)
 class ApiHarness:
-    """The API on a table of its own."""
+    """The API of a shop on its own table."""
 
     shop: Shop
 
@@ -161,7 +161,7 @@ class ApiHarness:
         key: str | None = None,
         **query: Any,
     ) -> HandlerResponse:
-        """Send a request; a `body` goes as JSON, a `key` as the Idempotency-Key."""
+        """Send a request. `body` is sent as JSON, `key` as the Idempotency-Key header."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
         text = None if body is None else json.dumps(body)
         asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
@@ -175,16 +175,16 @@ class ApiHarness:
         key: str | None = "import-1",
         media_type: str = "application/x-ndjson",
     ) -> HandlerResponse:
-        """Send a file of products; bytes come as what the gateway does not take for text."""
+        """Import a file of products. Bytes are sent as binary data."""
         headers = {"content-type": media_type, **({"idempotency-key": key} if key is not None else {})}
         return invoke_api(http_event("POST", "/products:import", token=token, body=content, headers=headers))
 
     def place_order(self, key: str = "key-1", token: Token = ANN, **quantities: int) -> HandlerResponse:
-        """Order these products, two mugs if nothing is said."""
+        """Place an order for these products, two mugs by default."""
         return self.call("POST", "/orders", token, order_body(**quantities), key=key)
 
     def pay(self, order_id: str, *, event_id: str = "evt_1", payment_id: str = "pi_1", failed: bool = False) -> None:
-        """The provider says that the order's total came, or that it did not."""
+        """Send the provider's webhook: the payment of the order's total succeeded, or `failed`."""
         total = self.call("GET", f"/orders/{order_id}", STAFF).body["total"]
         kind = "payment_intent.payment_failed" if failed else "payment_intent.succeeded"
         text = json.dumps(payment_event(order_id, total, kind, id=event_id, payment_id=payment_id))
@@ -192,14 +192,14 @@ class ApiHarness:
         assert invoke_api(http_event("POST", "/payments/events", body=text, headers=headers)).status == 200
 
     def register_customer(self, token: Token, email: str = "") -> None:
-        """Make them a customer."""
+        """Register the token's user as a customer."""
         customers.register_customer(
             self.shop, Caller(token.sub), email or f"{token.sub}@example.com", token.sub.capitalize()
         )
 
     @contextmanager
     def record_requests(self) -> Iterator[list[str]]:
-        """The requests that are sent to the table meanwhile."""
+        """Record the DynamoDB operations that are called inside the `with` block."""
         sent: list[str] = []
         events = self.shop.table.client.meta.events
         note = lambda model, **_: sent.append(model.name)  # noqa: E731  it must be the same object twice
@@ -210,13 +210,13 @@ class ApiHarness:
             events.unregister("before-call.dynamodb", note)
 
     def table_images(self) -> list[Any]:
-        """Every image in the table."""
+        """Return every item in the table, sorted by key."""
         found = self.shop.table.client.scan(TableName=self.shop.table.name, ConsistentRead=True)["Items"]
         return sorted(found, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
 
 
 def order_body(**quantities: int) -> dict[str, Any]:
-    """The body of an order."""
+    """Return the body for `POST /orders`, two mugs by default."""
     wanted = quantities or {"mug": 2}
     return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME_ADDRESS}
 
@@ -224,7 +224,7 @@ def order_body(**quantities: int) -> dict[str, Any]:
 def payment_event(
     order_id: str, amount: int, kind: str = "payment_intent.succeeded", *, id: str = "evt_1", payment_id: str = "pi_1"
 ) -> dict[str, Any]:
-    """An event of the payment provider, with some of the many fields that are theirs alone."""
+    """Return a webhook event of the payment provider, including some fields that the shop ignores."""
     intent = {
         "id": payment_id,
         "object": "payment_intent",
@@ -237,20 +237,20 @@ def payment_event(
 
 
 def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
-    """Post an event as the provider does: signed, without a token, its JSON spaced in its own way."""
+    """Send a webhook as the provider does: signed, without a token, with indented JSON."""
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
     return invoke_api(http_event("POST", "/payments/events", body=text, headers=headers))
 
 
 def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["current"]) -> str:
-    """The header with which the provider signs a body."""
+    """Return the Stripe-Signature header for a body."""
     signed = f"{int(at.timestamp())}.{body}".encode()
     return f"t={int(at.timestamp())},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
 def create_cognito_user(email: str, verified: bool) -> Token:
-    """A user of the identity provider, who has signed in."""
+    """Create a Cognito user and sign them in. Return the token."""
     cognito = boto3.client("cognito-idp", region_name=REGION)
     pool = cognito.create_user_pool(PoolName="shop", UsernameAttributes=["email"])["UserPool"]["Id"]
     flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]
@@ -273,7 +273,7 @@ def create_cognito_user(email: str, verified: bool) -> Token:
 
 
 def change_cognito_email(token: Token, email: str, *, verified: bool = True) -> None:
-    """Have a user of the identity provider take another address there, and verify it, or not yet."""
+    """Change the email address of a Cognito user. `verified`: whether the new address is verified."""
     attributes: Any = [
         {"Name": "email", "Value": email},
         {"Name": "email_verified", "Value": "true" if verified else "false"},

@@ -1,4 +1,4 @@
-"""The API's Lambda wired to the local engine, its secrets and identity provider played in this process."""
+"""Fixtures for the API's function on the local engine, with secrets and identity provider simulated by moto."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ VARIABLES = {
 
 @pytest.fixture(scope="module")
 def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
-    """What the Lambda finds around it, but for its table."""
+    """The function's environment and AWS resources, except its table."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         for name, value in VARIABLES.items():
@@ -55,7 +55,7 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture
 def logged() -> Iterator[list[dict[str, Any]]]:
-    """The lines of the log, as they are written meanwhile."""
+    """The log lines written during the test."""
     lines: list[dict[str, Any]] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(json.loads(wiring.log.handlers[0].format(record)))  # type: ignore[method-assign]
@@ -67,7 +67,7 @@ def logged() -> Iterator[list[dict[str, Any]]]:
 
 @contextmanager
 def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[ApiHarness]:
-    """The API on this table."""
+    """Run the API on this table."""
     outside.setenv("TABLE_NAME", table_name)
     environment.load_environment.cache_clear()
     context.shop.cache_clear()
@@ -78,7 +78,7 @@ def serving(outside: pytest.MonkeyPatch, table_name: str) -> Iterator[ApiHarness
 
 @pytest.fixture
 def bare(outside: pytest.MonkeyPatch, new_table: Callable[[], str]) -> Iterator[ApiHarness]:
-    """The API of a shop with nothing in it."""
+    """The API of an empty shop."""
     with serving(outside, new_table()) as api:
         yield api
 
@@ -119,7 +119,7 @@ def opened(items_after: Callable[[Callable[[ApiHarness], None]], tuple[list[Item
 def furnished(
     items_after: Callable[[Callable[[ApiHarness], dict[str, str]]], tuple[list[Item], dict[str, str]]],
 ) -> tuple[list[Item], dict[str, str]]:
-    """The items of an open shop that has one of everything, and the values of paths."""
+    """The items of an open shop with one resource of each kind, and the path parameters of these resources."""
 
     def furnish_open_shop(api: ApiHarness) -> dict[str, str]:
         open_shop(api)
@@ -137,7 +137,7 @@ def api(bare: ApiHarness, opened: list[Item], dynamodb: "DynamoDBClient") -> Api
 
 @pytest.fixture
 def world(api: ApiHarness, furnished: tuple[list[Item], dict[str, str]], dynamodb: "DynamoDBClient") -> dict[str, str]:
-    """There is one of everything that a route is about: the values of paths."""
+    """Create one resource of each kind that routes refer to. Return their path parameters."""
     items, values = furnished
     write_items(dynamodb, api.shop.table.name, items)
     return values.copy()

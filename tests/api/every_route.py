@@ -1,4 +1,4 @@
-"""Every route, derived from the router: who it is for, a good request of it, and the things that it is about."""
+"""Describes every route of the API: who may call it, a valid request, and the resources it refers to."""
 
 import re
 from typing import Any
@@ -106,9 +106,9 @@ WAREHOUSE_ROUTES = {
     "POST /orders/{order_id}/returns",
 }
 SIGNED_ROUTES = {"POST /payments/events", "GET /invoices/{invoice_id}/print"}
-"""What needs no token but a signature, which these requests lack."""
+"""Routes that need a signature instead of a token. The requests of these tests have none."""
 OWNER_ONLY_ROUTES = {"PUT /customers/{customer_id}/email"}
-"""What is nobody's but the customer's, staff not excepted: only their own token says which address is verified."""
+"""Routes for the customer only, not even for staff: only the customer's own token proves the verified address."""
 CALLER_ROUTES = {
     "POST /customers",
     "GET /orders",
@@ -119,7 +119,7 @@ CALLER_ROUTES = {
     "PUT /products/{product_id}/followers/me",
     "DELETE /products/{product_id}/followers/me",
 }
-"""What is for whoever is signed in, and about nobody else."""
+"""Routes for every signed-in user, about that user only."""
 CUSTOMER_DATA_ROUTES = {
     key
     for key in ROUTES
@@ -145,7 +145,7 @@ def create_unmatched_payment(api: ApiHarness, order_id: str) -> str:
 
 
 def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
-    """Make an order of Ann's with everything that can be asked about. The values of paths."""
+    """Create an order of Ann and one resource of each kind. Return their path parameters."""
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
     shipment = request_shipment(api.shop, order_id)
@@ -174,7 +174,7 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
 
 
 def call_route(api: ApiHarness, world: dict[str, str], key: str, token: Token | None) -> HandlerResponse:
-    """Ask this route, about the things there are."""
+    """Send a valid request to this route, about the existing resources."""
     method, path = key.split()
     if key == IMPORT_ROUTE:
         return api.send_file('{"product_id": "new", "name": "New", "price": 1, "currency": "EUR"}', token, key="key-9")

@@ -1,4 +1,4 @@
-"""What serves the page on AWS, as far as a browser sees it: CloudFront before page and API, and Cognito's sign-in."""
+"""Simulates what a browser sees on AWS: CloudFront in front of page and API, and Cognito's sign-in."""
 
 import base64
 import hashlib
@@ -20,15 +20,18 @@ from stacks.page_policy import content_security_policy
 
 SCOPE = "openid aws.cognito.signin.user.admin"
 DROPPED_REQUEST_HEADERS = {"host", "connection", "content-length", "accept-encoding"}
-# The laptop's API refuses pages of other origins; here it stands for one that knows of none.
+# The laptop's API rejects pages of other origins. The API on AWS does not check the origin, so these are dropped.
 DROPPED_REQUEST_HEADERS |= {"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"}
 DROPPED_RESPONSE_HEADERS = {"connection", "content-length", "content-encoding", "transfer-encoding", "date", "server"}
 
 
 @dataclass
 class FakeCognito:
-    """The sign-in of the shop's pool: whoever comes is asked who they are, and believed. `seconds`: how long a token is
-    said to live. `asked`: what tokens were asked for with, or ended."""
+    """The sign-in of the shop's user pool. The user chooses who they are, without a password.
+
+    `token_seconds`: the reported lifetime of a token. `grant_types`: the grant types of all token requests, and
+    "revoke" for each revocation.
+    """
 
     shop: RunningShop
     client_id: str
@@ -40,7 +43,7 @@ class FakeCognito:
     _refreshed_by: dict[str, str] = field(default_factory=dict)
 
     def authorize(self, query: dict[str, str]) -> str:
-        """The page on which one says who one is."""
+        """Return the sign-in page, with a link for each user."""
         wanted = {
             "response_type": "code",
             "client_id": self.client_id,
@@ -58,7 +61,7 @@ class FakeCognito:
         return "".join(f'<p><a href="{url}">{name}</a></p>' for name, url in back.items())
 
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
-        """What is given for a code, or to renew a token; None: neither is good."""
+        """Exchange an authorization code or a refresh token. Return None if it is invalid."""
         assert form["client_id"] == self.client_id
         self.grant_types.append(form["grant_type"])
         if form["grant_type"] == "refresh_token":
@@ -77,7 +80,7 @@ class FakeCognito:
         del self._refreshed_by[form["token"]]
 
     def revoke_all(self) -> None:
-        """Whoever was signed in has to sign in again once their token ends."""
+        """Revoke all refresh tokens. Users must sign in again when their access token expires."""
         self._refreshed_by.clear()
 
     def _token_response(self, user: str) -> dict[str, Any]:
@@ -103,7 +106,7 @@ class _SilentHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """It is silent."""
+        """Log nothing."""
 
 
 class _CognitoHandler(_SilentHandler):
@@ -134,7 +137,7 @@ class _CognitoHandler(_SilentHandler):
 
 
 class _CloudFrontHandler(_SilentHandler):
-    """CloudFront: the page below /page/, with its headers; all else is the API's."""
+    """CloudFront: serves the page below /page/ with its headers, and forwards all else to the API."""
 
     shop: ClassVar[RunningShop]
     settings: ClassVar[dict[str, Any]]
@@ -164,7 +167,7 @@ class _CloudFrontHandler(_SilentHandler):
 
 @contextmanager
 def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address at which that answers."""
+    """Run a server with this handler on a free local port. Yield its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
@@ -178,7 +181,7 @@ def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @contextmanager
 def serve_like_aws(shop: RunningShop) -> Iterator[FakeCognito]:
-    """The shop as AWS would show it to a browser."""
+    """Serve the shop as a browser sees it on AWS."""
     cognito = FakeCognito(shop, shop.stack.outputs["UserPoolClientId"])
     theirs: Any = {"cognito": cognito}
     with serve(type("Handler", (_CognitoHandler,), theirs)) as cognito.url:

@@ -1,4 +1,4 @@
-"""The page of a running shop, in the Chromium of this machine. Whoever looks at it is the warehouse too."""
+"""Fixtures for the page of a running shop in the local Chromium. The tests also act as the warehouse."""
 
 import shutil
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class BrowserLog:
-    """What a browser did behind the page: errors in its console, and what it asked of whom."""
+    """Records the console errors and the requests of a page."""
 
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -79,14 +79,14 @@ class Tab:
 
 @pytest.fixture
 def tab(shop: LaptopShop, chromium: Browser) -> Iterator[Tab]:
-    """A tab of its own; the page must ask nobody but its own origin."""
+    """A new tab with the shop's page. The test fails if the page sends requests to other origins."""
     with open_tab(chromium, shop.page_url, allowed_origins=(shop.page_url,)) as tab:
         yield tab
 
 
 @contextmanager
 def open_tab(chromium: Browser, url: str, *, allowed_origins: tuple[str, ...]) -> Iterator[Tab]:
-    """A tab with the page that is there; it must leave no error in its console, and ask nobody but these origins."""
+    """Open a tab for the page at `url`. At the end, fail on console errors and on requests to other origins."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB", reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
@@ -100,7 +100,7 @@ def open_tab(chromium: Browser, url: str, *, allowed_origins: tuple[str, ...]) -
 
 
 def layout_and_accessibility_problems(page: Page) -> list[str]:
-    """What of a view is not for everybody: it is too wide, or somebody could not use it."""
+    """Return the problems of a view: too wide for the window, or serious accessibility violations found by axe."""
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run()")["violations"]

@@ -26,8 +26,10 @@ LISTEN = "0A"
 
 
 class OpenServer(ThreadingHTTPServer):
-    """Serves the attacker's page at `/`, and gives every page access to everything. `received`: method and path of each
-    request except preflights."""
+    """Serves the attacker's page at `/`, and allows cross-origin requests from every page.
+
+    `received`: method and path of each request except preflights.
+    """
 
     daemon_threads = True
 

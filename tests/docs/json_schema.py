@@ -1,4 +1,4 @@
-"""What does not fit a JSON Schema, for the few keywords that ours use; any other keyword is an error of its own."""
+"""Validates values against a JSON Schema. It supports only the keywords that the project's schemas use."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ SUPPORTED_KEYWORDS = {"type", "const", "enum", "anyOf", "properties", "required"
 
 
 def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
-    """The places of a value that do not fit, and why. Raises ValueError for a keyword that is not known here."""
+    """Yield each violation of the schema, with its place. Raises ValueError for an unsupported keyword."""
     if strange := schema.keys() - SUPPORTED_KEYWORDS - IGNORED_KEYWORDS:
         raise ValueError(f"{at}: who knows {strange}?")
     if "type" in schema and (not isinstance(value, TYPES[schema["type"]]) or isinstance(value, bool)):

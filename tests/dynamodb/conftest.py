@@ -1,4 +1,4 @@
-"""A library's table on the local engine, behind a tapped client and under a clock that the test owns."""
+"""Fixtures for the store's tests: a library's table on the local engine, a tapped client, and a manual clock."""
 
 from collections.abc import Callable
 

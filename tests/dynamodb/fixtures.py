@@ -1,4 +1,4 @@
-"""A tapped client, and time that a test owns: fixtures of every test that works on the local engine."""
+"""Shared fixtures for tests on the local engine: a tapped client and a manual clock."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 @dataclass
 class ManualClock:
-    """Time that passes only when somebody sleeps. `slept`: each pause, in seconds."""
+    """A clock that advances only by `sleep`. `pauses`: the length of each sleep, in seconds."""
 
     now: datetime = START
     pauses: list[float] = field(default_factory=list)
@@ -35,13 +35,13 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def tapped(engine: Engine) -> WireTap:
-    """A client that never tries again by itself, so that the store's own patience shows."""
+    """A client without retries, so that a test sees the store's own retries."""
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
 
 
 @pytest.fixture(scope="session")
 def tapped_patient(engine: Engine) -> WireTap:
-    """A client that tries again after a lost answer, as in production."""
+    """A client that retries after a lost response, as in production."""
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
 
 

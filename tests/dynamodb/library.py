@@ -1,4 +1,4 @@
-"""A table of books and loans: the store knows no noun of the shop, so its tests do not either."""
+"""A table of books and loans for the store's tests. The store does not depend on the shop's model, nor do its tests."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,7 +43,7 @@ class Loan:
 
 @entity
 class Title:
-    """What a list of books shows."""
+    """The view of a book in a list."""
 
     book_id: str
     title: str
@@ -81,7 +81,7 @@ LOAN_OF = Get[Loan](id="11", description="a loan of a book", rows=(LOAN,))
 
 
 def moment(seconds: float) -> Instant:
-    """So many seconds after the start."""
+    """Return the time this many seconds after the start."""
     return to_instant(START + timedelta(seconds=seconds))
 
 
@@ -95,12 +95,12 @@ def loan(loan_id: str = "l1", **changed: Any) -> Loan:
     return Loan(loan_id=loan_id, **values | changed)
 
 
-# what is written, and how a refusal says so --------------------------------------------------------------------------
+# writes and their condition errors ------------------------------------------------------------------------------------
 KEY = BOOK.key(book_id="b1")
 
 
 class RefusedWrite(Exception):
-    """The refusal of the write called `name`, and what was found."""
+    """The condition of the write `name` failed. `found`: the item that the write found."""
 
     def __init__(self, name: str, found: Any) -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""What a table's stream has, in the shape a Lambda function gets it."""
+"""Reads a table's stream, in the format that a Lambda function gets."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from local.mappings.records import to_lambda_record
 
 
 def read_stream_records(engine: Engine, table_name: str) -> list[dict[str, Any]]:
-    """All records of a table since it was made, in order."""
+    """Return all stream records since the table was created, in order."""
     client = engine.streams()
     (stream,) = client.list_streams(TableName=table_name)["Streams"]
     arn = stream["StreamArn"]

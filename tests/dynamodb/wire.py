@@ -1,7 +1,7 @@
-"""What goes over a client's wire: each request counted and its units measured; answers made up where a test says so.
+"""Taps a DynamoDB client: records its requests, measures their capacity units, and injects replies.
 
-The local engine never shows a conflict, a throttled or an unprocessed request, a lost answer: they are put in here,
-through botocore's events, below everything that the product code does.
+The local engine never returns conflicts, throttling or unprocessed requests, and never loses a response. This module
+injects them by botocore's events, below the product's code.
 """
 
 import io
@@ -31,12 +31,12 @@ MEASURED = {
     "UpdateItem",
 }
 Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
-"""What happens instead of sending a request; None: it is sent."""
+"""Called instead of sending a request. If it returns None, the request is sent."""
 
 
 @dataclass
 class InterceptedRequest:
-    """One request as it went out."""
+    """A sent request."""
 
     operation: str
     body: dict[str, Any]
@@ -46,7 +46,7 @@ class InterceptedRequest:
 class WireTap:
     """A tap on one client.
 
-    `requests`: all that went out, the client's own retries too. `units_of`: what each operation consumed.
+    `requests`: all requests, including the client's own retries. `units_of`: the consumed capacity of each operation.
     """
 
     client: "DynamoDBClient"
@@ -62,23 +62,23 @@ class WireTap:
         events.register("after-call.dynamodb", self._note)
 
     def reply_next(self, operation: str, *replies: Reply) -> None:
-        """What the next requests of an operation meet, one after the other."""
+        """Set the replies to the next requests of an operation, in order."""
         self._replies[operation].extend(replies)
 
     def clear(self) -> None:
-        """Forget what went out so far."""
+        """Clear the recorded requests and units."""
         self.requests.clear()
         self.units_of.clear()
 
     def pop_unused_replies(self) -> list[str]:
-        """The operations that replies still wait for; they are forgotten."""
+        """Return the operations with unused replies, and remove these replies."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
 
     @property
     def units(self) -> float:
-        """The units of all operations together."""
+        """The capacity units of all operations."""
         return sum(self.units_of.values())
 
     @property
@@ -108,7 +108,7 @@ class _Raw(io.BytesIO):
 
 
 def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
-    """The request is not sent; this comes back."""
+    """Reply with this body instead of sending the request."""
 
     def reply(request: AWSPreparedRequest) -> AWSResponse:
         return AWSResponse(request.url, status, HTTPHeaders(), _Raw(json.dumps(body).encode()))
@@ -117,24 +117,24 @@ def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
 
 
 def error_reply(code: str, **more: Any) -> Reply:
-    """The request is not sent; this error comes back."""
+    """Reply with this error instead of sending the request."""
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "made up by a test", **more}
     return reply_with(body, status=400)
 
 
 def transaction_cancelled_reply(*codes: str) -> Reply:
-    """The transaction is not sent; it comes back cancelled for these reasons, one for each of its writes."""
+    """Reply that the transaction was cancelled, with one reason code per write. It is not sent."""
     return error_reply("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
 def lose_response(request: AWSPreparedRequest) -> NoReturn:
-    """The request is sent and applied, but its answer never arrives."""
+    """Send the request, but lose its response. Raises `ReadTimeoutError`."""
     URLLib3Session().send(request)
     raise ReadTimeoutError(endpoint_url=request.url)
 
 
 def run_before_sending(action: Callable[[], object]) -> Reply:
-    """Something else happens just before the request is sent."""
+    """Call `action` just before the request is sent."""
 
     def reply(request: AWSPreparedRequest) -> None:
         action()

@@ -1,4 +1,4 @@
-"""The end of orders' time, as far as the archive, and how it is when all is done."""
+"""Helpers for archive tests: expire orders, run the archive function, and assert the result."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 
 def create_delivered_order(floor: ShopHarness) -> str:
-    """An order that was delivered."""
+    """Create a delivered order. Return its id."""
     floor.open_shop(available=10)
     order_id = floor.place_order(mug=2, pot=1)
     floor.pay_order(order_id)
@@ -33,7 +33,7 @@ def order_partition(floor: ShopHarness, order_id: str) -> list[Image]:
 def expire_everything(
     floor: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies.handler, relay.handler)
 ) -> list[Message]:
-    """The time of everything is over; what waits for the archive."""
+    """Advance the clock until every TTL has passed. Return the messages for the archive function."""
     floor.advance_days(days=396)
     records = floor.new_records()
     for reader in readers:
@@ -46,7 +46,7 @@ def order_messages(messages: list[Message]) -> list[Message]:
 
 
 def run_archive(*messages: Message) -> list[str]:
-    """The messages to be sent again."""
+    """Run the archive function. Return the ids of the failed messages."""
     answer = archive.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -56,12 +56,12 @@ def archived_objects(floor: ShopHarness, prefix: str) -> dict[str, bytes]:
 
 
 def images_to_archive(images: list[Image]) -> list[Image]:
-    """What an archived order's object holds of its partition: all but the marker whose end started the archive."""
+    """Return the items that the archive object of an order contains: all except its Expiry marker."""
     return [image for image in images if image["type"]["S"] != "Expiry"]
 
 
 def assert_not_archived(floor: ShopHarness, order_id: str, before: list[Image]) -> None:
-    """Nothing of the order is archived, or gone."""
+    """Assert that no item of the order is archived or deleted."""
     assert (images_to_archive(order_partition(floor, order_id)), archived_objects(floor, "orders/")) == (
         images_to_archive(before),
         {},
@@ -69,7 +69,7 @@ def assert_not_archived(floor: ShopHarness, order_id: str, before: list[Image]) 
 
 
 def assert_archived(floor: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
-    """One object with all that was there, the stub that names it, and of the rest only the invoice."""
+    """Assert that one object has all items of the order, and that only its stub and its invoice are in the table."""
     ((name, body),) = archived_objects(floor, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)
     stub = orders.get_order(floor.shop, ANN, order_id)

@@ -1,4 +1,4 @@
-"""A payment provider at the other end of a wire: it answers what a test says, and keeps what it was asked."""
+"""A fake Stripe as a local HTTP server: it returns the replies that a test sets, and records the requests."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ Reply = tuple[int, Any] | str
 
 @dataclass(frozen=True)
 class StripeRequest:
-    """A request as it arrived; `form`: what its body, or else its query, says."""
+    """A received request. `form`: its parsed body, or its parsed query if there is no body."""
 
     method: str
     path: str
@@ -27,7 +27,10 @@ class StripeRequest:
 
 @dataclass
 class FakeStripe:
-    """`replies`: what the next requests meet, a status with a body (bytes go as they are); then it gives back."""
+    """The state of the server. `replies`: the next replies, as status and body (bytes are sent unchanged).
+
+    Without replies, each refund request succeeds.
+    """
 
     url: str = ""
     replies: deque[Reply] = field(default_factory=deque)
@@ -44,20 +47,20 @@ class FakeStripe:
 
 
 def stripe_refund(metadata: Mapping[str, str], status: str = "succeeded", **more: Any) -> dict[str, Any]:
-    """A refund with some of the many fields that are theirs alone."""
+    """Return a refund in Stripe's format, including some fields that the shop ignores."""
     values = {"id": "re_1", "object": "refund", "balance_transaction": "txn_1", "failure_reason": None}
     return {**values, "status": status, "metadata": dict(metadata), **more}
 
 
 def stripe_error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
-    """As Stripe says no. Its sentence is for people, and may name them."""
+    """Return an error in Stripe's format. Its message may contain personal data."""
     told = {"type": kind, "message": "Ann Ash's card ending in 4242", "request_log_url": "https://dashboard/ann"}
     return {"error": {**told, **({"code": code} if code else {})}}
 
 
 @contextmanager
 def run_fake_stripe() -> Iterator[FakeStripe]:
-    """One that listens on this machine."""
+    """Run the server on a free local port."""
     bank = FakeStripe()
 
     class Handler(BaseHTTPRequestHandler):
@@ -86,7 +89,7 @@ def run_fake_stripe() -> Iterator[FakeStripe]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-            """A test looks at what was asked."""
+            """Log nothing: tests read `requests`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     bank.url = f"http://127.0.0.1:{server.server_port}"

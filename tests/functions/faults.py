@@ -1,4 +1,4 @@
-"""What goes wrong with a call to AWS, put there by hooks of the client itself: the process dies, or AWS says no."""
+"""Injects faults into calls to AWS by hooks of the botocore client: the process dies, or AWS returns an error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from functions import wiring
 
 
 class ProcessKilled(BaseException):
-    """The process died here; nothing that catches an Exception sees it."""
+    """The process dies here. `except Exception` does not catch it."""
 
 
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
-    """Die just before or just after this call of the operation (the first, the second ...); it has to come to that."""
+    """Raise `ProcessKilled` just before or after the n-th call of the operation. Fail the test if it never comes."""
     calls = iter(range(1, 1000))
 
     def die(**_: Any) -> None:
@@ -30,7 +30,7 @@ def crash_at(service: str, operation: str, when: Literal["before", "after"] = "a
 
 @contextmanager
 def lose_response(service: str, operation: str) -> Iterator[None]:
-    """The next call of the operation happens, but nobody hears of it."""
+    """Execute the next call of the operation, but raise a read timeout instead of returning its response."""
     left = iter(range(1))
 
     def lose(**_: Any) -> None:
@@ -43,7 +43,7 @@ def lose_response(service: str, operation: str) -> Iterator[None]:
 
 @contextmanager
 def fail_calls(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
-    """AWS answers this many calls of the operation with an error; nothing of them happens."""
+    """Answer this many calls of the operation with an error. The calls are not executed."""
     left = iter(range(times))
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -60,7 +60,7 @@ def fail_calls(service: str, operation: str, code: str, message: str = "no", tim
 
 @contextmanager
 def run_before_call(service: str, operation: str, act: Callable[[], object], call: int = 1) -> Iterator[None]:
-    """Something else happens just before this call of the operation."""
+    """Call `act` just before the n-th call of the operation."""
     calls = iter(range(1, 1000))
 
     def before(**_: Any) -> None:
@@ -73,7 +73,7 @@ def run_before_call(service: str, operation: str, act: Callable[[], object], cal
 
 @contextmanager
 def record_calls(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
-    """The bodies of the calls of an operation, as they are made."""
+    """Record the parameters of each call of an operation."""
     calls: list[dict[str, Any]] = []
 
     def count(params: dict[str, Any], **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""A shop in processes of its own, for the tests that look at it from outside."""
+"""Fixtures for a shop that runs in its own processes, for tests from outside."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ READY_SECONDS = 60
 
 
 class LaptopShop:
-    """A shop under `state`, started and killed like a person would."""
+    """A shop with its files in `state`, started and stopped by its command line."""
 
     def __init__(self, state: Path, *arguments: str) -> None:
         self.state, self.arguments = state, arguments
@@ -27,7 +27,7 @@ class LaptopShop:
         self.up_process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Run `up` and wait until it is ready; the seconds that took."""
+        """Run `up` and wait until it is ready. Return the seconds that took."""
         began = time.monotonic()
         with (self.state.parent / "up.log").open("ab") as log:
             self.up_process = subprocess.Popen(
@@ -59,17 +59,17 @@ class LaptopShop:
         return running
 
     def stop(self) -> None:
-        """Ctrl-C."""
+        """Stop the shop by Ctrl-C (SIGINT). Assert that it exits with 0."""
         assert self.up_process is not None
         self.up_process.send_signal(signal.SIGINT)
         assert self.up_process.wait(30) == 0, self.log()
 
     def kill(self) -> None:
-        """kill -9 for everything: the runner, the engine, the local AWS and its functions."""
+        """Kill everything by SIGKILL: the `up` process, the engine, the local AWS and its functions."""
         assert self.up_process is not None
         ids = [process.running_process_id(self.state / part) for part in ("engine", "aws")]
         self.up_process.kill()
-        for id in filter(None, ids):  # 0 would be the tests themselves
+        for id in filter(None, ids):  # killpg(0) would kill the tests themselves
             with suppress(ProcessLookupError):
                 os.killpg(id, signal.SIGKILL)
         self.up_process.wait()
@@ -80,7 +80,7 @@ class LaptopShop:
 
 @pytest.fixture(scope="session")
 def laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaptopShop]:
-    """A running shop, which all files of a process share."""
+    """A running shop, shared by all test files of a process."""
     with _started(tmp_path_factory) as shop:
         yield shop
 

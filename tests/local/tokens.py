@@ -1,4 +1,4 @@
-"""Tokens that are almost right: the real one of a user, changed in one place and signed anew."""
+"""Makes invalid tokens: the real token of a user, changed in one place and signed again."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ LONG_AGO = 1_700_000_000
 
 
 def invalid_tokens(aws: LocalAws, stack: DeployedStack, real: str) -> Mapping[str, str]:
-    """What looks like this access token, by what is wrong with it."""
+    """Return invalid variants of an access token, by what is wrong with each."""
     key = read_pool_key(aws, stack)
     issuer = claims_of(real)["iss"]
     header, _, signature = real.split(".")
@@ -40,7 +40,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def resign_token(token: str, key: rsa.RSAPrivateKey, **claims: Any) -> str:
-    """The token with other claims (None: without them), signed with this key."""
+    """Return the token with changed claims (None: removed), signed with this key."""
     header, _, _ = token.split(".")
     mixed = {name: value for name, value in {**claims_of(token), **claims}.items() if value is not None}
     text = f"{header}.{encode_part(mixed)}"
@@ -53,7 +53,7 @@ def unsigned_token(token: str, algorithm: str) -> str:
 
 
 def read_pool_key(aws: LocalAws, stack: DeployedStack) -> rsa.RSAPrivateKey:
-    """With what the local user pool signs access tokens."""
+    """Read the private key with which the local user pool signs access tokens."""
     pool = stack.resource_name("AWS::Cognito::UserPool")
     pem = (aws.directory / STATE / "cognito-pool-keys" / f"{pool}-access.pem").read_bytes()
     key = serialization.load_pem_private_key(pem, password=None)

@@ -1,4 +1,4 @@
-"""The model's tests share the tapped client of the store's."""
+"""Shares the tapped client of the store's tests with the model's tests."""
 
 from tests.dynamodb.fixtures import tapped, wire
 

@@ -1,4 +1,4 @@
-"""One item of every kind, with the people in it whom no key and no event may name."""
+"""One sample item of every type, with personal data that no key and no event may contain."""
 
 from datetime import timedelta
 from typing import Any

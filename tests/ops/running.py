@@ -1,4 +1,4 @@
-"""A shop on this machine, as the operators' tools find it: of this test's engine, and nothing else."""
+"""A fake of the running local shop that the operators' tools find. It uses the test's engine."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
 def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
-    """What `local.running.find` would find. `outputs`: what its stack tells of itself."""
+    """Return a replacement for the result of `local.running.find`. `outputs`: the outputs of its stack."""
 
     def resource_names(resource_type: str) -> list[Any]:
         return NAMES.get(resource_type, [])
@@ -28,5 +28,5 @@ def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> Simple
 
 
 def fake_shop_with_buckets(floor: ShopHarness) -> SimpleNamespace:
-    """The same with all the tests' shop has: buckets, too."""
+    """Return a fake running shop for the test's shop, including its buckets."""
     return fake_running_shop(floor.engine, floor.shop.table.name, **BUCKETS)

@@ -1,4 +1,4 @@
-"""What people do in these tests, and who they are."""
+"""Helpers of the shop's tests: the callers, and common commands such as placing and paying an order."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -38,14 +38,14 @@ def create_stocked_product(
     currency: Any = "EUR",
     **more: Any,
 ) -> None:
-    """A product is for sale, and this many of it are in stock. `more`: as it is created with."""
+    """Create a product with stock. `more`: further arguments of `create_product`."""
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
 
 def open_shop(shop: Shop, available: int = 10) -> None:
-    """Ann and Bob are customers; a mug and a pot are for sale."""
+    """Register the customers Ann and Bob, and put a mug and a pot on sale."""
     customers.register_customer(shop, ANN, "ann@example.com", "Ann Ash")
     customers.register_customer(shop, BOB, "bob@example.com", "Bob Birch")
     for product_id in ("mug", "pot"):
@@ -53,13 +53,13 @@ def open_shop(shop: Shop, available: int = 10) -> None:
 
 
 def place_order_as(shop: Shop, caller: Caller, key: str, **quantities: int) -> PlacedOrder:
-    """Somebody orders so many of these products."""
+    """Place an order as this caller, with these quantities."""
     wanted = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
     return placing.place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities})
 
 
 def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
-    """Ann's order, new."""
+    """Place a new order as Ann, two mugs by default."""
     placed = place_order_as(shop, ANN, key, **(quantities or {"mug": 2}))
     assert isinstance(placed.order, Order)
     assert not placed.replayed
@@ -67,27 +67,29 @@ def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
 
 
 def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEvent:
-    """What the provider tells when exactly this order's total came."""
+    """Return the provider's event for a succeeded payment of exactly the order's total."""
     values: dict[str, Any] = {"event_id": "evt_1", "payment_id": "pi_1", "outcome": "succeeded"}
     values |= {"order_id": order.order_id, "amount": order.total, "currency": order.currency}
     return payments.ProviderPaymentEvent(**values | changed)
 
 
 def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
-    """The provider tells of a payment; the answer it gets."""
+    """Record the provider's event for a payment. Return the result."""
     event = payment_update(order, **changed)
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
 
 
 def pay(shop: Shop, order: Order) -> None:
-    """An order's money came. Its event and payment have ids of its own."""
+    """Pay an order in full. The ids of event and payment are derived from the order's."""
     result = report_payment(shop, order, event_id=f"evt_{order.order_id}", payment_id=f"pi_{order.order_id}")
     assert result["status"] == "CAPTURED"
 
 
 def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
-    """The order as it is once it has this status, by the commands that lead there from PENDING. What happens in part
-    happens to one piece of its first product."""
+    """Run the commands that lead an order from PENDING to this status. Return the order.
+
+    Partial shipments and returns contain one piece of its first product.
+    """
     id, parcel, one = order.order_id, f"{order.order_id}-1", {next(iter(order.lines)): 1}
     whole = {id: line.quantity for id, line in order.lines.items()}
     aside: dict[str, tuple[str, Callable[[], object]]] = {
@@ -122,20 +124,22 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
 
 
 def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
-    """So much of an order is sent, and its customer cancels the rest."""
+    """Dispatch a part of an order, then cancel the rest as its customer."""
     shipments.dispatch_shipment(shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", sent)
     ending.cancel_order(shop, ANN, order_id)
 
 
 def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
-    """So many pieces came back to the warehouse and can be sold again; the money goes where it came from."""
+    """Return these quantities to the stock, and refund them to the original payment."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
 
 
 def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """What this act comes to with each of these, so many at a time; who was told that too many came at once does it
-    again. The tests' clock goes on with everybody's pauses, so that each loses patience early."""
+    """Call `act` with each thing in threads, and return the results. Repeat a call that raises `TableBusy`.
+
+    The calls share a clock that advances with the pauses of all, so each gives up retrying early.
+    """
 
     def until_done(thing: T) -> R:
         while True:
@@ -147,7 +151,7 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 
 
 def order_after_change(before: Order, **changed: Any) -> Order:
-    """The order with this changed by one command, and with what follows from that: when it came to its status."""
+    """Return the order as one command would change it. Also set the attributes that record when its status changed."""
     after = replace(before, **changed)
     if after.status == before.status:
         return replace(after, reached_at=before.status_since)
@@ -155,7 +159,7 @@ def order_after_change(before: Order, **changed: Any) -> Order:
 
 
 def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
-    """What each of these comes to, all of them done at the same time: its result, or how it was refused."""
+    """Run all acts at the same time. Return for each its result, or the `CommandRejected` it raised."""
     ready = Barrier(len(acts))
 
     def run(act: Callable[[], Any]) -> Any:
@@ -170,7 +174,7 @@ def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
 
 
 def archive_order(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:
-    """The archive takes an order that is closed, as far as ARCHIVING or to the end."""
+    """Set a closed order to ARCHIVING. With `to_stub`, also replace it with its ArchivedOrder stub."""
     before = get_order(shop, order_id)
     after = apply_order_command(before, "archive", shop.now_instant())
     shop.table.write(update(ORDER, before, after))
@@ -187,5 +191,5 @@ def get_order(shop: Shop, order_id: str) -> Order:
 
 
 def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
-    """What is left, part by part."""
+    """Return the available stock of each stock part."""
     return [part.available for part in products.get_stock_of_product(shop, product_id)]

@@ -1,4 +1,4 @@
-"""A shop on a table of its own: one behind a tapped client, and the same one as another process would have it."""
+"""Fixtures for a shop on its own table: behind a tapped client, and as a concurrent process sees it."""
 
 from collections.abc import Callable
 from itertools import count
@@ -22,7 +22,7 @@ __all__ = ["clock", "patient_wire", "tapped", "tapped_patient", "wire"]
 
 @pytest.fixture(scope="session")
 def opened(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> tuple[list[Item], int]:
-    """The items of a shop that has just opened, and the number of its next id."""
+    """The items of a newly opened shop, and the number of its next id."""
     ids, clock = count(1), ManualClock()
     table = Table(dynamodb, lasting_table(), ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     open_shop(Shop(table=table, new_id=lambda: f"id-{next(ids)}", pepper=lambda: b"pepper"))
@@ -49,6 +49,6 @@ def shop(
 
 @pytest.fixture
 def rival(shop: Shop, clock: ManualClock, dynamodb: "DynamoDBClient") -> Shop:
-    """The same shop in another process: what it does goes past the tap, and can come between."""
+    """The same shop as another process sees it. Its requests bypass the tap, so a test can interleave them."""
     table = Table(dynamodb, shop.table.name, ROWS_BY_TYPE, clock=clock, sleep=clock.sleep)
     return Shop(table=table, new_id=shop.new_id, pepper=shop.pepper)

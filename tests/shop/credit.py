@@ -1,4 +1,4 @@
-"""What people do with credit in these tests."""
+"""Helpers for gift cards and store credit."""
 
 from itertools import count
 from typing import Any
@@ -15,12 +15,12 @@ _KEYS = count(1)
 
 
 def new_gift_card(shop: Shop, amount: int = 5000, currency: Any = "EUR") -> str:
-    """The code of a new gift card."""
+    """Issue a gift card. Return its code."""
     return str(accounts.issue_gift_card(shop, STAFF, f"card-{next(_KEYS)}", amount, currency).result["code"])
 
 
 def new_store_credit(shop: Shop, amount: int = 5000, currency: Any = "EUR", customer_id: str = ANN.id) -> str:
-    """The account of a customer who has got store credit, Ann if nothing is said."""
+    """Issue store credit to a customer, Ann by default. Return the account id."""
     done = accounts.issue_store_credit(shop, STAFF, f"credit-{next(_KEYS)}", customer_id, amount, currency)
     return str(done.result["account_id"])
 
@@ -30,12 +30,12 @@ def gift_card_account_id(shop: Shop, code: str) -> str:
 
 
 def transfer(shop: Shop, key: str, source: str, to: str, amount: int, currency: Any = "EUR") -> IdempotentResult:
-    """Ann's transfer, from an account or from the gift card of a code."""
+    """Transfer credit as Ann. `source`: an account id or a gift card's code."""
     return accounts.transfer_credit(shop, ANN, key, parse_source(shop, source), to, amount, currency)
 
 
 def parse_source(shop: Shop, text: str) -> accounts.CreditSource:
-    """An account's id is in small letters, a gift card's code in capitals."""
+    """Parse an account id or a gift card's code. Only a code contains a hyphen."""
     return accounts.gift_card_source(shop, text) if "-" in text else accounts.CreditSource(text)
 
 
@@ -50,12 +50,12 @@ def balance(shop: Shop, account_id: str) -> int:
 
 
 def ledger(shop: Shop, account_id: str) -> list[Entry]:
-    """All entries, the oldest first."""
+    """Return all entries of an account, oldest first."""
     return list(reversed(list(shop.table.query_all(ENTRIES_OF_ACCOUNT, account_id=account_id))))
 
 
 def change_balance(shop: Shop, account_id: str, amount: int) -> None:
-    """Somebody else is faster: the account moves by so much."""
+    """Change an account's balance as a concurrent caller would. Repeat after a write conflict."""
     try:
         shop.table.write(*accounts.adjust_balance(shop, get_account(shop, account_id), amount, "TRANSFERRED"))
     except WriteConflict:

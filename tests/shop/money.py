@@ -1,4 +1,4 @@
-"""An order's money: paid in parts, given back for what comes back, and that both agree."""
+"""Helpers for an order's money: partial payments, returns with refunds, and a check that the amounts agree."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.shop.credit import new_gift_card
 
 
 def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
-    """The order with so much paid for it, each part from a gift card of its own."""
+    """Pay these amounts for an order, each with its own gift card. Return the order."""
     for amount in amounts:
         source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
         tenders.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
@@ -20,7 +20,7 @@ def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
 
 
 def deliver_order(shop: Shop, order: Order) -> Order:
-    """The order once it is delivered, whether it was paid before or is now."""
+    """Deliver an order, and pay it first if it is PENDING. Return the order."""
     if get_order(shop, order.order_id).status == "PENDING":
         return advance_to_status(shop, order, "DELIVERED")
     shipments.request_shipment(shop, order.order_id)
@@ -30,7 +30,7 @@ def deliver_order(shop: Shop, order: Order) -> Order:
 
 
 def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
-    """So many pieces came back to the warehouse and can be sold again; what is no quantity says it otherwise."""
+    """Return these quantities to the stock. `restock`, `refund_shipping` and `to` change how; all else is a product."""
     restock = more.pop("restock", True)
     how = {name: more.pop(name) for name in ("refund_shipping", "to") if name in more}
     lines = {id: returns.ReturnedGoods(quantity, restock) for id, quantity in more.items()}
@@ -42,7 +42,7 @@ def refunds(shop: Shop, order_id: str) -> list[Refund]:
 
 
 def refunded_total(shop: Shop, order_id: str) -> int:
-    """What is given back for an order; its payments, its refunds and what it says itself agree about that."""
+    """Return an order's refunded amount. Assert that its refunds, its payments and the order agree."""
     order = get_order(shop, order_id)
     counted = [refund for refund in refunds(shop, order_id) if refund.why not in REFUND_REASONS_OUTSIDE_ORDER]
     total = sum(refund.amount for refund in counted)
@@ -53,5 +53,5 @@ def refunded_total(shop: Shop, order_id: str) -> int:
 
 
 def expiry_markers(shop: Shop, order_id: str) -> list[Expiry]:
-    """When the order ends, if it does."""
+    """Return the order's Expiry markers: none or one."""
     return [item for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id) if isinstance(item, Expiry)]

@@ -2,7 +2,7 @@
 
 python -m tests.simulation                   seeds 1 to 500, two at a time
 python -m tests.simulation --seeds 1-5000
-python -m tests.simulation --seed 42         one seed, shrunk and told as a story if it fails
+python -m tests.simulation --seed 42         one seed, shrunk and explained if it fails
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds
 from tests.simulation.story import format_story, shrink_failure
 
 MAX_STORIES = 3
-"""How many of the seeds that fail are told at length."""
+"""How many of the failed seeds are shrunk and explained."""
 
 
 def main() -> int:

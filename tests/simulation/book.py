@@ -1,5 +1,7 @@
-"""The shop's books, opened when the dust has settled: what happened, and each order with all it owns, wherever that
-lies by now."""
+"""Reads the final state of a simulated shop for the invariants: all changes, and each order with its items.
+
+The items come from the table and from the archive.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """A stream record, the change it tells of, and whether that is one that is published."""
+    """A stream record, its parsed change, and whether that change is published as an event."""
 
     record: Mapping[str, Any]
     change: Change
@@ -35,7 +37,7 @@ class RecordedChange:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RecordedChange | None:
-        """None for a record that tells of nothing, or cannot be read."""
+        """Parse a record. Return None if it has no change or cannot be read."""
         try:
             change = None if is_unchanged(record) else changes.parse_change(record)
         except Permanent:
@@ -53,7 +55,7 @@ class RecordedChange:
 
 @dataclass
 class OrderAggregate:
-    """An order: its image (Order, or ArchivedOrder), what lies in its partition, and what lies in its object."""
+    """An order: its image (Order or ArchivedOrder), the items in its partition, and those in its archive object."""
 
     id: str
     image: Image
@@ -66,17 +68,17 @@ class OrderAggregate:
 
     @property
     def status(self) -> str:
-        """Of an archived order, as it was closed."""
+        """The order's status. An archived order has the status with which it was closed."""
         return str(self.image["status"]["S"])
 
     @cached_property
     def order(self) -> Any:
-        """The Order, from the table or from its object."""
+        """The decoded Order, from the table or from the archive object. None if neither has it."""
         images = [image for image in (*self.archived_images, *self.table_images) if image["type"]["S"] == "Order"]
         return ROWS_BY_TYPE["Order"].decode(images[0]) if images else None
 
     def items_of_type(self, kind: str) -> list[Any]:
-        """Everything of a type it owns or owned, each once."""
+        """Return the order's items of a type, in the table or archived, each once."""
         found = {
             image["SK"]["S"]: image
             for image in (*self.archived_images, *self.table_images)
@@ -86,7 +88,11 @@ class OrderAggregate:
 
 
 class Ledger:
-    """`orders`: by id. `objects`: the archive's, by key. `happened`: everything, but for what is poison."""
+    """The final state of one seed.
+
+    `orders`: by id. `orphans`: items without an order, by order id. `objects`: the archive's objects, by key.
+    `changes`: all changes, except those of unreadable orders.
+    """
 
     def __init__(self, world: Simulation) -> None:
         self.world = world
@@ -116,17 +122,17 @@ class Ledger:
         )
 
     def payments_of(self, order_id: str) -> list[Any]:
-        """Every payment that was told for an order, also for one there is not."""
+        """Return every payment for an order id, even if there is no such order."""
         if order_id in self.orders:
             return self.orders[order_id].items_of_type("Payment")
         return [ROWS_BY_TYPE["Payment"].decode(image) for image in self.orphans.get(order_id, ()) if _is_payment(image)]
 
     def account_entries(self) -> list[Any]:
-        """Every movement of every account."""
+        """Return every entry of every account."""
         return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
 
     def payments_and_refunds(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
-        """Order ids with the payments and refunds there are for them, also where there is no such order."""
+        """Yield each order id with its payments and refunds, even if there is no such order."""
         for id, owned in self.orders.items():
             yield id, owned.items_of_type("Payment"), owned.items_of_type("Refund")
         for id, images in self.orphans.items():
@@ -136,16 +142,16 @@ class Ledger:
 
     @cached_property
     def erasures(self) -> Mapping[str, str]:
-        """The state of the erasure of each customer who asked for it."""
+        """The status of each requested erasure, by customer id."""
         images = self.world.table.of_type("ErasedCustomer")
         return {image["customer_id"]["S"]: image["status"]["S"] for image in images}
 
     def parked_records(self, reader: str) -> list[Any]:
-        """What a function has put aside for good."""
+        """Return the records that a function parked in the failure store."""
         return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
     def discarded_records(self, reader: str) -> list[Any]:
-        """The records that a stream's mapping has given up."""
+        """Return the records that a stream's event source mapping discarded after its last retry."""
         documents = [document for key, document in self._failures.items() if key.startswith(f"aws/lambda/{reader}-")]
         return [record for document in documents for record in json.loads(document["payload"])["Records"]]
 
@@ -156,7 +162,7 @@ class Ledger:
 
     @cached_property
     def archived_activity(self) -> list[Image]:
-        """Every activity image in the archive, as often as it lies there."""
+        """Every activity image in the archive, including duplicates."""
         lines: list[Image] = []
         for key, body in self.objects.items():
             if key.startswith("activity/"):

@@ -1,6 +1,6 @@
-"""Chance that belongs to a seed: the same question gets the same answer, whatever else was asked before.
+"""Random numbers by seed and question: the same question always gets the same answer, in any order of calls.
 
-So a run from which one fault is taken out goes on as before in every other respect, as far as that fault lets it.
+So a run without one of its faults makes the same other decisions, as far as that fault does not affect them.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class SeededRandom:
-    """Draws by question. A question is a few words and numbers that name it for ever."""
+    """Draws random values by question. A question is a stable name made of a few words and numbers."""
 
     def __init__(self, seed: int) -> None:
         self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())
 
     def random(self, *question: object) -> float:
-        """From 0 to 1."""
+        """Return a number from 0 (included) to 1 (excluded)."""
         drawn = self._keyed.copy()
         drawn.update("/".join(map(str, question)).encode())
         return int.from_bytes(drawn.digest(), "big") / (1 << 56)
@@ -26,7 +26,7 @@ class SeededRandom:
         return low + (high - low) * self.random(*question)
 
     def randint(self, low: int, high: int, *question: object) -> int:
-        """From low to high, both included."""
+        """Return an integer from low to high, both included."""
         return low + int(self.random(*question) * (high - low + 1))
 
     def happens(self, probability: float, *question: object) -> bool:

@@ -1,9 +1,8 @@
-"""The clients of botocore: made once for a process (that takes longer than a thousand calls), and rid of what nobody
-looks at whose requests never leave: signatures, the user agent, ids and traces of calls, the choice of an endpoint.
+"""Creates fast botocore clients for the simulation, once per process: creating one costs more than a thousand calls.
 
-What makes a call succeed, fail or happen again is botocore's own: its hooks, its retries and their quota, checksums,
-what it writes for a request, what it reads from an answer or an error. Where it asks of each attribute of an item what
-that might be, it is told here to look what it is.
+They skip what a request that never leaves the process does not need: signatures, the user agent, tracing, and endpoint
+resolution. All that decides how a call ends is still botocore's: hooks, retries and their quota, checksums, serializing
+and parsing. Only the conversion of item attributes is replaced by a faster one.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,15 +32,15 @@ FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
 )
 ENDPOINT_URL = "http://aws.invalid"
-"""Without TLS botocore sends its checksums as headers, and bodies as they are."""
+"""Plain HTTP: botocore then sends checksums as headers, and does not encode bodies in chunks."""
 ATTRIBUTE = "AttributeValue"
 PARSED_BODY = "asked"
 UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
-"""The kinds of attributes that are the same in Python as on the wire."""
+"""The attribute types with the same form in Python as on the wire."""
 
 
 class UnsignedRequest(AWSPreparedRequest):
-    """A request as it would be sent, but unsigned. `asked`: what its body says, where it says it in JSON."""
+    """A request as it would be sent, but unsigned. `parsed_body`: its parsed JSON body."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
@@ -54,7 +53,7 @@ class UnsignedRequest(AWSPreparedRequest):
 
 
 class Response(AWSResponse):
-    """An answer as it came."""
+    """A response with its body already read."""
 
     def __init__(self, url: str, status_code: int, headers: Mapping[str, str], body: bytes) -> None:
         self.url, self.status_code, self.headers = url, status_code, cast(Any, headers)
@@ -62,13 +61,13 @@ class Response(AWSResponse):
 
 
 Transport = Callable[[str, str, UnsignedRequest], Response]
-"""What a request of a service, of an operation, is answered with; it raises what botocore would for a network."""
+"""Answers a request, given service, operation and request. It raises botocore's errors for network failures."""
 _transport: list[Transport] = []
 _quotas: list[RetryQuota] = []
 
 
 def set_transport(answering: Transport) -> None:
-    """From now on this answers what any client asks, and all have their retries still to spend."""
+    """Set the function that answers the requests of all clients, and reset their retry quotas."""
     _transport[:] = [answering]
     for quota in _quotas:
         quota.release(quota.INITIAL_CAPACITY)
@@ -76,14 +75,14 @@ def set_transport(answering: Transport) -> None:
 
 @cache
 def client(service: str) -> Any:
-    """The client of a service."""
+    """Return the client of a service."""
     config = wiring.client_config(service).merge(FAST_CONFIG)
     made = boto3.client(service, endpoint_url=ENDPOINT_URL, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
     model, events = made.meta.service_model, made.meta.events
     id = model.service_id.hyphenize()
     endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
     made._endpoint = endpoint(ENDPOINT_URL, id, events, PARSERS, made._endpoint.http_session)
-    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # what wraps it is for the user agent
+    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # its wrapper only sets the user agent
     made._ruleset_resolver = _BucketEndpoints(made._ruleset_resolver) if service == "s3" else None
     if endpoint is _JsonEndpoint:
         made._serializer = SERIALIZER
@@ -100,7 +99,7 @@ def client(service: str) -> Any:
 
 
 def _parse_time(told: Any) -> datetime:
-    """A moment as our S3 spells it, for whose listings botocore tries every way that there is."""
+    """Parse a timestamp. The fast path is for the format of the simulated S3; botocore would try many formats."""
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
 
@@ -109,7 +108,7 @@ PARSERS.set_parser_defaults(timestamp_parser=_parse_time)
 
 
 class _BucketEndpoints:
-    """The endpoint of each bucket, resolved once. Every other service has one, which its client knows."""
+    """Caches the S3 endpoint of each bucket. Other services have one endpoint, set at the client."""
 
     def __init__(self, resolver: Any) -> None:
         self._resolver = resolver
@@ -119,7 +118,7 @@ class _BucketEndpoints:
         bucket = call_args["Bucket"]
         if bucket not in self._found:
             found = self._resolver.construct_endpoint(operation_model, call_args, request_context)
-            self._found[bucket] = found._replace(properties={})  # how to sign
+            self._found[bucket] = found._replace(properties={})  # without the signing properties
         return self._found[bucket]
 
 
@@ -128,7 +127,7 @@ class _Endpoint(Endpoint):
         return UnsignedRequest(params)
 
     def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
-        """What a service is told of retries; ours do not listen."""
+        """Skip the retry headers: the simulated services ignore them."""
 
     def _needs_retry(
         self: Any,
@@ -138,14 +137,14 @@ class _Endpoint(Endpoint):
         response: Any = None,
         caught_exception: Any = None,
     ) -> Any:
-        """What went well is done; all else is botocore's to judge."""
+        """Return False at once for status 200. Let botocore decide in all other cases."""
         if response is not None and response[0].status_code == 200:
             return False
         return cast(Any, super())._needs_retry(attempts, operation_model, request_dict, response, caught_exception)
 
 
 class _JsonEndpoint(_Endpoint):
-    """The same for services that speak JSON: between the wire and the parser nobody else has anything to do."""
+    """The endpoint for services with a JSON protocol: passes the response directly to the parser."""
 
     def _get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
         try:
@@ -161,7 +160,7 @@ class _JsonEndpoint(_Endpoint):
 
 
 class _Parser(JSONParser):
-    """Gives the attributes of an item in the order of their names: the engine has them in another order each time."""
+    """Sorts the attributes of an item by name, because the engine's order is not stable."""
 
     def _parse_body_as_json(self: Any, body_contents: bytes) -> Any:
         return orjson.loads(body_contents)
@@ -186,7 +185,7 @@ PARSER = _Parser()
 
 
 class _Serializer(JSONSerializer):
-    """Keeps what it has put together, so that nobody has to read it out of the body again."""
+    """Keeps the serialized parameters with the request, so that its body need not be parsed again."""
 
     def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
         asked: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""What goes wrong, where, and how often: each fault is named by its kind and its place, and is drawn by that name.
+"""Defines the faults of the simulation, and draws when they strike. A fault is named by its kind and its place.
 
-Places do not move when another fault is left out ("fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1": that function's
-first such call about that item), so a run can be repeated with only some of its faults, and still be much the same run.
+An example of a place: "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", that function's first such call for that item.
+Places stay the same if another fault is left out. So a run can be repeated with only some of its faults.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "P
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request that leaves a function: to which service, which operation, about what.
+    """A request from a function to a service. `about`: its target, for example an item's key.
 
-    `may_be_late`: a read that need not be consistent.
+    `allows_stale_read`: it is an eventually consistent read.
     """
 
     function: str
@@ -36,7 +36,7 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class CallFault:
-    """A kind of fault of a call. `most`: it strikes the same call from one to so many times in a row."""
+    """A kind of fault of a service call. It strikes the same call from 1 to `max_repeats` times in a row."""
 
     kind: str
     probability: float
@@ -70,7 +70,7 @@ CALL_FAULTS = (
 
 @dataclass(frozen=True)
 class OtherFault:
-    """A kind of fault that is of no single call."""
+    """A kind of fault that does not belong to a service call."""
 
     kind: str
     probability: float
@@ -111,16 +111,16 @@ OTHER_FAULTS = (
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
 FAULT_BOOST = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
-"""How much more often than others what functions write is struck that write little."""
+"""Functions that write rarely: the factor by which faults strike their writes more often."""
 FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
-"""How much more, or less, often than elsewhere a kind of fault may strike in a seed."""
+"""The factors for a fault's probability. Each seed chooses one per kind of fault."""
 FIERCE_FACTOR = 2.0
-"""How much more often in a fierce seed: a planted fault needs another, at its place, to be seen."""
+"""The factor for a fierce seed: many mutants become visible only if another fault strikes at the same place."""
 
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault that strikes now. `share`: from 0 to 1, how much of it, where that can vary."""
+    """A fault that strikes now. `share`: its strength, from 0 to 1, if the kind of fault has one."""
 
     kind: str
     place: str
@@ -133,11 +133,10 @@ class Strike:
 
 @dataclass
 class FaultInjector:
-    """Draws faults, and notes which struck. `only`: the names of those that may (None: all). `off`: the dust settles.
-    `fierce`: there are more of them.
+    """Draws faults and records which ones struck.
 
-    Each seed likes some kinds better than others, and leaves some out, so that seeds differ more than chance alone
-    would have them.
+    `only`: the names of the faults that may strike (None: all). `is_off`: no fault strikes. `fierce`: more faults.
+    Each seed has its own probability for each kind of fault, sometimes 0, so that seeds differ more.
     """
 
     chance: SeededRandom
@@ -158,7 +157,7 @@ class FaultInjector:
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
     def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
-        """What goes wrong with a call. `mortal`: its process is one of ours and can die."""
+        """Draw the fault that strikes a call, or None. `mortal`: the calling process can die."""
         if self.is_off:
             return None
         text = str(call)
@@ -191,7 +190,7 @@ class FaultInjector:
         return strike
 
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
-        """Whether this kind of fault strikes here; `though_off`: also while the dust settles."""
+        """Return the strike if this kind of fault strikes here. `even_if_off`: ignore `is_off`."""
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))

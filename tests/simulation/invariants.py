@@ -1,6 +1,7 @@
-"""What must hold whenever the dust has settled, and, of `STEPS`, at every write: whatever went wrong before.
+"""The invariants of the simulated shop: they must hold whenever the simulation is idle, whatever failed before.
 
-Each invariant yields a sentence for each thing that is wrong. What is excused is said where it is excused.
+`find_violations` checks them after each era. `WriteChecks` checks a few of them at every write. Each invariant yields
+one sentence per violation. Its docstring lists the exceptions it allows.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 
 # customers ------------------------------------------------------------------------------------------------------------
 def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each address is claimed by the customer whose profile has it, and nothing else is claimed. Who is in a company is
-    in one that there is, and who was forgotten is in none."""
+    """Check that each email address is claimed exactly by the customer whose profile has it.
+
+    Also check that each member belongs to an existing company, and that no erased customer belongs to one.
+    """
     had, claimed = (
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
         for kind in ("Customer", "EmailClaim")
@@ -78,7 +81,7 @@ def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
-    """A category that was made is there, and in one that is there too."""
+    """Check that each created category exists, and that its parent category exists too."""
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
     missing = world.traffic.known.categories - {path for _, path in there}
     yield from (f"category {path} was made and is not there" for path in sorted(missing))
@@ -91,8 +94,11 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
-    """An open order bears the name that its customer has now, none if they were forgotten; a closed one bears one that
-    its customer had until it was closed, or none any more."""
+    """Check the customer name that each order holds.
+
+    An open order has the customer's current name, or no name if the customer was erased. A closed order has a name
+    that the customer had before the order was closed, or no name.
+    """
     names: dict[str, list[tuple[float, str | None]]] = {}
     for (partition, sort), versions in world.table.history.items():
         if partition.startswith("CUSTOMER#") and sort == "PROFILE":
@@ -115,7 +121,7 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
 
 # orders and money -----------------------------------------------------------------------------------------------------
 def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
-    """What a customer was told is placed is there as they were told, and a key makes one order."""
+    """Check that each accepted order is stored as accepted, and that an idempotency key creates only one order."""
     for key, ids in world.traffic.known.by_key.items():
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
@@ -133,8 +139,10 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """What came in is there, or is reserved or sold by an order that was neither cancelled nor lapsed, was not dropped
-    from it, and has not come back to be sold again."""
+    """Check that received stock equals available stock plus the quantities that orders hold.
+
+    Cancelled and lapsed orders hold nothing. Dropped quantities and restocked returns do not count either.
+    """
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
         if owned.order is not None and owned.status not in ("CANCELLED", "LAPSED"):
@@ -153,7 +161,7 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Every line of an import is done, once, and its report says so; as much came in as its lines say, and no more."""
+    """Check that each line of an import is processed and reported once, and that its stock is received once."""
     told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
     for image in world.table.of_type("ImportPart"):
@@ -178,8 +186,10 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each order that was sold has one invoice, of its total and of what its payments brought for it; one that was
-    cancelled after that keeps it; their numbers go from one on without a gap."""
+    """Check that each sold order has one invoice, and that invoice numbers start at 1 and have no gaps.
+
+    The invoice matches the order total and its payments. An order that is cancelled after its sale keeps the invoice.
+    """
     numbers = []
     for owned in book.orders.values():
         invoices = owned.items_of_type("Invoice")
@@ -204,8 +214,10 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
-    """All shipments of an order that was sold are together what was ordered, less what was dropped, and those of one
-    that was cancelled are none; lines count what shipments and returns say."""
+    """Check that the shipments of a sold order hold all ordered quantities, minus the dropped ones.
+
+    An order that is not sold has no active shipments. The counts in the order lines match shipments and returns.
+    """
     for owned in book.orders.values():
         if owned.order is None:
             continue
@@ -227,7 +239,7 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
 
 
 def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """The warehouse packed each shipment once, unless it was cancelled, and sent the ones that are said to be sent."""
+    """Check that the warehouse packed each shipment once, unless cancelled, and sent exactly the dispatched ones."""
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
         for one in owned.items_of_type("Shipment"):
@@ -249,7 +261,7 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 # copies ---------------------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
-    """snapshots == copies_of(primaries): none is missing, none is left over, none is old."""
+    """Check that snapshots == copies_of(primaries): no copy is missing, orphaned or outdated."""
     expected: dict[tuple[str, str], Any] = {}
     for owned in book.orders.values():
         if owned.status != "ARCHIVING":
@@ -267,8 +279,11 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 
 
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each version of an order had one entry in its timeline, which told what happened then. Whether it is still there
-    the archive answers for. Excused: where records were lost, another way that leads to the same."""
+    """Check that each version of an order had one timeline entry with the right status.
+
+    The archive invariant checks that the entry still exists. Exception: for lost stream records, the recovered
+    entries may show another possible path to the same status.
+    """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
         if sort.startswith("TIMELINE#"):
@@ -293,13 +308,13 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 _POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
-"""From which state to which an order can get, or stay in, with one command."""
+"""The pairs (status before, status after) that one command allows. They include commands that keep the status."""
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each change of an order is, or was up to its end, one entry of its customer's activity.
+    """Check that each change of an order has one activity entry of its customer, until the entry expires.
 
-    Excused: one whose record was lost, and which would have ended before anybody could recover it.
+    Exception: the stream record was lost, and the entry would have expired already.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -317,8 +332,11 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Every order, return and review is counted as it is, once, and every total is the sum of that: until it is final,
-    or has ended. What is final stays as it is, whoever comes back from the archive."""
+    """Check that each order, return and review is counted once, and that every total is the sum of the contributions.
+
+    Final and expired totals are not compared with the sum. A final total no longer changes, even if an order is
+    restored from the archive.
+    """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
     items = [
@@ -358,11 +376,11 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
-"""So long after it happened a change may still be brought to those who count."""
+"""A change may still be counted this many days after it happened."""
 
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Each total there is, and whether it stays as it is."""
+    """Yield the key and amounts of each total, and whether the total is final."""
     for row in counters.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
             ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
@@ -373,15 +391,18 @@ def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str
 
 
 def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
-    """No copy, and no primary, is ever replaced by an older version of itself."""
+    """Check that no source item and no copy is ever replaced with an older version of itself."""
     yield from world.write_checks.violations["version"]
 
 
 # effects --------------------------------------------------------------------------------------------------------------
 def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Every change that has an event was published, of one item first the earlier one. Excused: what the stream forgot,
-    or nobody kept; that somebody moved, or had another name, who was forgotten; from the order, what an operator told,
-    and what a mapping had given up before another that began anew told of it."""
+    """Check that every change with an event was published, and in order per item.
+
+    A change may be missing if its stream record expired or its failure record was lost. Address and name changes of
+    erased customers may be missing too. The order is not checked for events that an operator published, nor for
+    records that a mapping had discarded.
+    """
     published: dict[str, int] = {}
     for number, event in enumerate(world.bus.published):
         published.setdefault(event["detail"].get("id"), number)
@@ -405,19 +426,20 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each change that a customer should hear of is one mail to them.
+    """Check that the customer gets exactly one mail for each change with a notification.
 
-    Excused: a second mail, when who sent the first died or got no answer before it could be marked. None at all, when
-    the customer chose so at some time or was forgotten, when the event was lost and the order has gone on since, or
-    when the order was archived in the days in which its message waited for somebody to look. And one that stands for
-    another, when everything that told of it was lost.
+    Exceptions:
+    - A second mail, if the sender died or got no answer before it could mark the mail as sent.
+    - No mail, if the customer has notification settings or was erased, if the event was lost, or if the order was
+      archived within a week of the change.
+    - A mail for another version, if an operator had to recover a change whose records were lost.
     """
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
     )
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
-    choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}  # who was forgotten has none
+    choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}  # erased customers have none
     for one in book.changes:
         change = one.change
         if change.name not in notified:
@@ -447,7 +469,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
-    """All mails, by the id of what they tell."""
+    """Return all mails by effect id."""
     found: dict[str, list[SentMail]] = defaultdict(list)
     for mail in world.ses.mails:
         found[mail.effect].append(mail)
@@ -455,7 +477,7 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
-    """The addresses that a customer's profile had while whoever sent a mail then can have looked."""
+    """Return the customer's addresses that the sender of this mail can have read: those within its Lambda timeout."""
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
     found: set[str] = set()
@@ -470,8 +492,11 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
 
 
 def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
-    """Whether an operator's tool has told of a change by the order's state alone, when log and event were both lost: of
-    several ways there it takes one, so that it may be another version that it tells of."""
+    """Return whether an operator's tool published this change from the order's status alone.
+
+    The tool does this if the timeline entry and the event are both lost. It may then choose another version than the
+    real one.
+    """
     lost_up_to = min(reader.lost_up_to for reader in world.readers.values())
     return effect in world.operator.published_ids and any(
         one.change.id == effect and one.at <= lost_up_to for one in book.changes
@@ -479,7 +504,7 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Whether an order lay in the archive before those had given up who were to tell of this: a week."""
+    """Return whether the order was in the archive within 7 days of the change, when a mail could still be retried."""
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
     return any(
@@ -489,19 +514,18 @@ def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
 
 
 def _may_be_repeated(mail: Any, effect: str) -> bool:
-    """Whether what sent a mail died, or was struck at the mail or at its mark."""
+    """Return whether the sender of a mail died, or had a fault while it sent or marked the mail."""
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
 
 # followers ------------------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
-"""How long before a campaign somebody must have followed to be sure to be told: an index shows it later, and clocks
-differ."""
+"""A mail is only required for customers who followed this long before the campaign: the index lags, clocks differ."""
 
 
 @dataclass(frozen=True)
 class CampaignHistory:
-    """A campaign as it is at last. `ended`: when it came to that, `effects`: the id of what each customer is told."""
+    """The last state of a campaign. `ended_at`: when it was written. `effects`: the alert id for each customer."""
 
     image: Campaign
     ended_at: float
@@ -513,7 +537,7 @@ class CampaignHistory:
 
 
 def _campaigns(world: Simulation) -> list[CampaignHistory]:
-    """All campaigns there ever were; those of one product and kind one after the other."""
+    """Return all campaigns ever written. Those of one product and event are in chronological order."""
     customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
     found: dict[str, CampaignHistory] = {}
     for (_, sort), versions in world.table.history.items():
@@ -527,12 +551,16 @@ def _campaigns(world: Simulation) -> list[CampaignHistory]:
 
 
 def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Of each campaign each follower had one mail, and nobody else any; each goes on to its end; and of each kind there
-    is one a day for a product. What happens to a product that is followed becomes one.
+    """Check that each campaign sends one mail to each follower and to no other customer.
 
-    Excused: a second mail, when who sent the first died or got no answer before it could be marked. None, when the
-    follower chose or was forgotten, or followed only for a while; when it was not so any more before all were told;
-    when the event was lost. Of stock in parts nobody can tell from outside whether it was all gone.
+    Also check that each campaign finishes, that a product has at most one per event type and day, and that each
+    relevant change of a followed product starts one.
+
+    Exceptions:
+    - A second mail, if the sender died or got no answer before it could mark the mail as sent.
+    - No mail, if the follower has notification settings, was erased, or did not follow the whole time.
+    - No mail, if the condition ended before every follower was notified, or if the event was lost.
+    - Products with several stock parts: the test cannot see whether they were sold out.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -573,7 +601,7 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.until > one.at for told in same):
-            continue  # itself, or another that came first
+            continue  # this change's own campaign, or an earlier one that still covers it
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
         since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
@@ -589,19 +617,21 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
 
 
 def _was_present(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:
-    """Whether an item was in the table for all of a time."""
+    """Return whether an item was in the table during the whole period."""
     then = [image for written, image in history if written <= since][-1:]
     return bool(then) and all([*then, *(image for written, image in history if since < written <= until)])
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
 def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each order that ended lies in one object, byte for byte as its stub says, with all that was deleted of it; for
-    each time that it was restored there may be one more. What is restored is there again, all of it."""
+    """Check that each archived order is in one S3 object that matches the hash in its stub and has all deleted items.
+
+    There may be one more object for each restore. A restored order has all its items in the table again.
+    """
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # the marker of an end before the last one lies in an object before the last one
+        # a restored order may have an older Expiry marker, which is in an older object
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (
@@ -623,7 +653,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
-    """What was deleted of each order, by anybody but time, as it was when it was deleted last."""
+    """Return the last image of each order item that was deleted by a caller, not by its TTL."""
     deleted: dict[str, dict[str, Image]] = defaultdict(dict)
     for record in world.records:
         old, gone = record["dynamodb"].get("OldImage"), record["eventName"] == "REMOVE" and "userIdentity" not in record
@@ -633,7 +663,7 @@ def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
 
 
 def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
-    """What was deleted of an order and is not in the archive, or in the table where it was restored."""
+    """Yield a violation for each deleted item that is not in the archive, or in the table if the order is restored."""
     is_back = owned is not None and "restored_at" in owned.image
     held = (
         {image["SK"]["S"]: image for image in (owned.table_images if is_back else owned.archived_images)}
@@ -642,7 +672,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
     )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-            continue  # what was a sale until it was cancelled
+            continue  # the cancellation deleted it, not the archive
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
@@ -650,15 +680,15 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
 
 
 def _count_restores(world: Simulation, order_id: str) -> int:
-    """How often an order came back from the archive."""
+    """Return how often an order was restored from the archive."""
     states = [image for _, image in world.table.history[f"ORDER#{order_id}", "ORDER"] if image is not None]
     return sum(one["type"]["S"] == "ArchivedOrder" and two["type"]["S"] == "Order" for one, two in pairwise(states))
 
 
 def _matches_restored(there: Image, deleted: Image) -> bool:
-    """Whether it is what was deleted, or what has become of that since."""
+    """Return whether the restored item equals the deleted one, or is a newer version of it."""
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # another invariant's
+        return True  # snapshots have their own invariant
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -674,7 +704,7 @@ def _is_unmatched_money(images: list[Image]) -> bool:
 
 
 def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each activity entry that ended lies in the archive, as it was. Excused: what the stream forgot."""
+    """Check that each expired activity entry is in the archive unchanged. Exception: its stream record was lost."""
     held = {image["SK"]["S"]: image for image in book.archived_activity}
     for record in _expiry_records(world, "Activity"):
         old = record["dynamodb"]["OldImage"]
@@ -683,15 +713,15 @@ def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator
 
 
 def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]:
-    """The records of what DynamoDB deleted at its ttl."""
+    """Yield the stream records of the items that DynamoDB deleted because of their TTL."""
     for record in world.records:
         if "userIdentity" in record and record["dynamodb"]["OldImage"]["type"]["S"] == kind:
             yield record
 
 
-# going on -------------------------------------------------------------------------------------------------------------
+# progress -------------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Queues are empty, readers are at the end of the stream, and no order stands where time should have moved it."""
+    """Check that queues are empty, readers reached the end of the stream, and no order or erasure is stuck."""
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -718,11 +748,11 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""How much later than others an order ends whose money may move: a month after its last refund."""
+"""The extra time before an order with refunds or disputes must be archived: a month after its last refund."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
-    """Whether an erasure may still wait: for an order that is on its way, or was until lately, or for what may come."""
+    """Return whether an erasure may still wait: for an open order, or for the settle period after the last change."""
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():
         if owned.image["customer_id"]["S"] == customer_id:
@@ -733,7 +763,7 @@ def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool
 
 
 def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Whoever says something of a product has it from the order that they name, which is their own."""
+    """Check that each review names an order of its author in which the product was delivered."""
     for image in world.table.items():
         if image["type"]["S"] == "Review":
             review = ROWS_BY_TYPE["Review"].decode(image)
@@ -744,9 +774,9 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Once an erasure is done, nothing personal of the customer is in table, archive or failure store, but on invoices.
+    """Check that an erased customer's personal data is not in the table, archive or failure store. Invoices keep it.
 
-    Excused: what is poison, of which nobody can tell whose it is.
+    Exception: unreadable orders, because their customer is unknown.
     """
     for customer_id, status in book.erasures.items():
         if status == "ERASED":
@@ -772,8 +802,11 @@ def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
-    """How long an order may be in each state. It ends some days after its time: DynamoDB deletes late, workers fail,
-    and an operator comes for what is left over."""
+    """Return how many seconds an order may have each status.
+
+    Orders are archived some days after they are due: DynamoDB expires items late, workers fail, and an operator
+    redrives the rest.
+    """
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
         "PENDING": HOUR, "PAID": DAY, "FULFILLING": 5 * DAY, "ARCHIVING": DAY, "CANCEL_REQUESTED": 5 * DAY,
@@ -784,7 +817,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
-    """What can never be handled lies in the failure store, from each reader that met it."""
+    """Check that each reader parked the records and messages that can never be processed."""
     for record in world.records:
         if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
@@ -799,13 +832,13 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Nobody gets an answer that the API does not mean to give."""
+    """Check that every API response is expected, and that there is no status 500."""
     yield from world.traffic.known.unexpected_answers
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
 
 def states_move_as_allowed(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Orders, shipments, payments and refunds move only as their table of states allows."""
+    """Check that orders, shipments, payments and refunds change status only along the allowed transitions."""
     yield from world.write_checks.violations["state"]
 
 
@@ -818,7 +851,7 @@ def _created_at(record: Mapping[str, Any]) -> float:
 
 
 class WriteChecks:
-    """What is looked at with every write. `wrong`: what was, by kind."""
+    """Checks every write as it happens. `violations`: the sentences, by kind of check."""
 
     def __init__(self) -> None:
         self.violations: dict[str, list[str]] = defaultdict(list)
@@ -890,5 +923,5 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def find_violations(world: Simulation, book: Ledger) -> list[str]:
-    """What does not hold now, each sentence with its invariant's name before it."""
+    """Check all invariants now. Return the violations, each with the name of its invariant as a prefix."""
     return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]

@@ -1,4 +1,4 @@
-"""Lambda: calls the real handlers, each call a task with its own process, clock and time to live."""
+"""Simulates Lambda: runs the real handlers. Each invocation is a task with its own process, clock and timeout."""
 
 import functools
 import importlib
@@ -34,9 +34,10 @@ def _handler(dotted: str) -> Any:
 
 @dataclass
 class SimulatedLambda:
-    """`broken`: whether a function fails whatever it is called for. `calls`: how often each was called.
+    """Invokes functions by name.
 
-    `full_until`: when there is room for a function again. `skewed`: whose machines' clocks are wrong.
+    `is_broken`: whether a function currently fails at every invocation. `calls`: invocations by function.
+    `throttled_until`: until when a function is throttled. `skewed`: whether a function's clocks are wrong.
     """
 
     tasks: VirtualScheduler
@@ -50,7 +51,7 @@ class SimulatedLambda:
     skewed: dict[str, bool] = field(default_factory=dict)
 
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
-        """Call a function and tell `done` what came of it. `place` names the call."""
+        """Invoke a function asynchronously, and call `done` with the outcome. `place` names the invocation."""
         if self.is_broken(function):
             self.tasks.call_later(0.01, lambda: done(InvocationFailed("broken")))
         elif self._is_throttled(function, place):
@@ -70,7 +71,7 @@ class SimulatedLambda:
         return self.tasks.now < self.throttled_until.get(function, 0.0)
 
     def call_api(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-        """What the API's function says to a request; None where it dies. To be asked in a task, which waits."""
+        """Invoke the API function, and return its response, or None if it fails. Call it in a task: it waits."""
         process = self._new_process("api", place)
         outcome = self.tasks.run_as(process, lambda: self._run_handler("api", event, place))
         if not isinstance(outcome, InvocationReturned):
@@ -91,7 +92,7 @@ class SimulatedLambda:
         )
 
     def _run_handler(self, function: str, event: Mapping[str, Any], place: str) -> Outcome:
-        """Run the handler on its own copy of the event, as one call of a process."""
+        """Run the handler on a copy of the event, and return the outcome. Faults kill it or clear its caches."""
         self.calls[function] += 1
         if self.faults.draw("cold start", function, place):
             clear_caches()
@@ -114,20 +115,20 @@ class SimulatedLambda:
 
 
 def clear_caches() -> None:
-    """Forget what functions remember from one call to the next."""
+    """Clear the caches that functions keep between invocations, as a cold start does."""
     for remembered in CACHES:
         remembered.cache_clear()
 
 
 def _begin_request() -> Callable[[], None]:
-    """Let Powertools' router, which keeps the request it is at in itself, begin one; returns how to go back."""
+    """Reset the Powertools router, which stores the current request globally. Return a function that restores it."""
     restore = save_router_state()
     app.context = {}
     return restore
 
 
 def save_router_state() -> Callable[[], None]:
-    """What belongs to the process that runs now; the function that puts it in place again."""
+    """Save the router state of the running process. Return a function that restores it."""
     kept = app.context, getattr(BaseRouter, "current_event", None), getattr(BaseRouter, "lambda_context", None)
 
     def restore() -> None:

@@ -1,4 +1,4 @@
-"""What must hold of money when the dust has settled: payments, refunds, credit, discounts."""
+"""The invariants about money, checked when the simulation is idle: payments, refunds, credit, discounts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 
 
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Every payment the provider has told of is kept once; what came for an order is paid for it, or goes back; an
-    order that was sold is paid, one that was cut short gives back what was paid for what it dropped, one that ended
-    early keeps nothing."""
+    """Check that each payment is stored once, and that the money of each order adds up.
+
+    Captured money is counted as paid or refunded. A sold order is fully paid. An order that dropped items refunds
+    their value. A cancelled or lapsed order keeps no money.
+    """
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
-            continue  # no money came, and it was told when its order was gone
+            continue  # nothing was captured, and its webhook came after the order was archived
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
@@ -40,13 +42,16 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
-    """Whether the shop knows another end of a dispute than the provider."""
+    """Return whether the shop's state of a dispute differs from the provider's."""
     return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
-    """What does not add up: money that came = paid + beside the order + taken by a bank before it was all there; given
-    back, or taken by a bank since = refunded."""
+    """Yield what does not add up for an order.
+
+    Captured money equals paid, plus refunds outside the order, plus chargebacks before the order was fully paid.
+    Refunds plus later chargebacks equal refunded.
+    """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
     ids = {payment.payment_id for payment in matched}
@@ -78,7 +83,7 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
 
 
 def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each refund is done or failed, and was done once, as the provider's own books have it."""
+    """Check that each refund succeeded or failed, and that the provider made each succeeded one exactly once."""
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
     for one in world.provider.refunds:
         if one.status == "pending":
@@ -97,14 +102,14 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
-    """Whether an order lay in the archive then."""
+    """Return whether an order was archived before this time."""
     versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
     archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
     return bool(archived) and at > archived[0]
 
 
 def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each payment says how much of it was given back, which is never more than it was."""
+    """Check that each payment's refunded amount equals its succeeded refunds, which never exceed the payment."""
     for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
@@ -118,8 +123,10 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
 
 
 def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Each account holds what its entries say, which have no gap; all together hold what was issued, and came back,
-    less what was paid."""
+    """Check that each balance is the sum of its entries, without gaps, and that the entries match issues and payments.
+
+    All accounts together hold what was issued and refunded, minus what was paid.
+    """
     entries: dict[str, list[Any]] = defaultdict(list)
     for entry in book.account_entries():
         entries[entry.account_id].append(entry)
@@ -153,7 +160,10 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """A limited code is redeemed as often as orders have it that did not end early, and have not come back whole."""
+    """Check that a limited code's redemptions equal the orders that use it.
+
+    Cancelled, lapsed and completely returned orders do not count.
+    """
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
         left = sum(int(part["left"]["N"]) for part in parts)

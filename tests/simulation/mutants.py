@@ -1,5 +1,8 @@
-"""Faults planted in the product: each must be seen by the invariants within its number of seeds, and each invariant is
-the only one that sees some fault: without it that one would go into the product unseen."""
+"""The mutants: bugs planted in the product to test the invariants.
+
+The invariants must detect each mutant within its number of seeds. Each invariant is the only one that detects some
+mutant, which proves that it is needed.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,9 +40,9 @@ from tests.simulation.sabotage import Plant, patch_attribute
 
 @dataclass(frozen=True)
 class Mutant:
-    """`does`: what is wrong with it. `seeds`: within how many fierce ones it must be caught, `since` the first.
+    """A planted bug. It must be detected within `seeds` fierce seeds, starting with `first_seed`.
 
-    `only`: the one invariant that sees it in these seeds; without it, all the others would have let it pass.
+    `sole_invariant`: the only invariant that detects it in these seeds. Empty: any invariant may detect it.
     """
 
     name: str
@@ -402,7 +405,7 @@ MUTANTS = (
         2,
         "mails_are_sent_once",
     ),
-    # followers
+    # product alerts
     Mutant(
         "first page only",
         "of the followers of a product only the first few are told",
@@ -464,7 +467,7 @@ MUTANTS = (
         2,
         "activity_that_ended_is_archived",
     ),
-    # who was forgotten
+    # erasure
     Mutant(
         "forgets not all",
         "an erasure leaves what is in the archive",

@@ -1,6 +1,6 @@
-"""What happens by itself: the schedule's minutes, the end of what has a ttl, and the misfortunes that last.
+"""Simulates time-based events: schedules, DynamoDB's TTL deletions and long outages.
 
-Nothing here waits or asks; everything is put into the future when its cause is seen in the table's stream.
+Nothing here polls. When a stream record shows a cause, its consequence is scheduled for a later virtual time.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ OUTAGE_SECONDS = {
 
 @dataclass
 class SimulatedEnvironment:
-    """`broken`: the functions that fail whatever they are called for."""
+    """Schedules what time brings about. `broken_functions`: functions that currently fail at every invocation."""
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -60,9 +60,9 @@ class SimulatedEnvironment:
             "SHIPPED": int(lapse["ASSUMED_DELIVERED_DAYS"]) * DAY,
         }
 
-    # what a write brings about ----------------------------------------------------------------------------------------
+    # consequences of a write ------------------------------------------------------------------------------------------
     def schedule_consequences(self, record: dict[str, Any]) -> None:
-        """Put into the future what follows from a stream record by the passing of time."""
+        """Schedule the later consequences of a stream record: TTL deletion, erasure run, payment lapse."""
         image = record["dynamodb"].get("NewImage")
         if image is None:
             return
@@ -77,7 +77,7 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now + seconds + 5)
 
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
-        """DynamoDB goes round, and deletes what has ended since it was there last."""
+        """Schedule the deletion of an item. DynamoDB deletes expired items in rounds, as a background scan would."""
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
@@ -93,15 +93,18 @@ class SimulatedEnvironment:
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
-        """The schedule fires every minute. Simulated are those at which there is something to find: the first one, and
-        the next, because an index may be late."""
+        """Schedule the lapse function for the next two minutes.
+
+        The real schedule fires every minute. The simulation fires only if there may be work: in the first minute, and
+        in the next one because an index may lag.
+        """
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
                 self._lapses_due.add(due)
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """The schedule fires; where a run fails, the next minute's does its work."""
+        """Fire the schedule. If a run fails, the run of the next minute does its work."""
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -114,7 +117,11 @@ class SimulatedEnvironment:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
-        """Whether an order has waited its time, or, now and then, had until so shortly ago that an index may say so."""
+        """Return whether an order may be due.
+
+        It is due if it has waited long enough. Sometimes it also counts if it changed less than two minutes ago,
+        because a lagging index may still show its old status.
+        """
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
         *_, (changed_at, _) = self.table.history[image["PK"]["S"], "ORDER"]
@@ -124,8 +131,11 @@ class SimulatedEnvironment:
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _schedule_erasures(self, image: Image) -> None:
-        """The schedule fires every hour. Simulated are those at which there may be something to find: after a customer
-        asked to be forgotten, after half of what is written of theirs then, when all may be done; one in five days."""
+        """Schedule the erasure function.
+
+        The real schedule fires every hour. The simulation fires only if there may be work: after an erasure request,
+        after half of that customer's later writes, after the settle period, and once in five days.
+        """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
             if image["status"]["S"] == "ERASED":
@@ -157,12 +167,12 @@ class SimulatedEnvironment:
         for again in range(1 + bool(self.faults.draw("schedule twice", "erasure", event["time"]))):
             self.lambdas.invoke("erasure", event, done, f"{event['time']} {again}")
 
-    # misfortunes that last --------------------------------------------------------------------------------------------
+    # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
-        """Draw what befalls the shop's parts in a time. Everything is over, and mended, 50 hours after its end."""
+        """Draw and schedule the outages of an era. Every outage is over 50 hours after the era's end."""
 
         def moment(*question: object) -> float:
-            """Soon after the beginning of a third of the time: on the day, when people come in a burst."""
+            """Return a time soon after the start of a third of the era, as the bursts of commands on the first day."""
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
 
@@ -182,7 +192,7 @@ class SimulatedEnvironment:
             self._schedule_outage("worker fails", era, worker.function, moment)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
-        """Take a mapping away, and have a new one begin some minutes later."""
+        """Delete a mapping and create a new one up to 10 minutes later."""
 
         def begin() -> None:
             self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
@@ -192,7 +202,7 @@ class SimulatedEnvironment:
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
-        """A mapping is on when nothing keeps it off."""
+        """Switch a mapping off, or end one reason for that. It is on again when no reason is left."""
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])
 

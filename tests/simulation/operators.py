@@ -1,4 +1,4 @@
-"""Who clears up when the dust has settled: with the tools of ops, as an operator would, who is sometimes cut off."""
+"""Simulates an operator who repairs failures with the tools of ops. Sometimes a tool is killed and run again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ReliableClient:
-    """A client of DynamoDB on which nothing goes wrong, and of which nobody hears."""
+    """A DynamoDB client without faults and without a trace."""
 
     def __init__(self, table: SimulatedTable) -> None:
         self._table = table
@@ -39,7 +39,7 @@ class ReliableClient:
 
 
 def run_drift_check(world: "Simulation") -> DriftCheck:
-    """An operator's look for drift, at everything."""
+    """Run a drift check over the whole table."""
     client: Any = ReliableClient(world.table)
     table = Table(client, world.table.name, ROWS_BY_TYPE, clock=world.tasks.clock, run_concurrently=run_sequentially)
     drift = DriftCheck(Shop(table=table, new_id=str), pause_seconds=0)
@@ -48,7 +48,7 @@ def run_drift_check(world: "Simulation") -> DriftCheck:
 
 
 def drift_violations(world: "Simulation") -> Iterator[str]:
-    """What that finds in a shop in which every invariant holds: nothing, or it is wrong."""
+    """Yield what a drift check finds. If every invariant holds, any finding is an error of the drift check."""
     drift = run_drift_check(world)
     for fault in drift.discrepancies.values():
         yield f"{fault.kind}: {' / '.join(fault.key)} is {fault.actual}, and should be {fault.expected}"
@@ -57,7 +57,7 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
-    """Some copies are not as their primaries say, and some totals not what counts in them; where."""
+    """Corrupt or delete some copies and totals. Return their keys."""
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
@@ -73,7 +73,7 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Whether nobody adds it up any more."""
+    """Return whether a copy or total is final or expired, so that it is no longer updated."""
     if image["type"]["S"] == BEST_SELLER.type:
         return now >= counters.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
@@ -81,20 +81,20 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
 
 CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
              "BestSeller": "units", "Metric": "units"}  # fmt: skip
-"""What can be wrong with what is derived."""
+"""The attribute to corrupt, by item type."""
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""How long an operator has for it, and has at most where a fault strikes: then somebody runs it again later."""
+"""The time limit of an operator's run: normally, and if a fault kills the tool. It is then run again later."""
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)
 
 
 class Operator:
-    """Redrives what was put aside, given up and left for dead, recovers what the mappings lost, and restores orders.
+    """Redrives parked records, discarded records and dead letters, recovers lost records, and restores orders.
 
-    An alarm brings somebody within three days: dead letters are kept for 14, and the failure store for 30. `told`: the
-    ids of the events that an operator's tool has published; `restored`: the orders that one has brought back.
+    The operator reacts to an alarm after three days. Dead letters are kept for 14 days, the failure store for 30.
+    `published_ids`: the ids of the events that an operator's tool published. `restored_orders`: the restored orders.
     """
 
     def __init__(self, world: "Simulation") -> None:
@@ -120,9 +120,9 @@ class Operator:
             self._called = True
             self._world.tasks.call_later(ALARM_RESPONSE_SECONDS, look)
 
-    # what comes back --------------------------------------------------------------------------------------------------
+    # restoring orders -------------------------------------------------------------------------------------------------
     def restore_commands(self) -> list[PlannedCommand]:
-        """Some archived orders are brought back: twice at once, or by one who is killed half-way and begins anew."""
+        """Plan the restore of some archived orders. Some are restored twice, some tools are killed and run again."""
         chance = self._world.chance
         stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
         return [
@@ -140,7 +140,10 @@ class Operator:
         self._retry_until_done(partial(self._restore_once, order_id, keep_days), 0.1, order_id, hands)
 
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
-        """Until it is done. Who is killed is so while it is at it: `takes_seconds`, about."""
+        """Run `work` until it returns True, at most `MAX_ATTEMPTS` times.
+
+        Sometimes the first run is killed. `takes_seconds`: how long a run takes, approximately.
+        """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
             dies = attempt == 0 and world.chance.happens(0.6, *place, "is killed")
@@ -164,10 +167,12 @@ class Operator:
         self.restored_orders.add(order_id)
         return True
 
-    # what is told again -----------------------------------------------------------------------------------------------
+    # replay -----------------------------------------------------------------------------------------------------------
     def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
-        """Sometimes everybody is told anew what the table's state stands for, while the shop is open: by two, one at a
-        time, or by one who is killed half-way and goes on."""
+        """Sometimes plan two replays of all current states while the shop is open.
+
+        A checkpoint lets only one run at a time. A killed replay is run again and resumes.
+        """
         chance = self._world.chance
         if not chance.happens(0.06, "a replay", era):
             return []
@@ -195,9 +200,9 @@ class Operator:
         self._world.note("operator", "replays what the state stands for")
         return True
 
-    # what has drifted -------------------------------------------------------------------------------------------------
+    # drift ------------------------------------------------------------------------------------------------------------
     def repair_drift(self) -> None:
-        """What has drifted is mended, by one who is killed half-way and goes on."""
+        """Repair drift. Sometimes the tool is killed and resumes when it is run again."""
         world, place = self._world, ("drift", self._world.tasks.now)
         work = partial(self._retry_until_done, self._repair_once, 2.0, *place)
         world.tasks.start(SimulatedProcess("operator"), work)
@@ -217,9 +222,9 @@ class Operator:
         self._world.note("operator", f"mends {drift.repaired}, and leaves {drift.unrepaired}")
         return not drift.unrepaired
 
-    # what went wrong -------------------------------------------------------------------------------------------------
+    # failures ---------------------------------------------------------------------------------------------------------
     def clean_up(self) -> bool:
-        """Set out to do what there is to do. Returns whether there was anything."""
+        """Start a run of the tools if there are failures. Return whether there were any."""
         found = bool(self._has_dead_letters() or self._unredriven_keys() or self._readers_with_losses())
         if found:
             self._runs += 1
@@ -232,7 +237,7 @@ class Operator:
         return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
     def _unredriven_keys(self) -> set[str]:
-        """What nobody has redriven, but for what nobody can read."""
+        """Return the keys in the failure store that are neither redriven nor rejected by a redrive."""
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
         marked = {key.removeprefix(REDRIVEN_PREFIX) for key in kept if key.startswith(REDRIVEN_PREFIX)}
         return {key for key in kept if not key.startswith(REDRIVEN_PREFIX)} - marked - self._refused
@@ -242,7 +247,7 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Use the tools; what fails, or is cut off, is done when somebody looks again."""
+        """Run the tools. If one fails or is killed, schedule another run."""
         try:
             self._run_tools()
         except ProcessDied:
@@ -257,12 +262,12 @@ class Operator:
         shop = wiring.create_shop(world.table.name)
         publish = self._publish(shop)
         more = True
-        while more:  # it says so itself, and what to do: run it again
+        while more:  # `has_more` asks the operator to run it again
             found = redrive_entries(self._failures(), shop, publish, self._should_redrive)
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            if found.retryable:  # what a record knows better than the state comes first
+            if found.retryable:  # redrive every record before recovering from the state, which has fewer details
                 self._alarm()
                 return
             more = found.has_more
@@ -276,7 +281,7 @@ class Operator:
             self._recovered_up_to[name] = up_to
 
     def _failures(self) -> FailureRepository:
-        """The failure store, and the queues that an alarm names: those with dead letters."""
+        """Return the failure store and the queues with dead letters, as an alarm names them."""
         queues = self._world.queues
         named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}

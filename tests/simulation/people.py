@@ -1,4 +1,4 @@
-"""Who is outside: customers and staff at the API, the warehouse at its queue."""
+"""Simulates the shop's clients: customers and staff at the API, and the warehouse at its queue."""
 
 import json
 import zlib
@@ -16,7 +16,7 @@ from tests.simulation.queues import SimulatedQueue
 from tests.simulation.tasks import SimulatedProcess, VirtualScheduler
 
 MAX_ATTEMPTS = 8
-"""How often somebody asks again who got no answer, or was told to come back later."""
+"""How many times a client sends a request that gets no answer, or status 429, 500, 502 or 503."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ClientResponse:
 
 @dataclass
 class ApiClients:
-    """Somebody at the API. `told(who, text)` hears of every request and its answer."""
+    """Clients of the API. `on_answer(who, text)` is called with every request and its answer."""
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -39,13 +39,13 @@ class ApiClients:
     _asked: Counter[str] = field(default_factory=Counter)
 
     def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Somebody begins to do something."""
+        """Start a task as the client `who`."""
         self.tasks.start(SimulatedProcess(who), work, after_seconds)
 
     def call(
         self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
     ) -> ClientResponse | None:
-        """Ask, again and again with the same key while there is no answer; None where patience ends."""
+        """Send a request, and retry it with the same idempotency key. Return None after `MAX_ATTEMPTS`."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
@@ -69,7 +69,10 @@ class ApiClients:
 
 @dataclass
 class SimulatedParcel:
-    """A shipment as the warehouse knows it. `left`: the carrier has it, or some of it; `said`: and the shop knows."""
+    """A shipment as the warehouse knows it.
+
+    `has_left`: the carrier has it, or a part of it. `is_reported`: the warehouse reported that to the shop.
+    """
 
     id: str
     order_id: str
@@ -84,12 +87,12 @@ class SimulatedParcel:
 
 @dataclass
 class SimulatedWarehouse:
-    """Packs what its queue asks for, once for each shipment, and tells the shop when it leaves and when it arrives.
+    """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
 
-    It writes a request down before it deletes the message. Some shipments it sends in parts, some parcels it never
-    hears of again. Asked to stop an order of which nothing has left it stops it, or does not want to.
-    `packed`: how often each shipment was packed. `stopped`: the orders that it has stopped. `refused`: what the shop
-    did not want to hear of a parcel that had left.
+    It records a request before it deletes the message. It sends some shipments in parts, and never reports the
+    delivery of some parcels. It agrees to or refuses a request to cancel an order.
+    `pack_counts`: how often each shipment was packed. `stopped`: the orders it no longer packs. `rejected_reports`:
+    the dispatch reports that the shop rejected.
     """
 
     people: ApiClients
@@ -108,7 +111,7 @@ class SimulatedWarehouse:
         for message in self.queue.receive(10):
             event = json.loads(message.body)["detail"]
             if self.faults.draw("warehouse stumbles", event["id"], message.receives):
-                continue  # the request comes again
+                continue  # SQS delivers the message again
             match event["type"]:
                 case "ShipmentRequested":
                     self._accept_shipment(event["data"])
@@ -144,7 +147,7 @@ class SimulatedWarehouse:
             self._report(f"{parcel.path}/delivered", {})
 
     def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
-        """What of a shipment goes first; nothing where all of it goes together."""
+        """Return the quantities of the first part. Return nothing if the shipment is sent as a whole."""
         chance, pieces = self.people.chance, sum(parcel.quantities.values())
         if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
             return {}
@@ -158,7 +161,7 @@ class SimulatedWarehouse:
 
     # stopping ---------------------------------------------------------------------------------------------------------
     def _answer_cancel(self, order_id: str, request: str) -> None:
-        """Agree or refuse. Whoever was not told before that it is stopped goes on packing it."""
+        """Agree to a cancellation, or refuse it. Packing stops only if the shop accepts the agreement (status 200)."""
         tasks, chance = self.people.tasks, self.people.chance
         tasks.pause(
             chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
@@ -174,7 +177,10 @@ class SimulatedWarehouse:
         self._stopping.discard(order_id)
 
     def _report(self, path: str, body: Any = None) -> int:
-        """Say it until it is heard. 409: said before, or the order has gone on without us. 404: it is archived."""
+        """Report until the shop answers, and return the status.
+
+        409: already reported, or the order has changed since. 404: the order is archived.
+        """
         while True:
             said = self.people.call(WAREHOUSE, "POST", path, body)
             if said is not None and said.status in (200, 404, 409):

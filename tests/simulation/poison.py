@@ -1,4 +1,4 @@
-"""What no handler can ever handle: items and messages that are damaged, or of a version that is still to come."""
+"""Injects items and messages that no handler can process: damaged ones, and ones with a future schema version."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,10 @@ FUTURE_SCHEMA = 99
 
 @dataclass
 class Poison:
-    """`orders`: the ids of orders that are poison. `messages`: the body of each such message, with its function."""
+    """Writes unreadable items and sends unreadable messages.
+
+    `order_ids`: the ids of the unreadable orders. `messages`: function and body of each unreadable message.
+    """
 
     chance: SeededRandom
     faults: FaultInjector
@@ -29,7 +32,7 @@ class Poison:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def inject(self, moment: str) -> None:
-        """Put some poison into the shop, as the seed will have it."""
+        """Inject the unreadable items and messages that the seed draws for this moment."""
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
@@ -44,7 +47,7 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """An order like another, but for what is wrong with it; half of them are changed once more."""
+        """Write a damaged copy of an existing order. Half of the copies are written twice."""
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return

@@ -1,7 +1,7 @@
-"""The payment provider: takes money and tells of it until it is heard, gives money back once for each key.
+"""Simulates the payment provider: it retries webhooks until accepted, and refunds once per idempotency key.
 
-As Stripe does it: a key is known for a day, and answered as at first, a fault of the provider's (500) too; some refunds
-are pending, and end later; some fail after they had succeeded (https://docs.stripe.com/refunds#failed-refunds).
+It behaves like Stripe. A key is stored for a day and gets its first answer again, even if that was an error 500. Some
+refunds are pending and finish later. Some fail after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
 """
 
 import json
@@ -21,11 +21,11 @@ from tests.simulation.people import ApiClients
 from tests.simulation.tasks import ProcessDied
 
 WEBHOOK_DELAY_SECONDS = 1.0
-"""How long after a payment its provider tells of it."""
+"""The delay between a payment and its webhook."""
 CONNECT_SECONDS, READ_SECONDS = 3.0, 8.0
 SLOW_SECONDS = 15 * MINUTE
 MAX_PENDING_SECONDS = 30 * HOUR
-"""How long a refund may be pending: longer than a key is known."""
+"""How long a refund may be pending: longer than an idempotency key is stored."""
 MAX_DISPUTE_DELAY_SECONDS = 40 * HOUR
 MAX_DISPUTE_SECONDS = 60 * HOUR
 EVENT_TYPES = {
@@ -34,14 +34,17 @@ EVENT_TYPES = {
     "failed": "payment_intent.payment_failed",
     "cancelled": "payment_intent.canceled",
 }
-"""The events of a payment, by what becomes of it."""
+"""The webhook's event type, by outcome of a payment."""
 IDEMPOTENCY_KEY_SECONDS = DAY
 
 
 @dataclass
 class SimulatedIntent:
-    """A payment at the provider. `kept`: its events that the shop has taken. `dispute`: whether the customer's bank
-    asks it back, and what came of that; `disputed_at`: when the shop was told so."""
+    """A payment at the provider.
+
+    `delivered_events`: how many of its webhooks the shop accepted. `dispute`: the state of its chargeback, empty if
+    there is none. `disputed_at`: when the shop accepted the webhook of the dispute.
+    """
 
     id: str
     order_id: str
@@ -54,7 +57,7 @@ class SimulatedIntent:
 
 @dataclass
 class SimulatedRefund:
-    """A refund at the provider, as it stands."""
+    """A refund at the provider, with its current status."""
 
     id: str
     payment_id: str
@@ -66,7 +69,7 @@ class SimulatedRefund:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """What a key was answered with at first."""
+    """The first answer to an idempotency key, and when it was given."""
 
     at: float
     answer: ProviderRefundState | Exception
@@ -74,8 +77,10 @@ class RecordedAnswer:
 
 @dataclass
 class SimulatedProvider:
-    """`wiring.provider` and the sender of webhooks in one. `asked`: how often each key was. `unheard`: how much it has
-    to tell that the shop has not heard yet."""
+    """Replaces the provider's client in `wiring`, and sends the webhooks.
+
+    `request_counts`: how often each key was used. `undelivered`: how many webhooks the shop has not accepted yet.
+    """
 
     people: ApiClients
     faults: FaultInjector
@@ -88,7 +93,7 @@ class SimulatedProvider:
 
     # money in ---------------------------------------------------------------------------------------------------------
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
-        """A payment of these outcomes, one after the other; each is told by an event of its own."""
+        """Make a payment with these outcomes, one after the other. Each outcome sends a webhook."""
         intent = SimulatedIntent(
             f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount
         )
@@ -110,7 +115,7 @@ class SimulatedProvider:
         intent.delivered_events += 1
 
     def _open_dispute(self, intent: SimulatedIntent) -> None:
-        """The customer's bank asks a payment back, of which there is something left."""
+        """Open a dispute, unless the payment is already refunded completely."""
         if self._refundable_amount(intent.id) < 1:
             return
         intent.dispute = "open"
@@ -132,13 +137,17 @@ class SimulatedProvider:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is something that it has not finished, or not told."""
+        """Whether a refund, a dispute or a webhook is unfinished."""
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
 
     # money out: the port ----------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Give back so much of a payment, once for each key."""
+        """Refund an amount of a payment, once per idempotency key.
+
+        Raises what the real client raises: `RefundRejected` or `PaymentProviderUnavailable`. Raises `ProcessDied` if
+        a fault kills the caller.
+        """
         ask = partial(self._refund, key, payment_id, amount, dict(metadata))
         self.request_counts[key] += 1
         strike = self._strike("Refund", key)
@@ -166,14 +175,14 @@ class SimulatedProvider:
         return ask()
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """All refunds of a payment."""
+        """Return all refunds of a payment. Raises `PaymentProviderUnavailable` under a fault."""
         strike = self._strike("ListRefunds", payment_id)
         if strike and strike.kind in ("answer lost", "slow", "server error", "done, but server error"):
             raise PaymentProviderUnavailable(0)
         return [_to_provider_refund(one) for one in self.refunds if one.payment_id == payment_id]
 
     def _strike(self, operation: str, about: str) -> Strike | None:
-        """Let time pass, and raise what goes wrong before anything is done."""
+        """Draw a fault and let the request's time pass. Raise at once if the fault prevents the request."""
         tasks = self.people.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
         mortal = tasks.process is not None and tasks.process.ends_at is not None
@@ -192,7 +201,7 @@ class SimulatedProvider:
         return strike
 
     def _ignore_errors(self, ask: Any) -> None:
-        """Do what somebody asked for who does not hear the answer."""
+        """Execute a request whose answer is lost."""
         try:
             ask()
         except (RefundRejected, PaymentProviderUnavailable):
@@ -243,11 +252,11 @@ class SimulatedProvider:
             {"id": id, "object": "event", "type": kind, "data": {"object": shown}}, f"{made.id} {status}", 1.0
         )
 
-    # what it tells ----------------------------------------------------------------------------------------------------
+    # webhooks ---------------------------------------------------------------------------------------------------------
     def _send_webhook(
         self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None
     ) -> None:
-        """Tell it until it is `heard`."""
+        """Send a webhook until the shop accepts it, then call `heard`. Faults send it late or twice."""
         if late := self.faults.draw("webhook late", about):
             delay += 72 * HOUR * late.share**3
         self._start_webhook(told, delay, heard)
@@ -259,7 +268,7 @@ class SimulatedProvider:
         self.undelivered += 1
 
         def work() -> None:
-            for attempt in count():  # a provider goes on for days, less and less often
+            for attempt in count():  # a provider retries for days, with growing delays
                 text = json.dumps(told)
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)
@@ -274,7 +283,7 @@ class SimulatedProvider:
 
 
 def _dispute_event(intent: SimulatedIntent, what: str) -> dict[str, Any]:
-    """An event of the dispute of a payment, as the provider tells it."""
+    """Build the webhook event of a dispute, in Stripe's format."""
     shown = {
         "id": f"dp_{intent.id}",
         "object": "dispute",

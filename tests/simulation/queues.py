@@ -1,4 +1,4 @@
-"""SQS and the bus: rules send events to queues, functions get them from there, dead-letter queues take the rest.
+"""Simulates SQS and EventBridge: rules send events to queues, workers process them, dead-letter queues get the rest.
 
 Sources: SQS developer guide ("Amazon SQS visibility timeout", "Using dead-letter queues"), Lambda developer guide
 ("Using Lambda with Amazon SQS", "Handling errors for an SQS event source").
@@ -19,7 +19,7 @@ from tests.simulation.template import QueueSettings, RuleSettings, WorkerSetting
 
 @dataclass
 class Message:
-    """`visible_at`: when it can be received (again)."""
+    """A message in a queue. `visible_at`: when it can be received next."""
 
     id: str
     body: str
@@ -30,7 +30,11 @@ class Message:
 
 @dataclass
 class SimulatedQueue:
-    """A queue. `forgotten`: messages that were older than it keeps any. `arrived` is told of a message to receive."""
+    """A queue.
+
+    `expired`: messages deleted after the retention period. `on_message` is called with the time at which a message
+    becomes visible.
+    """
 
     settings: QueueSettings
     tasks: VirtualScheduler
@@ -52,8 +56,7 @@ class SimulatedQueue:
         self.on_message(message.visible_at)
 
     def receive(self, max_messages: int, visibility_seconds: float | None = None) -> list[Message]:
-        """Take some of the visible messages in hand, in no particular order; one that was received too often goes to
-        the dead-letter queue instead."""
+        """Receive visible messages in random order. Move those received too often to the dead-letter queue."""
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
@@ -76,18 +79,18 @@ class SimulatedQueue:
         return taken
 
     def delete(self, message: Message) -> None:
-        """Done with it. Where it was handed out twice meanwhile, the other one goes on all the same."""
+        """Delete a message. A second receiver of the same message still processes it."""
         self.messages.pop(message.id, None)
 
     def change_visibility(self, message: Message, seconds: float) -> None:
-        """It can be received again after that time."""
+        """Make the message visible again after this many seconds."""
         message.visible_at = self.tasks.now + seconds
         self.on_message(message.visible_at)
 
 
 @dataclass
 class QueueWorker:
-    """The mapping from a queue to its function."""
+    """The event source mapping from a queue to its function."""
 
     settings: WorkerSettings
     queue: SimulatedQueue
@@ -115,7 +118,7 @@ class QueueWorker:
         self._schedule_poll()
 
     def _schedule_poll(self) -> None:
-        """Come back when the next message is visible; while all hands are busy, when one is free again."""
+        """Schedule a poll for the next visible message. At full concurrency, the next outcome schedules it."""
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
             self._wake(max(min(visible), self.tasks.now) + 0.02)
@@ -155,7 +158,7 @@ def _record(message: Message, queue: str) -> dict[str, Any]:
 
 
 def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
-    """The messages that an outcome says are done (ReportBatchItemFailures)."""
+    """Return the ids of the messages that the function processed, by its ReportBatchItemFailures response."""
     if not isinstance(outcome, InvocationReturned):
         return set()
     ids = {message.id for message in messages}
@@ -166,7 +169,7 @@ def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
 
 @dataclass
 class SimulatedBus:
-    """Sends each event to the queues of the rules that ask for it, each in its own time."""
+    """The event bus: sends each event to the queues of all matching rules, each with its own delay."""
 
     rules: tuple[RuleSettings, ...]
     queues: Mapping[str, SimulatedQueue]

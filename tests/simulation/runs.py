@@ -1,4 +1,4 @@
-"""Runs seeds, several at once: each worker is a process with an engine of its own."""
+"""Runs seeds in parallel. Each worker is a process with its own engine."""
 
 import gc
 import hashlib
@@ -24,15 +24,18 @@ from tests.simulation.world import Simulation
 ENGINES: list[Engine] = []
 """The engine of this process."""
 SEEDS_PER_ENGINE = 10
-"""With each transaction it looks through those of its last ten minutes: in a young engine there are few."""
+"""The engine is restarted after this many seeds: each transaction searches all those of the last ten minutes."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 
 
 @dataclass(frozen=True)
 class SeedResult:
-    """What came of a seed. `violations` are sentences that begin with their invariant; `decisions`: what was set out
-    to be done, and what went wrong, by name; `faults`: how often each kind struck."""
+    """The result of a seed.
+
+    `violations`: sentences that begin with the invariant's name. `decisions`: the names of the planned commands and of
+    the faults. `faults`: how often each kind struck.
+    """
 
     seed: int
     violations: tuple[str, ...]
@@ -43,7 +46,7 @@ class SeedResult:
 
     @property
     def digest(self) -> str:
-        """The same for the same run, and for no other."""
+        """A hash of the trace: equal for equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()
 
     @property
@@ -52,7 +55,7 @@ class SeedResult:
 
 
 def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> SeedResult:
-    """Run one seed, all of it or with only these decisions."""
+    """Run one seed, completely or with only these decisions."""
     began = time.perf_counter()
     world = Simulation(engine, seed, only, fierce=fierce)
     world.run()
@@ -67,8 +70,8 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
 
 
 def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
-    """The verdicts of these seeds, in any order, without their traces."""
-    template()  # synthesized once, before there are several to do it
+    """Yield the results of these seeds, without their traces."""
+    template()  # fill the cache once, so that the workers do not all synthesize it
     with (
         engines(jobs) as directories,
         get_context("spawn").Manager() as manager,
@@ -86,7 +89,7 @@ def _init_worker(free: Any) -> None:
     engine = local_engine.find(Path(directory))
     assert engine is not None, "the engine was started before its worker"
     ENGINES.append(engine)
-    gc.freeze()  # a seed leaves little behind, and looking for it among everything that was imported takes long
+    gc.freeze()  # garbage collection would search all imported objects, but a seed leaves little garbage
     gc.set_threshold(50_000, 50, 100)
 
 
@@ -98,9 +101,9 @@ def _run_in_worker(seed: int) -> SeedResult:
 
 
 def pin_to_core(number: int) -> None:
-    """Run on one core from now on, and so whatever this starts, where the system has a say for it.
+    """Pin this process and its future children to one core, if the system supports it.
 
-    A worker and its engine take turns: to wake somebody on another core takes longer than most requests.
+    A worker and its engine take turns, and waking a process on another core takes longer than most requests.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {CORES[number % len(CORES)]})
@@ -108,7 +111,10 @@ def pin_to_core(number: int) -> None:
 
 @contextmanager
 def engines(count: int) -> Iterator[list[str]]:
-    """So many engines, each in a folder of its own, in memory where there is such a place; several have a core each."""
+    """Run `count` engines, each in its own folder, and yield the folders. The folders are in shared memory if possible.
+
+    Several engines get one core each. All are stopped and deleted at the end.
+    """
     directories = [
         Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
         for _ in range(count)

@@ -1,4 +1,4 @@
-"""What planted faults do instead of what the product does: each the smallest change that a tired person could make."""
+"""The wrong behaviours that the mutants use: each one is a small change that a tired developer could make."""
 
 import hashlib
 import itertools
@@ -32,14 +32,14 @@ _NUMBERS = itertools.count()
 _COUNTED_ONCE = counters.plan_total_writes
 
 
-# How to plant ---------------------------------------------------------------------------------------------------------
+# Patches --------------------------------------------------------------------------------------------------------------
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
-    """Put something else in the place of an attribute."""
+    """Replace an attribute."""
     return lambda: mock.patch.object(target, name, new)
 
 
 def combine(*plants: Plant) -> Plant:
-    """Several of them as one."""
+    """Combine several patches into one."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -52,7 +52,7 @@ def combine(*plants: Plant) -> Plant:
 
 
 def write_separately(row: Any) -> Plant:
-    """What a transaction writes of this row is written by itself, when the rest is done."""
+    """Write this row's part of a transaction separately, after the rest."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         for part in ([one for one in all_of_it if one.row is not row], [one for one in all_of_it if one.row is row]):
@@ -63,7 +63,7 @@ def write_separately(row: Any) -> Plant:
 
 
 def skip_writes(row: Any) -> Plant:
-    """What a transaction writes of this row is left out."""
+    """Leave this row's writes out of each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
@@ -72,7 +72,7 @@ def skip_writes(row: Any) -> Plant:
 
 
 def skip_condition_checks(row: Any) -> Plant:
-    """A transaction does not look whether what it needs of this row is there."""
+    """Leave this row's condition checks out of each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
@@ -84,7 +84,7 @@ _WRITE = Table.write
 
 
 def start_mappings_at(position: str) -> Plant:
-    """The stream's mappings are deployed with another starting position."""
+    """Deploy the stream's event source mappings with another starting position."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -98,7 +98,7 @@ def start_mappings_at(position: str) -> Plant:
 
 # Writes ---------------------------------------------------------------------------------------------------------------
 def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
-    """The same write without its condition."""
+    """Wrap a function so that its write has no condition."""
 
     def made(*args: Any, **kwargs: Any) -> Write[Any]:
         write = make(*args, **kwargs)
@@ -144,7 +144,7 @@ def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[di
 
 
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
-    """Publish all events but those of this type."""
+    """Publish all events except those of this type."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
@@ -167,7 +167,7 @@ _PARKING = wiring.dead_letter_writer
 
 # Copies ---------------------------------------------------------------------------------------------------------------
 def without_log_entry(row: Any, name: str) -> Callable[[Change], derived.CopyChanges]:
-    """What a change means for the copies, without this log's entry for this kind of change."""
+    """Plan the copies of a change, but without this log's entry for this kind of change."""
 
     def following(change: Change) -> derived.CopyChanges:
         todo = _FOLLOWING(change)
@@ -183,12 +183,12 @@ _FOLLOWING = derived.plan_copy_changes
 def count_again(
     todo: counters.ContributionChange, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[counters.PlannedWrite]:
-    """What counts already counts for nothing."""
+    """Count a contribution again, as if it had not been counted before."""
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
 
 
 def count_restored_item(change: Change) -> counters.ContributionChange | None:
-    """What comes back is counted as if it were new."""
+    """Count a restored order as if it were new."""
     if change.name == "OrderRestored":
         return counters.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
@@ -198,7 +198,7 @@ _COUNTING = counters.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Redrive by what the record says of its item, not by what the table does."""
+    """Redrive copies from the old image in the record instead of the item in the table."""
     change = changes.parse_change(record)
     for row, copy in derived.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
@@ -209,7 +209,7 @@ _REDRIVE = redrive_record
 
 
 def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
-    """The change by which an order came to its state, as if it were another."""
+    """Yield the change that set the order's status, but with a new id."""
     return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
 
 
@@ -273,7 +273,7 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 # The archive ----------------------------------------------------------------------------------------------------------
 def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
-    """What the archive is told of an order: itself."""
+    """Return the snapshot of an order without its child items."""
     estate = closing.start_archiving(shop, order_id)
     if estate is None or estate.images is None:
         return estate

@@ -1,4 +1,4 @@
-"""The services of AWS that the functions talk to, as they speak on the wire, in memory but for the table."""
+"""Simulates the AWS services that the functions call, at the level of HTTP. All but DynamoDB are in memory."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ def _json(value: Any) -> WireResponse:
 
 
 class SimulatedDynamoDB(JsonService):
-    """The local engine, and what it never does by itself: conflicts, late replicas, half-done batches."""
+    """The local engine, plus faults it never has: transaction conflicts, stale reads, partly processed batches."""
 
     def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
         self._table, self._chance = table, chance
@@ -65,7 +65,7 @@ class SimulatedDynamoDB(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
-            return self.refusal("ValidationException", 400)  # the engine lets an empty key pass, AWS does not
+            return self.refusal("ValidationException", 400)  # AWS rejects an empty key value, the engine accepts it
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -80,7 +80,7 @@ class SimulatedDynamoDB(JsonService):
         return None
 
     def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Somebody else's transaction is at one of the items: of a transaction, the reasons say at which."""
+        """Answer with a conflict on one item. The cancellation reasons of a transaction name the item."""
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
         reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
@@ -90,7 +90,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(400, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
-        """Of a batch the first part is done, the rest is handed back."""
+        """Execute the first part of a batch, and return the rest as unprocessed."""
         ((table, wanted),) = asked["RequestItems"].items()
         requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
         done = int(strike.share * len(requests))
@@ -106,8 +106,11 @@ class SimulatedDynamoDB(JsonService):
 
 @dataclass
 class SimulatedS3:
-    """Buckets of objects, of each the one version there is. `overwritten`: the objects of which other bytes took the
-    place, but for those that `may_change` (a bucket, who writes). `written`: when each was, by bucket and key."""
+    """Buckets with one version of each object.
+
+    `overwritten`: objects replaced with other bytes although `allows_overwrite(bucket)` was false. `written_at`: when
+    each object was written, by bucket and key.
+    """
 
     now: Callable[[], float]
     allows_overwrite: Callable[[str], bool] = lambda bucket: False
@@ -177,7 +180,7 @@ class SimulatedS3:
 
 
 class SimulatedEventBridge(JsonService):
-    """Takes entries, and hands each that it took to `publish` as the event that its rules see."""
+    """Accepts entries, and calls `publish` with the event of each accepted one."""
 
     THROTTLED = "ThrottlingException"
 
@@ -229,7 +232,7 @@ class SimulatedEventBridge(JsonService):
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail that the provider took, and from whom. `effect`: its tag."""
+    """A mail that SES accepted. `sender`: the process that sent it. `effect`: its tag."""
 
     at: float
     sender: SimulatedProcess | None
@@ -239,7 +242,7 @@ class SentMail:
 
 
 class SimulatedSes(JsonService):
-    """Takes every mail, as often as it is sent."""
+    """Accepts and records every mail, including duplicates."""
 
     THROTTLED = "TooManyRequestsException"
 
@@ -264,7 +267,7 @@ class SimulatedSes(JsonService):
 
 
 class SimulatedSqs(JsonService):
-    """Takes messages for its queues, and hands out those of any to whoever asks. A queue's URL is its name."""
+    """The API of the simulated queues. A queue's URL is its name."""
 
     def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
@@ -276,7 +279,7 @@ class SimulatedSqs(JsonService):
         try:
             body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
-        except (LookupError, TypeError, ValueError):  # it is poison
+        except (LookupError, TypeError, ValueError):  # an unreadable message
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
@@ -332,8 +335,7 @@ def email_of(name: str) -> str:
 
 
 class SimulatedCognito(JsonService):
-    """Knows everybody whose token is their name, and has verified their address, which may be another by now:
-    `addresses`."""
+    """Returns the verified email address of a user. A token is the user's name. `addresses`: changed addresses."""
 
     THROTTLED = "TooManyRequestsException"
 

@@ -1,7 +1,7 @@
-"""The names that a simulated shop has stored or sent: item types, keys, attributes, objects, events.
+"""Collects the names that a simulated shop stored or sent: item types, keys, attributes, objects, events.
 
-They outlive every version of the code, so no rename in the code may change them. docs/items.json has the attributes
-with their types; this module reads what really was written, and imports no name of the product.
+Stored data outlives the code, so no rename in the code may change these names. docs/items.json lists the attributes
+with their types. This module reads the data actually written, and imports no name of the product.
 """
 
 import re
@@ -11,13 +11,13 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""The sort key of these items, or what follows in their partition key, is a name in the code."""
+"""Items with these partition key prefixes have a name from the code in a key."""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
-"""Attributes that hold a name of the code rather than data."""
+"""Attributes whose value is a name from the code, not data."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:
-    """Every stored or sent name of a run, by what bears it."""
+    """Return every stored or sent name of a run, grouped by where it occurs."""
     names: dict[str, set[str]] = {}
     for record in world.records:
         for half in ("NewImage", "OldImage"):
@@ -26,7 +26,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # those Lambda names
+    }  # Lambda chooses the names below aws/
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 
@@ -43,14 +43,17 @@ def _names_of_item(image: Mapping[str, Any]) -> Iterable[tuple[str, set[str]]]:
 
 
 def _key(key: str, image: Mapping[str, Any]) -> str:
-    """A key with its data left out: ORDER#*."""
+    """Replace the data in a key by an asterisk: ORDER#*."""
     if image["PK"]["S"].partition("#")[0] in LITERAL and "#" not in key:
         return key
     return "#".join(part if re.fullmatch("[A-Z_]+", part) else "*" for part in key.split("#"))
 
 
 def _object(key: str) -> str:
-    """An object's key with its data left out: parked/copies/*.json. A mark bears the whole key of what it marks."""
+    """Replace the data in an object key by an asterisk: parked/copies/*.json.
+
+    A `redriven/` marker contains the whole key of the object it marks.
+    """
     folders, _, name = key.rpartition("/")
     if folders.startswith("redriven/"):
         return "redriven/*"

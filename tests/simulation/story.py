@@ -1,4 +1,4 @@
-"""Why a seed fails, in as few lines as will do: its decisions are left out until only those are left that it takes."""
+"""Explains why a seed fails: it removes decisions from the run until only the necessary ones are left."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,8 +12,11 @@ MAX_LINES = 100
 
 
 def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
-    """The run with the fewest decisions found that breaks the same invariant. A decision is a command that somebody
-    sets out to do, or a fault; the delta debugging of Zeller and Hildebrandt, with a limit."""
+    """Return the run with the fewest decisions found that violates the same invariant.
+
+    A decision is a planned command or a fault. The method is delta debugging (Zeller and Hildebrandt), limited to
+    about `MAX_RUNS` runs.
+    """
     invariant = failed.violations[0].partition(":")[0]
     best = failed
     runs = 0
@@ -29,9 +32,9 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
     decisions = list(failed.decisions)
     commands = [decision for decision in decisions if _kind(decision) == decision]
-    if commands and still_fails(commands):  # it takes nothing that goes wrong
+    if commands and still_fails(commands):  # it fails without any fault
         decisions = commands
-    for kind in dict.fromkeys(map(_kind, decisions)):  # most kinds of fault have nothing to do with it
+    for kind in dict.fromkeys(map(_kind, decisions)):  # most kinds of fault are irrelevant to the failure
         rest = [decision for decision in decisions if _kind(decision) != kind]
         if rest and runs < MAX_RUNS and still_fails(rest):
             decisions = rest
@@ -40,7 +43,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
 
 def _kind(decision: str) -> str:
-    """Of a fault its kind; a command is of its own."""
+    """Return the kind of a fault. Each command is its own kind."""
     kind, at, _ = decision.partition(" @ ")
     return kind if at else decision
 
@@ -48,7 +51,7 @@ def _kind(decision: str) -> str:
 def minimize_decisions(
     decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
 ) -> list[str]:
-    """Leave out ever smaller parts of the decisions, as long as it still fails without them."""
+    """Remove smaller and smaller parts of the decisions while the run still fails. Stop early if `enough()`."""
     parts = 2
     while len(decisions) > 1 and not enough():
         size = -(-len(decisions) // parts)
@@ -65,7 +68,7 @@ def minimize_decisions(
 
 
 def format_story(verdict: SeedResult) -> str:
-    """A verdict as a story: what is wrong, how to see it again, and what led to it."""
+    """Format a result: its violations, the command that replays it, its decisions, and the relevant trace."""
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
     head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
     if not verdict.trace:
@@ -81,7 +84,7 @@ def replay_command(seed: int) -> str:
 
 
 def _relevant_lines(verdict: SeedResult) -> list[str]:
-    """The trace, as far as it is about what is wrong: what the sentences name, and what went wrong before."""
+    """Return the trace lines that name an id of the violations, and all faults, commands and operator actions."""
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []
     for at, who, what in verdict.trace:

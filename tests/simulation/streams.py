@@ -1,4 +1,4 @@
-"""The table's stream: shards that split, and the event source mappings that read them, driven in virtual time."""
+"""Simulates the table's stream in virtual time: shards that split, and the event source mappings that read them."""
 
 import json
 import zlib
@@ -30,7 +30,7 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A range of the partition keys' hashes, [low, high), and the records of its time."""
+    """A shard: a range of hashes of partition keys, [low, high), and its records."""
 
     id: str
     parent: str | None
@@ -42,7 +42,7 @@ class StreamShard:
 
 @dataclass
 class SimulatedStream:
-    """All shards, the oldest first. `readers` are told when there is something new."""
+    """The stream: all shards, oldest first. `readers` are woken when there is a new record or shard."""
 
     shards: list[StreamShard] = field(default_factory=lambda: [StreamShard("shardId-0", None, 0, 1 << 32)])
     readers: list["SimulatedReader"] = field(default_factory=list)
@@ -55,7 +55,7 @@ class SimulatedStream:
             reader.wake_soon()
 
     def split(self, share: float) -> None:
-        """Close an open shard, and have two take its place."""
+        """Close an open shard and replace it with two child shards."""
         open_ones = [shard for shard in self.shards if not shard.closed]
         shard = open_ones[int(share * len(open_ones))]
         shard.closed = True
@@ -68,9 +68,12 @@ class SimulatedStream:
 
 @dataclass
 class SimulatedReader:
-    """One stream mapping. `lost_up_to`: records made up to then may have been lost, because the stream forgot them
-    before they were handled, or because nobody took what the mapping gave up. `gave_up`: the numbers of all it did.
-    `alarm` is rung at both."""
+    """One stream function and its event source mapping.
+
+    `lost_up_to`: records created up to this time may be lost, because they expired from the stream, or because the
+    on-failure destination did not take them. `discarded`: the sequence numbers of all records that the mapping
+    discarded. `on_loss` is called for both.
+    """
 
     function: str
     settings: MappingSettings
@@ -99,7 +102,10 @@ class SimulatedReader:
 
     # the mapping ------------------------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
-        """A new mapping in the old one's place. What the old one has under way, nobody waits for any more."""
+        """Replace the mapping with a new one. Results of the old one's running invocations are ignored.
+
+        `resume`: a checkpoint, the last processed sequence number by shard. None: begin at the starting position.
+        """
         if self.mapping_count:
             for id, at in self._mapping.checkpoint().items():
                 self._handled[id] = max(self._handled.get(id, 0), int(at))
@@ -135,7 +141,7 @@ class SimulatedReader:
         self.wake_soon()
 
     def count_unhandled(self) -> int:
-        """How many records are neither handled nor given up."""
+        """Return how many unexpired records are neither processed nor discarded."""
         done = self._mapping.checkpoint()
         return sum(
             1
@@ -146,7 +152,7 @@ class SimulatedReader:
         )
 
     def wake_soon(self) -> None:
-        """There may be something to do soon: shards are looked at a few times a second."""
+        """Schedule a poll within half a second, as Lambda polls shards a few times per second."""
         number, soonest = self._next_id(), self.tasks.now + 0.05
         if soonest < self._wakes_at:
             self._wake(soonest + self.chance.uniform(0, 0.4, "poll", self.function, number))
@@ -155,7 +161,7 @@ class SimulatedReader:
         self._batches += 1
         return self._batches
 
-    # driving it -------------------------------------------------------------------------------------------------------
+    # polling ----------------------------------------------------------------------------------------------------------
     def _wake(self, when: float) -> None:
         if when < self._wakes_at:
             self._wakes_at = when
@@ -163,14 +169,14 @@ class SimulatedReader:
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
-            return  # it was woken earlier meanwhile, and has looked then
+            return  # an earlier poll has replaced this one
         self._wakes_at = float("inf")
         if not self.enabled:
             return
         self._find_shards()
         self._read_shards()
         fed = True
-        while fed:  # a parent may be done without a call, where nothing of it passes, and its children begin
+        while fed:  # a parent shard may end without an invocation if its records are filtered; then its children start
             for action in self._mapping.due_actions(self.tasks.now):
                 self._execute(self._mapping, action)
             fed = self._read_shards()
@@ -184,9 +190,12 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Read on in every shard, if there is more; what the stream has forgotten is passed over, and may be lost."""
+        """Feed new records of every shard to the mapping. Skip expired records, and note a loss if unprocessed.
+
+        Returns whether any record was fed.
+        """
         any_fed, fed = False, True
-        while fed:  # a parent may be done with what was fed, and its children begin
+        while fed:  # a parent shard may end with the records just fed; then its children start
             fed = False
             for shard in self.stream.shards:
                 is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed

@@ -1,7 +1,7 @@
-"""The table: the local engine behind one socket, everything that was ever written, and how a late replica would answer.
+"""Simulates the table: the local engine, the history of all writes, and the answers of a lagging replica.
 
-Every write goes through `send`, which reads the engine's stream at once: so each record has the virtual moment of its
-write, and `history` is what a reader of the past would find.
+Every write goes through `send`, which reads the engine's stream at once. So each record has the virtual time of its
+write, and `history` has every version of every item.
 """
 
 import sqlite3
@@ -27,13 +27,12 @@ NEW_RECORDS = """
     WHERE id > ? AND +table_name = ? ORDER BY id
 """
 NESTED_KINDS = {"M", "L"}
-"""The kinds of attributes that hold others."""
+"""The attribute types that contain other attributes."""
 FIRST_SEQUENCE_NUMBER = 10**20
 
 
 class TracedEngineConnection(EngineConnection):
-    """A line to the engine, and one to its file, where its stream's records are read in a fraction of the time that a
-    GetRecords takes."""
+    """A connection to the engine, and one to its database file: reading stream records there beats GetRecords."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.port)
@@ -43,7 +42,7 @@ class TracedEngineConnection(EngineConnection):
         self._seen = 0
 
     def new_table(self, name: str) -> None:
-        """Make a table. The one before goes: with each more that there is, everything takes longer."""
+        """Create a table, and delete the one before: every additional table slows the engine down."""
         if self._table:
             self._do("DeleteTable", {"TableName": self._table})
         self._do("CreateTable", create_table_request(name))
@@ -55,7 +54,7 @@ class TracedEngineConnection(EngineConnection):
         assert status == 200, answer
 
     def read_new_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The table's stream records that are new since this was last asked: the event's name, and the change."""
+        """Yield the stream records since the last call: the event name, and the `dynamodb` part of the record."""
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
@@ -69,7 +68,10 @@ class TracedEngineConnection(EngineConnection):
 
 
 class SimulatedTable:
-    """`listeners` are told of each stream record, in Lambda's shape, at the moment of its write."""
+    """The table of one seed. Each listener is called with each stream record, in Lambda's format, when it is written.
+
+    `history`: by key, all versions with their virtual time (None: deleted).
+    """
 
     def __init__(self, line: TracedEngineConnection, name: str, now: Callable[[], float]) -> None:
         line.new_table(name)
@@ -79,23 +81,23 @@ class SimulatedTable:
         self._line, self._now = line, now
         self._count = 0
 
-    # asking the engine ------------------------------------------------------------------------------------------------
+    # requests to the engine -------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
-        """What the engine answers; what it wrote is known when this returns."""
+        """Send a request to the engine, and record its writes. Returns the HTTP status and the body."""
         status, answer = self._line.request(f"DynamoDB_20120810.{operation}", body)
         if operation in WRITES and status == 200:
             self._record_writes(expired=False)
         return status, answer
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """A request of the simulation's own, on which nothing ever goes wrong."""
+        """Send a request of the simulation itself. No fault strikes it."""
         status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 
     def expire(self, keys: Sequence[Key]) -> None:
-        """Delete items as DynamoDB does after their ttl."""
+        """Delete items as DynamoDB does after their TTL: the stream records have its `userIdentity`."""
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
@@ -105,7 +107,7 @@ class SimulatedTable:
             self._record_writes(expired=True)
 
     def _record_writes(self, *, expired: bool) -> None:
-        """Take note of what was just written, under virtual time and a count of our own instead of the engine's."""
+        """Record the new writes, with virtual time and the simulation's own sequence numbers."""
         for name, change in self._line.read_new_records():
             self._count += 1
             record = {
@@ -126,9 +128,9 @@ class SimulatedTable:
             for listener in self.listeners:
                 listener(record)
 
-    # looking around ---------------------------------------------------------------------------------------------------
+    # current state ----------------------------------------------------------------------------------------------------
     def items(self) -> Iterator[Image]:
-        """Every image that lies in the table now."""
+        """Yield the image of every item in the table now."""
         for versions in self.history.values():
             if (image := versions[-1][1]) is not None:
                 yield image
@@ -139,9 +141,9 @@ class SimulatedTable:
     def of_type(self, *types: str) -> list[Image]:
         return [image for image in self.items() if image["type"]["S"] in types]
 
-    # a replica that is late -------------------------------------------------------------------------------------------
+    # a lagging replica ------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
-        """How a replica, or an index, that is this far behind answers a read."""
+        """Answer a read as a replica or an index would that lags this many seconds."""
         moment = self._now() - lag_seconds
         answer: dict[str, Any]
         match operation:
@@ -161,7 +163,7 @@ class SimulatedTable:
         return past[-1] if past else None
 
     def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
-        """A Query as `dynamodb.store` spells it, answered from the past."""
+        """Answer a Query from past versions. It understands only the expressions that `dynamodb.store` builds."""
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}
@@ -177,7 +179,7 @@ class SimulatedTable:
         ]
         found.sort(key=lambda image: image[sort]["S"], reverse=not request.get("ScanIndexForward", True))
         limit = request.get("Limit", len(found) + 1)
-        page, more = found[:limit], len(found) >= limit  # who stops at the last one does not know that it is
+        page, more = found[:limit], len(found) >= limit  # a full last page has a LastEvaluatedKey too
         last = {"LastEvaluatedKey": {name: page[-1][name] for name in {partition, sort, "PK", "SK"}}} if more else {}
         if ":now" in values:
             page = [image for image in page if "ttl" not in image or int(image["ttl"]["N"]) > int(values[":now"])]
@@ -188,7 +190,7 @@ class SimulatedTable:
 
 
 def _sort_attributes(image: Mapping[str, Any]) -> Image:
-    """The attributes of an item in the order of their names: the engine has them in another order each time."""
+    """Sort the attributes of an item by name: the engine's order is not stable."""
     return {
         name: one if next(iter(one)) not in NESTED_KINDS else _sort_attribute(one)
         for name, one in sorted(image.items())

@@ -1,7 +1,7 @@
-"""Virtual time, and tasks that take turns in it: everything that happens in a simulation happens here, one at a time.
+"""Schedules the tasks of a simulation in virtual time, one at a time.
 
-A task is a greenlet. It runs until it pauses, which it does wherever its code calls out; then whatever is due next goes
-on. How long a pause takes is the caller's to say (out of the seed), so the order of things is the seed's alone.
+A task is a greenlet. It runs until it pauses, which happens at each call to a service. Then the task that is due next
+runs. The caller draws the length of a pause from the seed, so the seed alone decides the order of execution.
 """
 
 import heapq
@@ -15,27 +15,27 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from tests.simulation.chance import SeededRandom
 
 MAX_STEPS = 100_000
-"""Ten times what a lively seed takes."""
+"""Ten times the steps of a busy seed."""
 
 
 def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """The answers to several questions, one after the other: threads would make it another story each time."""
+    """Run the calls one after the other, and return their results. Threads would make the run unrepeatable."""
     return [ask() for ask in questions]
 
 
 class TooManySteps(Exception):
-    """Something goes on and on."""
+    """The simulation took more than `MAX_STEPS` steps: something probably loops forever."""
 
 
 class ProcessDied(BaseException):
-    """The process died here. No handler sees it: what catches every Exception does not catch this."""
+    """The simulated process dies here. `except Exception` does not catch it, so no handler sees it."""
 
 
 @dataclass(eq=False)
 class SimulatedProcess:
-    """What a task runs as: one call of a function, or somebody outside. `skew_seconds`: how wrong its clock is.
+    """The process a task runs as: one Lambda invocation, or an external client.
 
-    `ends_at`: when it is killed, at the latest. `struck`: what went wrong in it.
+    `skew_seconds`: its clock error. `ends_at`: when it is killed. `struck`: the faults that struck it.
     """
 
     name: str
@@ -46,8 +46,11 @@ class SimulatedProcess:
 
 @dataclass
 class VirtualScheduler:
-    """`now`: virtual epoch seconds. `apart` is asked, when a task is put aside, for what puts its own things in place
-    again: a process of Lambda shares nothing with another, our tasks share this interpreter."""
+    """Runs tasks in virtual time. `now`: virtual epoch seconds.
+
+    `save_state` is called when a task pauses. It returns a function that restores the task's global state. Lambda
+    processes share nothing, but these tasks share one interpreter.
+    """
 
     chance: SeededRandom
     now: float
@@ -60,7 +63,7 @@ class VirtualScheduler:
 
     # time -------------------------------------------------------------------------------------------------------------
     def call_at(self, when: float, act: Callable[[], Any]) -> None:
-        """Do something at a moment, or now if that is past."""
+        """Call `act` at a virtual time, or now if that is past."""
         self._count += 1
         heapq.heappush(self._waiting, (max(when, self.now), self._count, act))
 
@@ -68,12 +71,15 @@ class VirtualScheduler:
         self.call_at(self.now + seconds, act)
 
     def clock(self) -> datetime:
-        """What the clock of whoever asks shows."""
+        """Return the time by the clock of the running process, including its skew."""
         process = self._running.get(getcurrent())
         return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
 
     def run(self, until: float) -> bool:
-        """Let everything happen that is due by then. Returns whether nothing is left; else the time is `until`."""
+        """Run everything due up to `until`. Return whether nothing is left; if something is, `now` is `until`.
+
+        Raises `TooManySteps` after `MAX_STEPS`.
+        """
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
             self.steps += 1
@@ -86,7 +92,7 @@ class VirtualScheduler:
 
     # tasks ------------------------------------------------------------------------------------------------------------
     def start(self, process: SimulatedProcess, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Begin a task."""
+        """Start a task after a delay."""
 
         def run() -> None:
             self._running[task] = process
@@ -95,16 +101,16 @@ class VirtualScheduler:
             finally:
                 del self._running[task]
 
-        task = greenlet(run, self._loop)  # not under the task that starts it, which would go on in its pauses
+        task = greenlet(run, self._loop)  # its parent is the loop: a pause must not switch to the task that started it
         self.call_later(after_seconds, task.switch)
 
     @property
     def process(self) -> SimulatedProcess | None:
-        """Who is running; None outside of any task."""
+        """The running process. None outside of any task."""
         return self._running.get(getcurrent())
 
     def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
-        """Do something in this task, as another process: a function that is called, and waited for."""
+        """Run `work` in this task, but as another process: a synchronous Lambda invocation."""
         task = getcurrent()
         before = self._running[task]
         self._running[task] = process
@@ -114,9 +120,9 @@ class VirtualScheduler:
             self._running[task] = before
 
     def pause(self, seconds: float) -> None:
-        """Let time pass, and others run. Raises Died when the process's time is over meanwhile.
+        """Let virtual time pass while other tasks run. Raises `ProcessDied` if the process reaches its end meanwhile.
 
-        Outside of any task (the test itself, looking around) nothing happens.
+        Outside of any task, for example in the test itself, it does nothing.
         """
         task = getcurrent()
         process = self._running.get(task)

@@ -1,4 +1,4 @@
-"""What the stack says, read from its synthesized template: functions, stream mappings, rules, queues, workers."""
+"""Reads the stack's settings from its synthesized template: functions, mappings, rules, queues and workers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from local.up import synthesize_template
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """`name`: its module in functions, without the `handler` that some end in."""
+    """A Lambda function. `name`: its module in functions, without a trailing `handler`."""
 
     name: str
     handler: str
@@ -21,7 +21,7 @@ class FunctionConfig:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """`dead_letters`: the name of its dead-letter queue, None where it is one."""
+    """A queue. `dead_letters`: the name of its dead-letter queue. None if it is one itself."""
 
     name: str
     visibility_seconds: float
@@ -32,7 +32,7 @@ class QueueSettings:
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """A mapping from a queue to a function."""
+    """An event source mapping from a queue to a function."""
 
     queue: str
     function: str
@@ -43,7 +43,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """Events of these sources and types go to these queues."""
+    """A rule that sends events of these sources and types to these queues."""
 
     sources: frozenset[str]
     types: frozenset[str]
@@ -52,7 +52,7 @@ class RuleSettings:
 
 @dataclass(frozen=True)
 class StackModel:
-    """Everything of the stack that has a part in what happens. Queues and buckets are named by their logical ids."""
+    """The parts of the stack that the simulation uses. Queues and buckets are named by their logical ids."""
 
     functions: Mapping[str, FunctionConfig]
     streams: Mapping[str, Mapping[str, Any]]
@@ -63,7 +63,7 @@ class StackModel:
     archive: str
 
     def environment(self, table: str) -> dict[str, str]:
-        """The variables of all functions; no two functions mean different things by one name."""
+        """Return the variables of all functions. A variable must have the same value in each function."""
         found: dict[str, str] = {}
         for function in self.functions.values():
             for name, value in function.environment.items():
@@ -81,7 +81,7 @@ class StackModel:
 
 
 def _resolve_name(value: Any) -> str:
-    """What a value in the template stands for: itself, or the resource it refers to, in lower case as buckets are."""
+    """Return a template value, or the logical id it refers to, in lower case because bucket names are."""
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
             return id.lower()
@@ -90,7 +90,7 @@ def _resolve_name(value: Any) -> str:
 
 @cache
 def template() -> StackModel:
-    """The stack's template, synthesized anew when what it is made of has changed."""
+    """Return the stack's template. It is synthesized again only if its sources have changed."""
     resources = synthesize_template()["Resources"]
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,15 +162,15 @@ DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     {"SHIPPING": ""},
     {"RETENTION_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )
-"""What a deployment may have other than the stage's own settings: above all, the least that stacks/stage.py allows."""
+"""Alternative settings of a deployment, mostly the smallest values that stacks/stage.py allows."""
 
 
 PAGE_SIZES = ("1", "2", "100")
-"""How many followers are told at a time. There are never as many as a real page takes."""
+"""How many followers are notified per page. Pages are small, because the simulation has few followers."""
 
 
 def choose_deployment(choose: Any) -> StackModel:
-    """The template of a shop with settings of its own, chosen by `choose(values, name)`."""
+    """Return the template with the settings of one deployment, chosen by `choose(values, name)`."""
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
     functions = {
@@ -182,11 +182,14 @@ def choose_deployment(choose: Any) -> StackModel:
 
 
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
-"""Mappings try for twelve hours, and a reader fails for two days: the last is long, or nothing else would happen."""
+"""The last delay is long, because a mapping retries for 12 hours while a reader fails for up to two days."""
 
 
 def choose_assumptions(choose: Any) -> MappingAssumptions:
-    """What AWS leaves open, chosen by `choose(values, name)`; only the order of the halves is taken as given."""
+    """Choose the mapping behaviour that AWS does not document, by `choose(values, name)`.
+
+    Only the order of the halves of a bisected batch is fixed.
+    """
     return MappingAssumptions(
         retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),
         bisect_midpoint=choose(("floor", "ceiling"), "midpoint"),

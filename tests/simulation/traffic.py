@@ -1,4 +1,4 @@
-"""What people do in a seed: a few customers, a few products, eight orders, and what becomes of each."""
+"""Plans what clients do in a seed: a few customers order a few products, pay, cancel and return. Staff do the rest."""
 
 import json
 from collections import defaultdict
@@ -18,20 +18,20 @@ from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
-"""Price, parts of its stock, pieces at first."""
+"""For each product: price, number of stock parts, initial quantity."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
-"""What nobody can order at first: there is none. Those who want it follow it."""
+"""A product without initial stock. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""Percent, how often it may be redeemed, parts of that."""
+"""For each code: percent, redemption limit, number of parts that share the limit."""
 IMPORTED = ("jug", "can", "urn")
-"""Products that only files bring."""
+"""Products that only imports create."""
 COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
-"""An address that several people have, one after the other at the shop."""
+"""An email address that several customers use. Only one can have it at a time."""
 ORDERS = (5, 8)
-"""At least, and at most."""
+"""The smallest and the largest number of orders."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
     "paid in part", "never paid", "cancelled",
@@ -43,13 +43,13 @@ PAYMENT_OUTCOMES = {
     "authorised, then paid": (("authorised", "succeeded"),),
     "authorised, then nothing": (("authorised", "cancelled"),),
 }
-"""Payments of the whole total, and what is told of each."""
+"""For each fate: its payments of the full total, and the outcomes of each payment in order."""
 AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """What only this customer is called by; in no id, and in nothing that is another's."""
+    """Return the customer's personal data. It is in no id and in no other customer's data, so a test can search it."""
     return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
 
 
@@ -60,7 +60,7 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PlannedCommand:
-    """Something that somebody sets out to do. `after_seconds`: from the opening of the shop on."""
+    """A planned action of a client. `after_seconds`: its delay after the start of the era."""
 
     name: str
     after_seconds: float
@@ -69,14 +69,14 @@ class PlannedCommand:
 
 @dataclass
 class KnownFacts:
-    """What people know for certain, because the shop has told them."""
+    """What the clients know from the API's answers. `maybe_` fields count requests without an answer."""
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
-    """How many lines of each are right, how many wrong, and when it was accepted."""
+    """For each import: the number of valid lines, the number of invalid lines, and when it was accepted."""
     issued: int = 0
     maybe_issued: int = 0
     categories: set[str] = field(default_factory=set)
@@ -85,9 +85,11 @@ class KnownFacts:
 
 @dataclass
 class SimulatedTraffic:
-    """Makes the commands of a seed. `addresses`: what the identity provider has verified of whom, once that is another
-    than at first. `cards`: the gift cards, `credit`: the accounts of store credit. `leaving`: who wants to be
-    forgotten."""
+    """Makes the commands of a seed.
+
+    `addresses`: changed email addresses that the identity provider has verified, by customer. `cards`: the gift cards.
+    `credit`: the store credit accounts. `erasure_requested`: the customers who requested their erasure.
+    """
 
     chance: SeededRandom
     people: ApiClients
@@ -98,9 +100,9 @@ class SimulatedTraffic:
     credit: list[dict[str, Any]] = field(default_factory=list)
     erasure_requested: set[str] = field(default_factory=set)
 
-    # before anything goes wrong ---------------------------------------------------------------------------------------
+    # setup without faults ---------------------------------------------------------------------------------------------
     def open_shop(self) -> None:
-        """Products, stock, customers, discount codes, gift cards and companies."""
+        """Create products, stock, customers, discount codes, gift cards and companies."""
         for id, (price, parts, pieces) in PRODUCTS.items():
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
@@ -119,7 +121,7 @@ class SimulatedTraffic:
 
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[PlannedCommand]:
-        """Everything that is set out to be done, in bursts: what is done at one time gets in each other's way."""
+        """Plan the commands of the first day. They come in bursts, so that they conflict with each other."""
         made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
         made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
         if self.chance.happens(0.4, "addresses"):
@@ -179,7 +181,7 @@ class SimulatedTraffic:
         self._place(customer, key, body)
 
     def _place(self, customer: Token, key: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Place an order; what the shop said of it if it took it."""
+        """Place an order. Return the shop's answer, or None if it was not accepted."""
         said = self.people.call(customer, "POST", "/orders", body, key)
         if said is None or said.status not in (200, 201):
             self._check_status(said, (409, 422), f"placing with {key}")
@@ -189,7 +191,7 @@ class SimulatedTraffic:
         self.known.orders.setdefault(order["order_id"], {**order, "body": body, "key": key})
         return order
 
-    # what becomes of an order -----------------------------------------------------------------------------------------
+    # after an order was placed ----------------------------------------------------------------------------------------
     def _continue_order(self, name: str, fate: str, customer: Token, order: dict[str, Any]) -> None:
         order_id, total = order["order_id"], order["total"]
         pause = self.people.tasks.pause
@@ -234,7 +236,7 @@ class SimulatedTraffic:
         self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
-        """With a gift card; somebody pays twice at a time, with a key each, or with the same."""
+        """Pay with a gift card. Sometimes a second payment runs at the same time, with the same key or another one."""
         body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
@@ -252,7 +254,7 @@ class SimulatedTraffic:
         pay(f"credit-{name}-a".replace(" ", "-"))
 
     def _due(self, customer: Token, order_id: str, total: int) -> int:
-        """What the customer believes to owe: as the shop says, or all of it."""
+        """Return the due amount that the shop shows, or the total if it shows none."""
         said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
         return due or total
@@ -286,7 +288,7 @@ class SimulatedTraffic:
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
-        """What came back, as the warehouse finds it; later, while it has not been delivered."""
+        """Enter a return at the warehouse. Try again later while the order is not delivered (status 409)."""
         lines = []
         for line in order["lines"]:
             product, ordered = line["product_id"], line["quantity"]
@@ -308,7 +310,7 @@ class SimulatedTraffic:
             self.people.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
-        """Enter a return; with another key, as somebody else at the warehouse does who has the same in hand."""
+        """Enter a return. A call with another key simulates a second worker who enters the same goods."""
         said = self.people.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
         self._check_status(said, (200, 201, 404, 409), "returning")
         return said
@@ -316,7 +318,7 @@ class SimulatedTraffic:
     def _to(self, *question: object) -> str:
         return "credit" if self.chance.happens(0.35, "to", *question) else "original"
 
-    # what others do ---------------------------------------------------------------------------------------------------
+    # other commands ---------------------------------------------------------------------------------------------------
     def _miscellaneous(self, number: int) -> PlannedCommand:
         name = f"other {number}"
         customer = self.chance.choice(CUSTOMERS, name)
@@ -343,7 +345,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
     def _change_email(self, number: int) -> PlannedCommand:
-        """Somebody has another address, their own or one that others want too, and mostly tells the shop, or twice."""
+        """A customer changes their email address, sometimes to a shared one, and updates the shop once or twice."""
         name = f"moving {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
@@ -363,7 +365,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
 
     def _change_membership(self, number: int) -> PlannedCommand:
-        """Staff makes somebody a member of a company, or not any more."""
+        """Staff add a customer to a company or remove them from it."""
         name = f"membership {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         company = self.chance.choice(COMPANIES, name, "company")
@@ -379,7 +381,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
     def _category(self, number: int) -> PlannedCommand:
-        """Staff makes a category, whether or not there is one to put it into, and looks at what customers do."""
+        """Staff create a category, even if its parent does not exist, and read customer activity."""
         name = f"category {number}"
         path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")
 
@@ -395,7 +397,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {path} is made", self._at(name), make)
 
     def _follow_and_review(self, number: int) -> PlannedCommand:
-        """Somebody follows a product, says something of what they ordered, and takes some of it back."""
+        """A customer follows a product, reviews ordered products, and deletes some of the reviews."""
         name = f"opinion {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         product = self.chance.choice(list(PRODUCTS), name, "product")
@@ -413,7 +415,7 @@ class SimulatedTraffic:
         return PlannedCommand(told, self._at(name), speak)
 
     def _follow_and_restock(self, number: int) -> list[PlannedCommand]:
-        """Some follow a product, which comes in or costs another price while they do; some follow it no more then."""
+        """Customers follow and unfollow a product while its stock or price changes."""
         name = f"fans {number}"
         product = self.chance.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
         begins = self._at(name)
@@ -443,7 +445,7 @@ class SimulatedTraffic:
         return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
-        """What somebody says has their name in it. They may not have it yet."""
+        """Review a product. The text contains the customer's name, and the product may not be delivered yet."""
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
         for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
             stars = self.chance.randint(1, 5, name, order_id, again)
@@ -453,7 +455,7 @@ class SimulatedTraffic:
             self._expect(200, customer, "DELETE", path)
 
     def _import(self, number: int) -> PlannedCommand:
-        """Staff sends a file of products that there may be already, with what came in of them, or sends it twice."""
+        """Staff import a file of products with stock. The products may exist, and the file may be sent twice."""
         name = f"import {number}"
         ids = self.chance.shuffled(list(IMPORTED), name)[: self.chance.randint(1, 3, name, "lines")]
         wrong = self.chance.randint(0, 2, name, "wrong")
@@ -503,7 +505,7 @@ class SimulatedTraffic:
             self._check_status(said, (404,) if self.erasure_requested else (), "issuing credit")
 
     def _transfer(self, name: str, customer: Token) -> None:
-        """From a gift card to another, or to somebody's store credit, where there is any."""
+        """Transfer credit from a gift card to another one, or to store credit if there is an account."""
         if len(self.cards) < 2:
             return
         source, target = self.chance.shuffled(self.cards, name, "cards")[:2]
@@ -528,8 +530,10 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
     def react(self, record: Mapping[str, Any]) -> None:
-        """Staff hears of a refund that failed, and mostly tries it again; customers of the first part of their order,
-        and some do not want the rest; whose bank asks a payment back often wants to be rid of the order, too."""
+        """React to a stream record as clients would.
+
+        Staff usually retry a failed refund. After a partial shipment or a dispute, some customers cancel the order.
+        """
         image = record["dynamodb"].get("NewImage")
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
             case "Refund", "FAILED":
@@ -552,7 +556,7 @@ class SimulatedTraffic:
             self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
-        """Cancel what is left of an order, or return all that has come of it."""
+        """Cancel the rest of an order, and sometimes also return everything delivered."""
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.chance.happens(probability, *drawn):
             return
@@ -567,7 +571,7 @@ class SimulatedTraffic:
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late_commands(self) -> list[PlannedCommand]:
-        """Somebody comes back to what is archived: with an old key, and with money; or wants to be forgotten."""
+        """Plan commands on archived orders: repeat an old key, pay again, or request an erasure."""
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
@@ -583,7 +587,7 @@ class SimulatedTraffic:
         return made
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
-        """Money for an archived order; mostly somebody looks at it, and gives it back."""
+        """Pay an archived order. Usually staff find the unmatched payment and refund it."""
         self.provider.pay(order_id, amount)
         payment_id = self.provider.intents[-1].id
         if self.chance.happens(0.7, name, "looked at"):
@@ -599,7 +603,7 @@ class SimulatedTraffic:
         self._check_status(said, (status, *gone), f"{method} {path}")
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
-        """An answer that is none of these is strange; none at all is not."""
+        """Record an answer with another status as unexpected. No answer at all is acceptable."""
         if said is not None and said.status not in statuses:
             self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 

@@ -1,7 +1,7 @@
-"""The wire between the functions and AWS: real clients of botocore, whose requests end here instead of on a network.
+"""Replaces the network between the functions and AWS. The clients are real botocore clients.
 
-botocore's `before-send` hook gets each request as it would be sent. Time passes, others run, a fault may strike; then
-the service it is for answers. So botocore's own retries, errors and parsing are part of what is simulated.
+botocore's `before-send` hook passes each request here. Virtual time passes, other tasks run, and a fault may strike.
+Then the simulated service answers. So botocore's own retries, errors and parsing are part of the simulation.
 """
 
 import json
@@ -20,12 +20,12 @@ from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
 from tests.simulation.tasks import ProcessDied, VirtualScheduler
 
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
-"""How long a request may be on its way, at most, under a fault that delays it."""
+"""The longest delay of a request, by kind of fault."""
 
 
 @dataclass(frozen=True)
 class WireResponse:
-    """What a service says, as it goes over the wire."""
+    """The HTTP response of a simulated service."""
 
     status: int
     body: bytes = b"{}"
@@ -33,31 +33,31 @@ class WireResponse:
 
 
 class Service(Protocol):
-    """A service of AWS. `THROTTLED`: the code with which it asks to slow down."""
+    """A simulated AWS service. `THROTTLED`: its error code for throttling."""
 
     THROTTLED: str
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
-        """What a request is about, in words that are the same when it is sent again."""
+        """Return a name for the request's target. It is the same when the request is retried."""
         ...
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
-        """Whether it is a read that need not show what was just written."""
+        """Return whether the request is an eventually consistent read."""
         ...
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse: ...
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        """A no with this code."""
+        """Return an error response with this code."""
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
-        """The answer under a fault that only this service knows; None: under any other."""
+        """Return the answer under a fault specific to this service. None: the fault is not specific to it."""
         ...
 
 
 class SimulatedWire:
-    """What the clients of this process reach, from when it is made on until the next one is."""
+    """The transport of all clients in this Python process, until the next instance replaces it."""
 
     def __init__(
         self, tasks: VirtualScheduler, faults: FaultInjector, chance: SeededRandom, services: Mapping[str, Service]
@@ -69,11 +69,11 @@ class SimulatedWire:
         clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
-        """The client of a service, as `wiring.client` gives it."""
+        """Return the client of a service. Replaces `wiring.client`."""
         return clients.client(service)
 
     def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:
-        """One request: the hook's whole work. Raises what botocore would raise, or Died."""
+        """Answer one request. Raises the errors that botocore raises for a network failure, or `ProcessDied`."""
         service = self._services[service_name]
         process = self._tasks.process
         self.calls += 1
@@ -89,7 +89,7 @@ class SimulatedWire:
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
-        """How long it takes: milliseconds, as a rule."""
+        """Return how long the request takes: some milliseconds, unless a fault delays it."""
         self._count[text] = number = self._count.get(text, 0) + 1
         seconds = 0.002 + 0.03 * self._chance.random("latency", text, number) ** 2
         return seconds + (
@@ -130,7 +130,7 @@ class SimulatedWire:
 
 
 class JsonService:
-    """What services that speak JSON have in common."""
+    """The common part of the services with a JSON protocol."""
 
     THROTTLED = "ThrottlingException"
 

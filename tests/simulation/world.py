@@ -1,11 +1,13 @@
-"""A whole shop under one seed: the real handlers, the real table and stream mappings, everything else simulated.
+"""Simulates a whole shop under one seed: real handlers, real table and stream mappings, everything else simulated.
 
-    found = World(engine, seed).run()
+    simulation = Simulation(engine, seed)
+    simulation.run()
+    simulation.violations
 
-A seed's story: the shop opens; people order, pay, cancel, while things go wrong; the dust settles and an operator
-clears up; a hundred days pass. A quarter of the seeds, and all fierce ones, live on: through a year, in which what has
-its time over ends, and things go wrong again; somebody comes back to what is archived, and some of it is restored. Each
-time the dust has settled, every invariant must hold.
+The eras of a seed: the shop opens. Clients order, pay and cancel while faults strike. The faults stop, and an operator
+redrives the failures. A hundred days pass. A quarter of the seeds, and all fierce ones, continue for a year: items
+expire, faults strike again, clients use archived orders, and an operator restores some. After each era, when the
+simulation is idle, every invariant must hold.
 """
 
 import itertools
@@ -59,9 +61,9 @@ from tests.simulation.wire import Service, SimulatedWire
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
 QUIET_SECONDS = 13 * HOUR
-"""Longer than anything is tried again by itself: a stream record grows too old in twelve hours, a message sooner."""
+"""Longer than any automatic retry: a stream mapping discards a record after 12 hours, a queue a message sooner."""
 MAX_CLEAN_UPS = 24
-"""How often there may be something left to clear up after the last time: the provider takes up to a week."""
+"""How many clean-up rounds an era may need: the provider takes up to a week."""
 PEPPER = "pepper of the simulation"
 
 _tables = itertools.count(1)
@@ -73,7 +75,7 @@ def _engine_connection(directory: str, engine: Engine) -> TracedEngineConnection
 
 
 class Simulation:
-    """One seed. `only`: the faults and commands that may happen (None: all). `fierce`: with more faults than usual."""
+    """The run of one seed. `only`: the faults and commands that may happen (None: all). `fierce`: more faults."""
 
     def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
         self.seed, self.only = seed, only
@@ -196,9 +198,9 @@ class Simulation:
         if happened := RecordedChange.from_record(record):
             self.changes.append(happened)
 
-    # the story --------------------------------------------------------------------------------------------------------
+    # the eras ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Live through the seed, up to its end or to the first time that something is wrong: `violations`."""
+        """Run the seed until its end, or until the first era with violations. They are in `violations`."""
         with self._patched():
             try:
                 for until in self._eras():
@@ -209,7 +211,7 @@ class Simulation:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
     def _eras(self) -> Iterator[float]:
-        """Each era begins when it is asked for, and ends at the moment that is given."""
+        """Start each era when the iterator is advanced, and yield the virtual time at which it ends."""
         self.clients.start("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
         self._start_era(
@@ -230,7 +232,7 @@ class Simulation:
         yield self.tasks.now + 16 * DAY
 
     def _start_era(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[PlannedCommand]) -> None:
-        """Let faults strike from here on, and people do what they set out to."""
+        """Turn faults on, and schedule the era's outages and commands."""
         self.faults.is_off = False
         self.environment.schedule_misfortunes(era, begins, lasts_seconds)
         for command in commands:
@@ -242,7 +244,10 @@ class Simulation:
                 self.clients.start(who, command.run, at - self.tasks.now)
 
     def _end_era(self, until: float) -> None:
-        """Let time pass until then, faults strike no more, the dust settle, and an operator clear up."""
+        """Run until the era ends, turn faults off, let an operator clean up, and check the invariants.
+
+        Some seeds also run a drift check, or corrupt some copies and repair them.
+        """
         self.tasks.run(until)
         self.faults.is_off = True
         for _ in range(MAX_CLEAN_UPS):
@@ -265,7 +270,7 @@ class Simulation:
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
-        """Put the simulation in the place of the world: environment, wiring, sleep and chance."""
+        """Replace the process environment, the AWS clients, sleeping and random numbers with the simulation's."""
         ids = itertools.count(1)
 
         def shop(table_name: str, **settings: Any) -> Shop:

@@ -12,13 +12,13 @@ from stacks import synth_cache
 
 Resource = dict[str, Any]
 VALIDATED = {"@aws-cdk/core:validateAgainstDefaultRules": True}
-"""The laptop's templates are not validated unless they say so; `make synth` validates those of dev and prod."""
+"""The setting that validates a template. Laptop templates are not validated by default, those of `make synth` are."""
 ON_CALL = "oncall@shop.example"
 
 
 @dataclass(frozen=True)
 class SynthesizedTemplate:
-    """A synthesized stack, with what tests look for."""
+    """A synthesized template, with helpers to find its resources."""
 
     file: Path
     body: dict[str, Any]
@@ -50,7 +50,7 @@ class SynthesizedTemplate:
         return mapping
 
     def statements(self, module: str) -> list[Any]:
-        """All that the role of a module's function allows."""
+        """Return all policy statements of the role of a module's function."""
         role = self.properties("AWS::Lambda::Function")[self.function(module)]["Role"]["Fn::GetAtt"][0]
         policies = self.properties("AWS::IAM::Policy").values()
         attached = [policy for policy in policies if {"Ref": role} in policy["Roles"]]
@@ -86,5 +86,5 @@ def prod(templates: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 
 
 def as_list(value: Any) -> Iterator[Any]:
-    """What a template gives as one thing or as a list of them."""
+    """Yield the elements of a template value that is either one element or a list."""
     yield from value if isinstance(value, list) else [value]

@@ -53,7 +53,7 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(floor.provider).update(copy.deepcopy(self.provider))
-        floor.clock_offset = saved_at - datetime.now(UTC)  # else the items grow older from test to test
+        floor.clock_offset = saved_at - datetime.now(UTC)  # otherwise the items would get older from test to test
         return result
 
 

@@ -1,7 +1,7 @@
-"""What a hostile client, or a broken gateway, may send: a good request, spoiled in one place or in several.
+"""The corpus of hostile requests: valid requests with one or several mutations, as from a hostile client or gateway.
 
-Everything that is put into a body is a piece of JSON text, so that what JSON's values cannot say (1.0 for 1, a name
-that stands twice, half a character) can be said.
+Bodies are mutated as JSON text, not as parsed values. So mutations can contain 1.0 instead of 1, duplicate names, and
+half of a surrogate pair.
 """
 
 import itertools
@@ -18,13 +18,13 @@ Change = Callable[[HostileRequest], HostileRequest]
 
 
 class Mutation(NamedTuple):
-    """`how`: in words that find it again."""
+    """A change of a request, and a description that identifies it."""
 
     description: str
     change: Change
 
 
-# what is put in the place of a value of a body, as text --------------------------------------------------------------
+# replacements for a value in a body, as text --------------------------------------------------------------------------
 VALUES = (
     "null", "true", "false", "0", "-0", "-1", "1", "2", "1.0", "1e0", "1E2", "0.1", "1e400", "-1e-400",
     "10000000000000", "9" * 18, "9" * 25, "9" * 5000, "1." + "0" * 5000, "NaN", "Infinity", "-Infinity", "01", "+1",
@@ -37,7 +37,7 @@ VALUES = (
     "[" * 40 + "]" * 40, "[" * 100_000, '{"a":' * 20_000, "[1,]", "{,}", "'x'", "undefined", "", '"', "\\", "\x00",
 )  # fmt: skip
 
-# what is put in the place of a whole body ----------------------------------------------------------------------------
+# replacements for a whole body ----------------------------------------------------------------------------------------
 BODIES: Mapping[str, Callable[[str], str | bytes | None]] = {
     "nothing": lambda _: None,
     "empty": lambda _: "",
@@ -155,9 +155,9 @@ CLAIMS: Mapping[str, tuple[Any, ...]] = {
 REPLACEMENTS: tuple[Any, ...] = (None, "", "x", 0, 5, True, [], {}, ["x"], {"x": "x"})
 
 
-# what is spoiled ------------------------------------------------------------------------------------------------------
+# mutations ------------------------------------------------------------------------------------------------------------
 def single_mutations(asked: HostileRequest, declared: list[str], template: str) -> Iterator[Mutation]:
-    """Every way to spoil a request in one place. `declared`: the names that its route takes in a query."""
+    """Yield every mutation of a request in one place. `declared`: the route's query parameters."""
     if isinstance(asked.body, str):
         yield from _body_mutations(asked.body)
         yield from _header_mutations("content-type", MEDIA_TYPES)
@@ -180,7 +180,7 @@ def single_mutations(asked: HostileRequest, declared: list[str], template: str) 
 
 
 def combined_mutations(ways: list[Mutation], chance: random.Random) -> Iterator[Mutation]:
-    """Two or three of these at once, without end."""
+    """Yield random combinations of two or three mutations, endlessly."""
     while True:
         chosen = chance.sample(ways, chance.choice((2, 2, 3)))
 
@@ -211,7 +211,7 @@ def _body_mutations(text: str) -> Iterator[Mutation]:
 
 
 def _document_paths(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places in a document."""
+    """Yield the path of every value in a document."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in inside:
         yield (*way, name)
@@ -228,7 +228,7 @@ PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """A piece of text in the place of a value; None: nothing, not even its name."""
+    """Replace a value with a piece of text. None: remove the value and its name."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         try:
@@ -239,14 +239,14 @@ def _replace_field(way: tuple[str | int, ...], value: str | None) -> Change:
             else:
                 inside[way[-1]] = PLACEHOLDER
         except (ValueError, LookupError, TypeError, RecursionError):
-            return asked  # another change was there before
+            return asked  # an earlier mutation removed this place
         return replace(asked, body=json.dumps(document).replace(json.dumps(PLACEHOLDER), value or ""))
 
     return change
 
 
 def _duplicate_field(way: tuple[str | int, ...], value: str | None) -> Change:
-    """A name that stands there twice, the second time with this, or with the same."""
+    """Repeat a name in its object, with this value, or with the same value if None."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         try:
@@ -281,7 +281,7 @@ def _append_query(text: str) -> Change:
 
 
 def _path_parameters(template: str) -> Iterator[tuple[str, int]]:
-    """The ids in a path, and as which step they come."""
+    """Yield the name and the segment number of each path parameter."""
     for place, step in enumerate(template.split("/")):
         if step.startswith("{"):
             yield step[1:-1], place
@@ -297,7 +297,7 @@ def _replace_path_segment(place: int, id: str) -> Change:
 
 
 def _event_mutations() -> Iterator[Mutation]:
-    """What a gateway never sends, or not so."""
+    """Yield mutations of the event that API Gateway would never send."""
     parts: tuple[tuple[str, ...], ...] = (
         ("version",), ("routeKey",), ("rawPath",), ("headers",), ("queryStringParameters",),
         ("pathParameters",), ("body",), ("isBase64Encoded",), ("cookies",), ("requestContext",), ("stageVariables",),
@@ -324,7 +324,7 @@ def _event_mutations() -> Iterator[Mutation]:
 
 
 def _replace_event_part(way: tuple[str, ...], value: Any) -> Change:
-    """An event of which one part is something else; KeyError: is not there."""
+    """Replace one part of the event. The value KeyError removes the part."""
 
     def change(asked: HostileRequest) -> HostileRequest:
         before = asked.spoil
@@ -338,7 +338,7 @@ def _replace_event_part(way: tuple[str, ...], value: Any) -> Change:
                 else:
                     inside[way[-1]] = value
             except (LookupError, TypeError):
-                pass  # it is not there to be spoiled
+                pass  # the event does not have this part
             return raw
 
         return replace(asked, spoil=spoil)

@@ -1,6 +1,7 @@
-"""An HTTP API in this process: takes requests as WSGI does, hands them to the Lambda as API Gateway would, has each of
-its answers judged. In place of a token, `Authorization: Bearer` has a name; whoever has none of these comes without
-claims, as on a public route.
+"""A WSGI application that acts as API Gateway: it invokes the function and checks each response.
+
+`Authorization: Bearer` contains a user's name instead of a token. A request without a known name has no claims, as on
+a public route.
 """
 
 import base64
@@ -15,12 +16,12 @@ from tests.api.hostile.request import WEBHOOK
 
 USERS = {token.sub: token for token in (ANN, BOB, STAFF, WAREHOUSE)}
 TEXTS = ("text/", "application/json", "application/xml", "application/javascript")
-"""Bodies of these types come as they are, all others as base64."""
+"""Bodies of these media types are passed as text, all others as base64."""
 Environ = dict[str, Any]
 
 
 class Gateway:
-    """A WSGI application. `wrong`: what the judge found, with the request that it found it at."""
+    """A WSGI application. `violations`: what the judge found, each with the first request that showed it."""
 
     def __init__(self, api: ApiHarness, judge: ResponseJudge) -> None:
         self.api, self.judge = api, judge

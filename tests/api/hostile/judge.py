@@ -1,7 +1,7 @@
-"""What is wrong with an answer, by nothing but the OpenAPI document that the API serves and the event that was sent.
+"""Checks a response against the OpenAPI document that the API serves, and against the event that was sent.
 
-What is accepted must have been sent, to the letter: an accepted request is read here once more, by rules of its own in
-which 1.0 is no integer and a name stands once, and must fit the schema that is served.
+An accepted request must fit the served schema exactly. So it is parsed here again with a stricter parser, in which 1.0
+is not an integer and a name must not occur twice.
 """
 
 import base64
@@ -22,17 +22,20 @@ from tests.api.hostile.request import Event
 Schema = Mapping[str, Any]
 UNKNOWN_ROUTE_PROBLEMS = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}
 EXPECTED_SERVER_ERROR = ("POST /payments/events", 503)
-"""The provider tells of what is not known here yet, and shall tell it again: the one 5xx that is meant."""
+"""The only expected 5xx: a webhook about something that the shop does not know yet. The provider sends it again."""
 MAX_PROBLEM_CHARACTERS = 6_000
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class AmbiguousJson(ValueError):
-    """A text that parsers take for different things, or some for nothing."""
+    """A JSON text that parsers read differently, or that some reject."""
 
 
 class ResponseJudge:
-    """`served`: the OpenAPI document. `asked`: how many requests were judged so far, by the status of their answers."""
+    """Sends events to the function and checks the responses.
+
+    `served`: the OpenAPI document. `status_counts`: how many responses were checked so far, by status.
+    """
 
     def __init__(self, served: Schema) -> None:
         self.document = _forbid_undescribed_properties(served)
@@ -45,7 +48,7 @@ class ResponseJudge:
         self._validator_at = cache(self._build_validator)
 
     def send(self, raw: Event) -> tuple[dict[str, Any], list[str]]:
-        """What the Lambda answers, and what is wrong with that."""
+        """Invoke the function. Return its response and the violations found."""
         try:
             response = handler(raw, LambdaContext())
         except BaseException as error:  # noqa: BLE001  that it gets out is what is looked for
@@ -110,7 +113,7 @@ class ResponseJudge:
             yield f"a problem of {len(text)} characters"
 
     def _wrongly_accepted(self, key: str, operation: Schema, named: Mapping[str, str], raw: Event) -> Iterator[str]:
-        """What was taken though it is not what the document says."""
+        """Yield what was accepted although the document does not allow it."""
         where = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower())
         headers = {name.lower(): value for name, value in (raw.get("headers") or {}).items()}
         sent = {"path": dict(named), "query": raw.get("queryStringParameters") or {}, "header": headers}
@@ -147,7 +150,7 @@ class ResponseJudge:
         )
 
     def _build_validator(self, place: tuple[Any, ...]) -> Draft202012Validator:
-        """Of the schema at this place of the document."""
+        """Build the validator for the schema at this place in the document."""
         schema: Any = self.document
         for step in place:
             schema = schema[step]
@@ -155,8 +158,10 @@ class ResponseJudge:
 
 
 def parse_strictly(text: str) -> Any:
-    """A JSON text as what it says and nothing else: a number with a point or an exponent stays the text that it is.
-    Raises NotExact, ValueError."""
+    """Parse JSON strictly. A number with a point or an exponent becomes {"number": text}.
+
+    Raises `AmbiguousJson` for a duplicate name, NaN or Infinity, and `ValueError` for other invalid JSON.
+    """
     return json.loads(
         text,
         object_pairs_hook=_reject_duplicate_names,
@@ -176,7 +181,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _parse_parameter(text: str, schema: Schema) -> Any:
-    """The value of a parameter: an integer only where it is spelled as one."""
+    """Return the value of a parameter. It is an int only if the text is the usual form of an integer."""
     if schema.get("type") == "integer" and re.fullmatch("-?(0|[1-9][0-9]*)", text, re.ASCII):
         return int(text)
     return text
@@ -191,14 +196,14 @@ def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]
 
 
 def normalized(name: str, value: Any) -> Any:
-    """A text as it is kept: without space around it, a code in capitals."""
+    """Return a text as the shop stores it: stripped, and a code in upper case."""
     if not isinstance(value, str):
         return value
     return value.strip().upper() if name == "code" else value.strip()
 
 
 def _changed_values(raw: Event, text: str) -> Iterator[str]:
-    """What the answer calls by the same name as the request, and has otherwise; but for space around it."""
+    """Yield the fields whose value in the response differs from the request, apart from normalization."""
     try:
         sent, said = json.loads(_body(raw)), json.loads(text)
     except ValueError:
@@ -225,7 +230,10 @@ def _text(response: Mapping[str, Any]) -> str:
 
 
 def _forbid_undescribed_properties(served: Schema) -> dict[str, Any]:
-    """The same document, in which an answer has nothing that is not described; only problems have, by their type."""
+    """Return the document with `additionalProperties: false` in all response schemas.
+
+    Problems are the exception: they have extra members that depend on their type.
+    """
     schemas: dict[str, Any] = dict(served["components"]["schemas"])
     responses = [one["responses"] for item in served["paths"].values() for one in item.values()]
     for name in _referenced_schemas(responses, schemas) - {"Problem"}:
@@ -235,7 +243,7 @@ def _forbid_undescribed_properties(served: Schema) -> dict[str, Any]:
 
 
 def _referenced_schemas(value: Any, schemas: Schema) -> set[str]:
-    """The schemas that are spoken of here, and there."""
+    """Return the names of all schemas that a value references, directly or indirectly."""
     found: set[str] = set()
     waiting = [value]
     while waiting:

@@ -1,4 +1,4 @@
-"""A request in parts that can be spoiled one by one, before it becomes an event."""
+"""A request whose parts can be mutated one by one before it becomes an event."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """A request to a route, by `key`. `query`: as it stands in the URL. `spoil`: what befalls the event at last."""
+    """A request to the route `key`. `query`: the raw query string. `spoil`: the last mutation, applied to the event."""
 
     key: str
     method: str
@@ -31,7 +31,7 @@ class HostileRequest:
     spoil: Callable[[Event], Event] = lambda raw: raw
 
     def event(self, api: ApiHarness) -> Event:
-        """What the Lambda gets. What goes to the provider's webhook is signed, or nothing behind it were met."""
+        """Build the Lambda event. Sign webhook requests: otherwise the signature check would reject them all."""
         headers = dict(self.headers)
         if self.key == WEBHOOK and isinstance(self.body, str) and self.body.isascii():
             headers.setdefault("stripe-signature", stripe_signature(self.body, api.shop.now()))
@@ -39,20 +39,20 @@ class HostileRequest:
         return self.spoil(made)
 
     def with_header(self, name: str, value: str | None) -> "HostileRequest":
-        """The same with one header changed; None: without it."""
+        """Return a copy with one header changed, or removed if `value` is None."""
         others = {key: old for key, old in self.headers.items() if key != name}
         return replace(self, headers=others if value is None else {**others, name: value})
 
 
 def token_for(key: str) -> Token | None:
-    """Who may ask this."""
+    """Return a token that may call this route. None for a public route."""
     if key in PUBLIC_ROUTES:
         return None
     return STAFF if key in STAFF_ROUTES else WAREHOUSE if key in WAREHOUSE_ROUTES else ANN
 
 
 def valid_request(key: str, world: Mapping[str, str], api: ApiHarness) -> HostileRequest:
-    """A request of this route that is answered well, by who may ask it."""
+    """Return a valid request to this route, by a permitted caller."""
     method, path = key.split()
     headers = {"idempotency-key": "key-9"} if key in IDEMPOTENT_ROUTES else {}
     query = urlencode({name.removesuffix("_"): value for name, value in QUERIES.get(key, {}).items()})

@@ -1,4 +1,4 @@
-"""A stream and a mapping over it, as small as the tests of the mapping need them."""
+"""Builds small streams and event source mappings for the tests of the mapping."""
 
 import itertools
 from typing import Any
@@ -49,7 +49,7 @@ def record(
 def new_mapping(
     *, switches: MappingAssumptions | None = None, resume: dict[str, str] | None = None, **settings: Any
 ) -> EventSourceMapping:
-    """A mapping over one shard that counts instead of drawing ids."""
+    """Return a mapping with one shard. Its ids are counted, not random."""
     ids = itertools.count(1)
     made = EventSourceMapping(
         MappingSettings(**settings),
@@ -81,14 +81,14 @@ def report_failures(*numbers: int) -> InvocationReturned:
 
 
 def next_invocation(stream: EventSourceMapping, now: float = START) -> Invoke:
-    """The one thing that is due: an invocation."""
+    """Return the only due action, which is an invocation."""
     (action,) = stream.due_actions(now)
     assert isinstance(action, Invoke)
     return action
 
 
 def next_delivery(stream: EventSourceMapping, now: float = START) -> DeliverFailure:
-    """The one thing that is due: a delivery to the on-failure destination."""
+    """Return the only due action, which is a delivery to the on-failure destination."""
     (action,) = stream.due_actions(now)
     assert isinstance(action, DeliverFailure)
     return action
