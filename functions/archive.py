@@ -82,8 +82,8 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
     """Archive an order: close it, write the object, delete the items and leave a stub. Safe to repeat.
 
-    Returns the object's key, or None if the order needs no archiving or another delivery archived it. Raises Mismatch, and
-    deletes nothing, if the existing object lacks items of the table.
+    Returns the object's key, or None if the order needs no archiving or another delivery archived it. Raises Mismatch,
+    and deletes nothing, if the existing object lacks items of the table.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:

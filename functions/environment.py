@@ -17,7 +17,10 @@ E = TypeVar("E")
 
 @entity
 class CommonEnvironment:
-    """The variables that every Lambda has. `metrics_namespace`: the CloudWatch namespace of this deployment's metrics."""
+    """The variables that every Lambda has.
+
+    `metrics_namespace`: the CloudWatch namespace of this deployment's metrics.
+    """
 
     metrics_namespace: str
 
@@ -26,8 +29,8 @@ class CommonEnvironment:
 class OriginSecretEnvironment:
     """The part of the API's environment that every route needs, the documentation included.
 
-    `front_secret`: JSON {"current": ..., "previous": ...}, the secret that CloudFront sends with each request if it stands
-    in front of the API. The API rejects requests without it. "": there is no CloudFront in front.
+    `front_secret`: JSON {"current": ..., "previous": ...}, the secret that CloudFront sends with each request if it
+    stands in front of the API. The API rejects requests without it. "": there is no CloudFront in front.
     """
 
     front_secret: str = ""
@@ -38,7 +41,8 @@ class ApiEnvironment(OriginSecretEnvironment):
     """The environment of the API's Lambda.
 
     `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
-    `pepper_secret`: makes order ids and e-mail hashes. Never rotate it: old idempotency keys would then place new orders.
+    `pepper_secret`: makes order ids and e-mail hashes. Never rotate it: old idempotency keys would then place new
+    orders.
     `webhook_secret`: JSON {"current": ..., "previous": ...}, the secrets with which the payment provider signs.
     `shipping`: the shipping cost of an order by currency in minor units, "EUR:490,USD:590".
     `tax_rate`: in hundredths of a percent.
@@ -89,8 +93,8 @@ class ProductAlertsEnvironment:
     """`sender`: as in OrderNotificationsEnvironment.
     `product_url`: the page of a product, "https://shop.example/products/{product_id}".
     `mails_per_second`: the limit of one running Lambda. `page_size`: followers per message.
-    `queue_url`: the queue for the next page of followers. It is the queue that invokes this Lambda, so the stack sets the
-    variable after it has created the queue.
+    `queue_url`: the queue for the next page of followers. It is the queue that invokes this Lambda, so the stack sets
+    the variable after it has created the queue.
     """
 
     table_name: str

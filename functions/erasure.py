@@ -37,8 +37,8 @@ CHANGED_TEXT = "-"
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Returns how many erasures were waiting and how many were finished. Raises RunIncomplete at the end if a step failed, so
-    that the invocation counts as failed.
+    Returns how many erasures were waiting and how many were finished. Raises RunIncomplete at the end if a step failed,
+    so that the invocation counts as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = wiring.create_shop(environment.table_name)
@@ -63,8 +63,9 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""What was done with a customer's data in one place. `none`: there was none. `taken`: it was removed. `kept`: it is still
-needed, or is on its way to the archive.
+"""The outcome of removing a customer's data from one place.
+
+`none`: there was none. `taken`: it was removed. `kept`: it is still needed, or is on its way to the archive.
 """
 
 
@@ -95,8 +96,8 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
 def _delete_earlier_archives(bucket: str, order: Order) -> bool:
     """Delete the archive objects of a restored order, whose items are all in the table again.
 
-    Returns whether there were any. Newer objects stay: if the order is archived again meanwhile, that object has a later
-    version than the order that was read.
+    Returns whether there were any. Newer objects stay: if the order is archived again meanwhile, that object has a
+    later version than the order that was read.
     """
 
     def is_newer(key: str) -> bool:
@@ -124,7 +125,7 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
 
 # the failure store ----------------------------------------------------------------------------------------------------
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
-    """Remove personal data from every record of these customers in the failure store: parked records and failed batches.
+    """Redact every record of these customers in the failure store: parked records and failed batches.
 
     A redrive reads the item again from the table, so data that still exists is not lost.
     """
@@ -148,8 +149,8 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
     """Remove personal data from a stream record if it belongs to one of these customers.
 
-    An attribute that changed still differs between the old and new image, so the record still describes the same change.
-    Returns how many values were redacted.
+    An attribute that changed still differs between the old and new image, so the record still describes the same
+    change. Returns how many values were redacted.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}

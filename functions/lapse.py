@@ -16,7 +16,9 @@ from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 
 @wiring.instrument_handler("lapse")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Returns how many orders of each kind.
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
+
+    Returns how many orders of each kind.
 
     Raises RunIncomplete at the end if an order failed, so that the invocation counts as failed.
     """

@@ -15,14 +15,18 @@ from functions.shop.settling import ProviderRefundState, RefundRejected
 
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
-"""Client errors that a retry may solve: the API key is being rotated or not set yet, the same request is running, or the
-rate limit is reached.
+"""Client errors that a retry may solve.
+
+The API key is being rotated or not set yet, the same request is running, or the rate limit is reached.
 """
 REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 
 
 class PaymentProviderUnavailable(Exception):
-    """The provider did not answer, or its answer has no usable result. Retry. `status`: HTTP status, 0 for no answer."""
+    """The provider did not answer, or its answer has no usable result. A retry may succeed.
+
+    `status`: the HTTP status, 0 if there was no answer.
+    """
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the payment provider answered {status}" if status else "the payment provider did not answer")

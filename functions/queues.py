@@ -15,7 +15,10 @@ Message = Mapping[str, Any]
 
 
 class MessageBatch:
-    """A batch of messages and the ids of those to retry. `park` stores a message and the reason in the failure store."""
+    """A batch of messages and the ids of those to retry.
+
+    `park` stores a message and the reason in the failure store.
+    """
 
     def __init__(
         self,

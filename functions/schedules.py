@@ -21,7 +21,9 @@ class ScheduledRun:
     failed_count: int = 0
 
     def apply_each(self, items: Iterable[T], handle: Callable[[T], bool], id_of: Callable[[T], str] = str) -> int:
-        """Handle each item and return for how many `handle` returned True. A list that breaks off counts as one failure.
+        """Handle each item and return for how many `handle` returned True.
+
+        A list that breaks off counts as one failure.
 
         `id_of`: returns the id of an item for the log.
         """

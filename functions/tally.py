@@ -32,7 +32,10 @@ class MetricsBuffer:
             values[0] += value
 
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
-        """Yield the log lines: one per currency and one without, and more if a metric has more values than a line may hold."""
+        """Yield the log lines: one for each currency and one without.
+
+        A metric with more values than a line may hold continues in the next line.
+        """
         left: dict[str | None, dict[MetricDefinition, list[float]]] = defaultdict(dict)
         for (currency, metric), values in self._values.items():
             left[currency][metric] = values

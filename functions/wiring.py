@@ -51,7 +51,7 @@ CLIENT_CONFIG = Config(
 @cache
 def client(service: str) -> Any:
     """Return the client of an AWS service. The first call creates it."""
-    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # the service is not a literal here
+    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # no literal here
     if service == "dynamodb":
         capacity_units.instrument(made)
     return made
@@ -188,8 +188,8 @@ def _cached_payment_provider(url: str, key: str) -> "PaymentProvider":
 def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
     """Return a function that parks a record with the reason, as `parked/{reader}/{hash}.json` in the failure store.
 
-    The hash is of the record, so a redelivered record is stored once. The existing object is never replaced: an erasure may
-    have redacted it.
+    The hash is of the record, so a redelivered record is stored once. The existing object is never replaced: an erasure
+    may have redacted it.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:
@@ -220,7 +220,10 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
 
 
 def _record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ids and keys that identify a stream record or SQS message. Nothing else of its content is safe to log."""
+    """Return the ids and keys that identify a stream record or SQS message.
+
+    Nothing else of its content is safe to log.
+    """
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
     return {

@@ -13,10 +13,11 @@ from functions.model.money import format_amount
 
 @dataclass(frozen=True)
 class NotificationText:
-    """What a mail says: `{number}` is the order's short number, `{amount}` the money that the event is about.
+    """The texts of a notification. `{number}`: the order's short number. `{amount}`: the event's amount of money.
 
-    `goes`: whether goods are on their way, or will be, so that the mail says where to. `back`: what it says below what
-    is not coming, if anything was paid for that, `{amount}` of it.
+    `shows_address`: the mail shows the delivery address, because goods are or will be on their way. `refund_text`:
+    follows
+    the list of dropped goods if some of them were paid for. Its `{amount}` is what was paid for them.
     """
 
     subject: str
