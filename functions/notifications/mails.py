@@ -16,8 +16,7 @@ class NotificationText:
     """The texts of a notification. `{number}`: the order's short number. `{amount}`: the event's amount of money.
 
     `shows_address`: the mail shows the delivery address, because goods are or will be on their way. `refund_text`:
-    follows
-    the list of dropped goods if some of them were paid for. Its `{amount}` is what was paid for them.
+    follows the list of dropped goods if some of them were paid for. Its `{amount}` is what was paid for them.
     """
 
     subject: str
