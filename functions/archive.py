@@ -1,4 +1,4 @@
-"""Archive expired orders and activity: write them to S3 first, then delete them from the table.
+"""Archive expired orders and activity in S3. An order's items are deleted from the table only after S3 has the object.
 
 An order becomes one object with all its items, `orders/{order_id}/{version}.json`. Activity becomes gzipped NDJSON, one
 prefix for each day, with the hash of the content as the object's name. Both hold typed DynamoDB JSON (binary values as

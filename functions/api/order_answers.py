@@ -85,8 +85,7 @@ def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
 
 
 class OrderAnswer(ResponseModel):
-    """An order; money is in minor units. `archived`: the order is in the archive, and the optional fields are not
-    shown.
+    """An order; money is in minor units. `archived`: it is in the archive, and the optional fields are not shown.
 
     `total`: the goods minus the discount, plus `shipping`; it includes `tax`. `due`: what is still to be paid.
     `refunded`: the part of `paid` that is refunded or being refunded. `owed`: a further refund that waits for the end
@@ -302,8 +301,7 @@ class Happened(ResponseModel):
 
 
 class WholeOrder(ResponseModel):
-    """An order with all items that belong to it, by kind. If there are several pages, each kind continues over the
-    pages.
+    """An order with all items that belong to it, by kind. Over several pages, each kind continues on the next page.
 
     `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
