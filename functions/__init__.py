@@ -1,4 +1,4 @@
-"""Everything that is deployed: each Lambda is a module here; `shop`, `model` and `dynamodb` are what they share."""
+"""All deployed code. Each module here is one Lambda; `shop`, `model` and `dynamodb` hold the code they share."""
 
 import gc
 import os
@@ -6,6 +6,6 @@ import os
 IN_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 if IN_LAMBDA:
-    # What a start imports stays: to look through it would be a tenth of the start. `wiring.instrument_handler` turns
-    # the collector on again.
+    # Imported modules are never garbage, and scanning them would take a tenth of the cold start.
+    # `wiring.instrument_handler` turns the collector on again.
     gc.disable()

@@ -1,7 +1,8 @@
-"""The reaction to what has expired: its bytes go to S3, whole, before anything of it leaves the table.
+"""Archive expired orders and activity in S3. An order's items are deleted from the table only after S3 has the object.
 
-An order is one object with everything it owned, `orders/{order_id}/{version}.json`; activity is gzipped NDJSON by day,
-named by its content. Both are typed DynamoDB JSON (binary as base64), so that all ten types come back as they were.
+An order becomes one object with all its items, `orders/{order_id}/{version}.json`. Activity becomes gzipped NDJSON, one
+prefix for each day, with the hash of the content as the object's name. Both hold typed DynamoDB JSON (binary values as
+base64), so that all ten attribute types can be restored exactly.
 """
 
 import base64
@@ -28,12 +29,12 @@ ARCHIVE_FORMAT_VERSION = 1
 
 
 class Mismatch(Permanent):
-    """An object was written before, and lacks what lies in the table now: deleting that would lose it."""
+    """The object in S3 lacks items that are in the table now. Deleting those items would lose them."""
 
 
 @wiring.instrument_handler("archive")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(ArchiveEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = MessageBatch(
@@ -45,7 +46,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
-    """What does not match lies apart from what nobody can read: somebody has to decide which is right."""
+    """Return a function that parks messages. A Mismatch goes to its own prefix, because a person must resolve it."""
     unreadable, mismatched = (wiring.dead_letter_writer(bucket, reader) for reader in ("archive", "mismatch"))
 
     def park(message: Message, reason: str) -> None:
@@ -55,20 +56,20 @@ def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
 
 
 def _group_by_day(messages: Sequence[Message]) -> dict[str, list[Message]]:
-    """Activity of one day together, everything else by itself."""
+    """Group the messages: activity of one day together, every other message alone."""
     groups: dict[str, list[Message]] = defaultdict(list)
     for message in messages:
         try:
             event = parse_event(message)
         except Permanent:
-            groups[message["messageId"]].append(message)  # refused where it is handled
+            groups[message["messageId"]].append(message)  # `MessageBatch.apply` parks it later
             continue
         groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
     return groups
 
 
 def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> None:
-    """Archive one expired order, or some activity of one day."""
+    """Archive one expired order, or several activity entries of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
         key = archive_order(shop, bucket, expired.data.order_id)
@@ -79,9 +80,10 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
 
 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
-    """Close, write, delete, leave a stub; whatever was done before is found done. The object's key, if it is ours.
+    """Archive an order: close it, write the object, delete the items and leave a stub. Safe to repeat.
 
-    Raises Mismatch, and leaves all as it is, where the object that is there lacks something that lies in the table.
+    Returns the object's key, or None if the order needs no archiving or another delivery archived it. Raises Mismatch,
+    and deletes nothing, if the existing object lacks items of the table.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:
@@ -103,27 +105,27 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
 
 
 def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
-    """The object of an order: {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]}, sorted keys."""
+    """Serialize an order as {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]} with sorted keys."""
     return objects.to_canonical_json(
         {"format": ARCHIVE_FORMAT_VERSION, "order_id": order.order_id, "version": order.version, "items": list(images)}
     )
 
 
 def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
-    """How many of these images an object does not hold. It may well hold more: some may have been deleted since."""
+    """Count the images that an object lacks. It may hold more images, because items may have been deleted since."""
     held = {objects.to_canonical_json(image) for image in json.loads(body)["items"]}
     return sum(objects.to_canonical_json(image) not in held for image in images)
 
 
 def parse_archive(body: bytes) -> list[Image]:
-    """The images in an order's object, as they lay in the table."""
+    """Return the images in an order's object, as they were in the table."""
     return [
         {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
     ]
 
 
 def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
-    """Activity entries that ended, one line each, in the order of their ids."""
+    """Archive expired activity entries: one line each, sorted by id."""
     images = {event.id: event.image for event in events}
     lines = b"".join(objects.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
     digest = hashlib.sha256(lines).hexdigest()

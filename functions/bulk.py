@@ -1,6 +1,7 @@
-"""The reaction to lines of an import: they are written, one after the other, no faster than the stage allows.
+"""Import worker: write the lines of an import one after the other, within the stage's rate limit.
 
-The mapping says how many of these run at a time; each has its share of the lines that may be written in a second.
+The event source mapping limits how many workers run at the same time. Each worker gets an equal share of the allowed
+lines per second.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from functions.shop.shop import Shop
 
 @dataclass
 class WriteRateLimiter:
-    """Lets one go each time it is called, and no more of them in a second than it may."""
+    """Rate limiter: each call waits until the next write is allowed. `per_second`: writes per second at most."""
 
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
@@ -27,7 +28,7 @@ class WriteRateLimiter:
     _next_at: float = 0.0
 
     def __call__(self) -> None:
-        """Wait for the next one's turn."""
+        """Wait until the next write is allowed."""
         now = self.clock().timestamp()
         if now < self._next_at:
             self.sleep(self._next_at - now)
@@ -36,7 +37,7 @@ class WriteRateLimiter:
 
 @wiring.instrument_handler("bulk")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(ImportWorkerEnvironment)
     shop = wiring.create_shop(environment.table_name)
     rate_limiter = WriteRateLimiter(
@@ -49,7 +50,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: WriteRateLimiter) -> None:
-    """The lines of a part of an import that are still to be written."""
+    """Write the lines of one part of an import that are not written yet."""
     ids = {"import_id": event.data.import_id, "part": event.data.part}
     part = write_part(shop, event.data.import_id, event.data.part, is_retry=event.attempt > 1, wait=rate_limiter)
     counts = {"written": part.written, "unchanged": part.unchanged, "rejected": len(part.rejected)} if part else {}

@@ -1,7 +1,7 @@
-"""The stream reader that keeps every copy as its primary says.
+"""Stream reader that updates every copy and total when its source item changes.
 
-Snapshots are guarded by their source's version, logs by the change's id, totals by what is counted already: applying a
-record again changes nothing.
+Applying a record again changes nothing. The source's version guards snapshots, the change's id guards log entries, and
+the stored contribution of each item guards totals.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ from functions.shop.shop import Shop, retry_on_conflict
 
 @wiring.instrument_handler("copies")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of stream records in, the records to send again out."""
+    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(CopiesEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = StreamBatch(
@@ -52,24 +52,24 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
-    """Bring the copies and totals of a record's item up to it. Returns what was followed, for the log."""
+    """Update the copies and totals of a record's item. Returns the applied change, for the log."""
     changed = changes.parse_change(record)
     if changed is None:
         return []
-    # Both are known before anything is written: what cannot be read leaves nothing half done.
+    # Compute both before the first write: an unreadable record must not leave half of its writes done.
     copies_todo, totals_todo = derived.plan_copy_changes(changed), counters.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
     if totals_todo:
         retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
     if (
         changed.row is ORDER and changed.event_name == "INSERT"
-    ):  # once its summary is there, whoever is renamed finds it
+    ):  # a rename finds orders by their summary, and misses an order that has none yet
         names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
-    """Bring the copies of a changed item up to it."""
+    """Write, append and delete the copies of a changed item."""
     for row, item in todo.put:
         write_unless_newer(table, put_if_newer(row, item))
     for row, item in todo.delete:
@@ -82,8 +82,10 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
-    """The writes that delete the copies that have no place beside a stub, unless they are of a later life of the order,
-    or belong to one that is being restored."""
+    """Return the writes that delete the copies an archived order must not keep.
+
+    Copies of a later version of the order stay, and so do copies of an order that is being restored.
+    """
     types = {row.type: row for row in derived.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
     return [
         delete_if_older_without(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED_ATTRIBUTE)
@@ -93,7 +95,7 @@ def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Write a copy, unless the table has it, or a newer one, already."""
+    """Write a copy. Do nothing if the table has the same or a newer version."""
     try:
         table.write(write)
     except WriteConflict:
@@ -101,16 +103,16 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 
 
 def update_totals(shop: Shop, todo: counters.ContributionChange) -> None:
-    """Bring the totals up to what an item counts for: one BatchGet, one transaction with the mark that it is counted.
+    """Update the totals for an item: one BatchGetItem, then one transaction that also stores the item's contribution.
 
-    Raises Changed where another item was counted in the same totals meanwhile.
+    Raises WriteConflict if another item changed the same totals meanwhile.
     """
     if writes := total_writes(shop, todo):
         shop.table.write(*writes)
 
 
 def total_writes(shop: Shop, todo: counters.ContributionChange) -> list[Write[Any]]:
-    """The writes that bring the totals up to what an item counts for; none where they are."""
+    """Return the writes that update the totals for an item; [] if they are up to date."""
     keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)
     mark = next((item for item in found if isinstance(item, Counted)), None)

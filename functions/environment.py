@@ -1,7 +1,7 @@
-"""What the stack tells each Lambda: typed, written by the stack, read once.
+"""The environment variables of each Lambda, typed. The stack writes them; a Lambda reads them once.
 
-Each class is one Lambda's environment; a field becomes a variable of its name in capitals. Secrets come as the name of
-the secret, never as its value.
+Each class is one Lambda's environment. A field becomes a variable with the same name in capitals. For a secret the
+variable holds the secret's name, never its value.
 """
 
 import os
@@ -17,26 +17,37 @@ E = TypeVar("E")
 
 @entity
 class CommonEnvironment:
-    """What every Lambda is told beside its own. `metrics_namespace`: what its metrics are of: this deployment."""
+    """The variables that every Lambda has.
+
+    `metrics_namespace`: the CloudWatch namespace of this deployment's metrics.
+    """
 
     metrics_namespace: str
 
 
 @entity
 class OriginSecretEnvironment:
-    """What of the api's even its documentation asks. `front_secret`: JSON {"current": ..., "previous": ...}, what
-    CloudFront shows with each request, where it stands before the API and nobody may come past it; "": it does not."""
+    """The part of the API's environment that every route needs, the documentation included.
+
+    `front_secret`: JSON {"current": ..., "previous": ...}, the secret that CloudFront sends with each request if it
+    stands in front of the API. The API rejects requests without it. "": there is no CloudFront in front.
+    """
 
     front_secret: str = ""
 
 
 @entity
 class ApiEnvironment(OriginSecretEnvironment):
-    """`client_id`: whose access tokens are taken: the app client of the shop's own user pool.
-    `pepper_secret`: makes order ids and e-mail hashes; never rotated, or old keys would make new orders.
-    `webhook_secret`: JSON {"current": ..., "previous": ...}, what the payment provider signs with.
-    `shipping`: what sending an order costs, "EUR:490,USD:590". `tax_rate`: in hundredths of a percent.
-    `shop_name`: stands on a printed invoice."""
+    """The environment of the API's Lambda.
+
+    `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
+    `pepper_secret`: makes order ids and e-mail hashes. Never rotate it: old idempotency keys would then place new
+    orders.
+    `webhook_secret`: JSON {"current": ..., "previous": ...}, the secrets with which the payment provider signs.
+    `shipping`: the shipping cost of an order by currency in minor units, "EUR:490,USD:590".
+    `tax_rate`: in hundredths of a percent.
+    `shop_name`: is printed on invoices.
+    """
 
     table_name: str
     client_id: str
@@ -69,7 +80,7 @@ class FulfilmentEnvironment:
 
 @entity
 class OrderNotificationsEnvironment:
-    """`sender`: the address mails come from, an identity that SES has verified."""
+    """`sender`: the From address of mails, an identity verified in SES."""
 
     table_name: str
     failures_bucket: str
@@ -79,9 +90,12 @@ class OrderNotificationsEnvironment:
 
 @entity
 class ProductAlertsEnvironment:
-    """`sender`: as of notifications. `product_url`: the page of a product, "https://shop.example/products/{product_id}".
-    `mails_per_second`: how many one of them sends at most. `page_size`: how many followers are told at a time.
-    `queue_url`: where the next of them wait: the queue that it works, so the stack says it once that is there."""
+    """`sender`: as in OrderNotificationsEnvironment.
+    `product_url`: the page of a product, "https://shop.example/products/{product_id}".
+    `mails_per_second`: the limit of one running Lambda. `page_size`: followers per message.
+    `queue_url`: the queue for the next page of followers. It is the queue that invokes this Lambda, so the stack sets
+    the variable after it has created the queue.
+    """
 
     table_name: str
     failures_bucket: str
@@ -95,7 +109,7 @@ class ProductAlertsEnvironment:
 
 @entity
 class RefundsEnvironment:
-    """`provider_url`: where the payment provider answers. `provider_secret`: the key to it."""
+    """`provider_url`: the payment provider's API. `provider_secret`: holds the API key."""
 
     table_name: str
     failures_bucket: str
@@ -105,7 +119,7 @@ class RefundsEnvironment:
 
 @entity
 class ImportWorkerEnvironment:
-    """`lines_per_second`: how many lines of imports are written at most, by all of these together."""
+    """`lines_per_second`: how many lines all import workers together write at most."""
 
     table_name: str
     failures_bucket: str
@@ -134,8 +148,9 @@ class ArchiveEnvironment:
 
 @entity
 class OrderExpiryEnvironment:
-    """`payment_window_minutes`: how long stock is kept for an unpaid order. `assumed_delivered_days`: when a shipped
-    order nobody confirmed counts as delivered."""
+    """`payment_window_minutes`: how long stock stays reserved for an unpaid order.
+    `assumed_delivered_days`: after how many days a shipped order without confirmation counts as delivered.
+    """
 
     table_name: str
     payment_window_minutes: int
@@ -146,7 +161,7 @@ class OrderExpiryEnvironment:
 
 @entity
 class BacklogMetricsEnvironment:
-    """`payment_window_minutes`, `assumed_delivered_days`: as of lapse."""
+    """`payment_window_minutes`, `assumed_delivered_days`: as in OrderExpiryEnvironment."""
 
     table_name: str
     failures_bucket: str
@@ -155,17 +170,17 @@ class BacklogMetricsEnvironment:
 
 
 def to_variables(environment: Any) -> dict[str, str]:
-    """The environment variables that say this."""
+    """Return an environment as environment variables."""
     return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
 
 
 def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-    """The environment of this Lambda; raises KeyError with the variable that is missing and has no default."""
+    """Parse the environment of a Lambda. Raises KeyError with the name of a missing variable that has no default."""
     wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
     return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
 
 
 @cache
 def load_environment(cls: type[E]) -> E:
-    """The environment of this Lambda, read when first asked for."""
+    """Return the environment of this Lambda. The first call reads it, later calls use the cache."""
     return parse_environment(cls)

@@ -1,9 +1,11 @@
-"""What the passing of time does to customers who asked to be forgotten, looked at every hour.
+"""Hourly job that erases the personal data of customers who asked for erasure.
 
-What they wrote and follow is deleted. Their orders lose the address as they close, in the table and in the archive, and
-what the failure store keeps of them loses name, e-mail, address and words. An order that is still on its way keeps its
-address until it has arrived. Each step can be done again at any point, and is, until all is done and nothing can come
-any more. Nobody's erasure is finished while something lies in the failure store that cannot be read: it may be theirs.
+It deletes their reviews and follows. It removes the address and name from their orders once these are closed, in the
+table and in the archive. In the failure store it removes name, e-mail, address and text from their records. An order
+that is still on its way keeps its address until it is delivered.
+
+Each step is safe to repeat, and each run repeats all of them until nothing is left and no late copy can arrive. No
+erasure finishes while the failure store holds an unreadable document, because it may belong to any customer.
 """
 
 import hashlib
@@ -28,14 +30,15 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 CHANGED_TEXT = "-"
-"""What stands in the place of a text that was another before."""
+"""Replaces a personal text in the new image if it differed from the old one."""
 
 
 @wiring.instrument_handler("erasure")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many were finished.
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Raises NotAll at the end, so that the failure is seen.
+    Returns how many erasures were waiting and how many were finished. Raises RunIncomplete at the end if a step failed,
+    so that the invocation counts as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = wiring.create_shop(environment.table_name)
@@ -60,11 +63,14 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""What was found of a customer in a place. `kept`: it is needed still, or on its way to the archive."""
+"""The outcome of removing a customer's data from one place.
+
+`none`: there was none. `taken`: it was removed. `kept`: it is still needed, or is on its way to the archive.
+"""
 
 
 def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
-    """Delete what a customer wrote and follows, and take what can be taken from their orders. What was found there."""
+    """Delete a customer's reviews and follows and remove the addresses from their orders. Returns all outcomes."""
     traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
     return {
         traces,
@@ -76,7 +82,7 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
 
 
 def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
-    """Take the address from an order, wherever it lies."""
+    """Remove the address from an order, in the table or in the archive."""
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
         taken = _rewrite_archive_without_address(shop, bucket, order)
@@ -88,8 +94,11 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
 
 
 def _delete_earlier_archives(bucket: str, order: Order) -> bool:
-    """Remove the objects that a restored order lay in: all of them is in the table. Whether there was one. An object it
-    is archived in anew, meanwhile, has a later version than the order as it was read."""
+    """Delete the archive objects of a restored order, whose items are all in the table again.
+
+    Returns whether there were any. Newer objects stay: if the order is archived again meanwhile, that object has a
+    later version than the order that was read.
+    """
 
     def is_newer(key: str) -> bool:
         return int(key.rpartition("/")[2].removesuffix(".json")) > order.version
@@ -98,8 +107,10 @@ def _delete_earlier_archives(bucket: str, order: Order) -> bool:
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Put an archived order's object anew without its address, have the stub name that, and remove the one before.
-    Whether there was one."""
+    """Rewrite an archived order without its address, point the stub to the new object and delete the old one.
+
+    Returns whether the object held an address or name.
+    """
     key = stub.object_key
     whole = json.loads(objects.get(bucket, key))
     orders = [image for image in whole["items"] if image["type"]["S"] == "Order"]
@@ -114,16 +125,16 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
 
 # the failure store ----------------------------------------------------------------------------------------------------
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
-    """Take what is personal from every record of these customers that was put aside or given up.
+    """Redact every record of these customers in the failure store: parked records and failed batches.
 
-    Whoever redrives such a record reads its item anew, so nothing is lost that still is.
+    A redrive reads the item again from the table, so data that still exists is not lost.
     """
     documents = (key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX))
     run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
-    """Clean one document. Whether there was anything to take."""
+    """Redact one document. Returns whether it held personal data."""
     document = json.loads(objects.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]
@@ -136,8 +147,11 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 
 
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
-    """Take what is personal from a stream record, if it is about one of these. What of it was changed still differs, so
-    the record tells of the same change as before. Returns how many attributes that was."""
+    """Remove personal data from a stream record if it belongs to one of these customers.
+
+    An attribute that changed still differs between the old and new image, so the record still describes the same
+    change. Returns how many values were redacted.
+    """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
     found = 0
@@ -156,7 +170,7 @@ def _image(record: Any, name: str) -> dict[str, Any]:
 
 
 def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
-    """An attribute's value with this in the place of every text: the record must still be one that can be redriven."""
+    """Replace every text in an attribute's value, and keep its shape so that the record can still be redriven."""
     match value:
         case {"S": _}:
             return {"S": replacement}
@@ -166,7 +180,7 @@ def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
 
 
 def _customer_id_of(image: dict[str, Any]) -> str | None:
-    """Whose an image is, as far as it says so: it was put aside because something in it is not as it should be."""
+    """Return the customer of an image, or None if it has no readable id. A parked image may be malformed."""
     for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
         text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None
         if isinstance(text, str) and text.startswith(prefix):

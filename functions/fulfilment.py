@@ -1,6 +1,7 @@
-"""The reaction to a paid order: its invoice, and its shipment for the warehouse.
+"""Fulfil a paid order: issue its invoice and request its shipment from the warehouse.
 
-Two effects, each in its own transaction and each repeatable, so that a crash between them leaves nothing half done.
+Each of the two effects has its own transaction and is safe to repeat. After a crash between them the retry completes
+the second.
 """
 
 from typing import Any
@@ -17,7 +18,7 @@ from functions.shop.shop import Shop
 
 @wiring.instrument_handler("fulfilment")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(FulfilmentEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = MessageBatch(
@@ -27,7 +28,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def fulfil_order(shop: Shop, event: ReceivedEvent) -> None:
-    """Invoice and shipment of an order that was paid."""
+    """Issue the invoice of a paid order and request its shipment."""
     order_id = event.data.order_id
     invoice_id = issue_invoice(shop, order_id)
     shipment = request_shipment(shop, order_id)

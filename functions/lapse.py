@@ -1,6 +1,6 @@
-"""What the passing of time does to orders, looked at every minute: unpaid ones lapse, shipped ones count as delivered.
+"""Job that runs every minute: expire unpaid orders and mark shipped orders as delivered after a time limit.
 
-"Now" is the schedule's own time, which EventBridge puts into the event: a late run does what it was due to do.
+"Now" is the scheduled time in EventBridge's event, so a late run does the work of its own time.
 """
 
 from datetime import datetime, timedelta
@@ -16,9 +16,11 @@ from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 
 @wiring.instrument_handler("lapse")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`. Answers how many of each.
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Raises NotAll at the end, so that the failure is seen.
+    Returns how many orders of each kind.
+
+    Raises RunIncomplete at the end if an order failed, so that the invocation counts as failed.
     """
     environment = load_environment(OrderExpiryEnvironment)
     shop = wiring.create_shop(

@@ -1,9 +1,9 @@
-"""The log: one line of JSON for each thing that is told, of the same shape wherever it comes from.
+"""The structured log: one line of JSON per entry, in the same format in all functions.
 
-{"timestamp", "level", "message": what happened in a word or two, "function", "invocation": Lambda's id of the call,
-"trace": X-Ray's, and what is said of it}. What ties a request to all that follows is always called the same:
-`request_id` (the API's), `order_id`, `event_id` (of a change, and of the event that tells of it) and `effect` (what was
-made of it, by its key). Nothing of a person: ids, states and amounts only.
+{"timestamp", "level", "message": a short constant, "function", "invocation": Lambda's request id, "trace": the X-Ray
+trace id, and the entry's own fields}. The fields that link a request to its effects have the same names everywhere:
+`request_id` (of the API), `order_id`, `event_id` (of a change and of its event) and `effect` (the key of the result).
+The log holds no personal data: only ids, states and amounts.
 """
 
 import json
@@ -16,15 +16,15 @@ from typing import Any
 
 LOGGER_NAME = "orderstream"
 CORRELATION_FIELDS = ("request_id", "order_id", "event_id", "effect")
-"""What ties a request to all that follows from it."""
+"""The fields that link a request to all its effects."""
 LOG_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-"""What a record of the standard library bears by itself."""
-invocation: ContextVar[dict[str, str]] = ContextVar("call", default={})  # noqa: B039  nobody writes into it
-"""Which call of which function this is: {"function", "invocation"}."""
+"""The attributes that every LogRecord has, so they are not fields of the entry."""
+invocation: ContextVar[dict[str, str]] = ContextVar("call", default={})  # noqa: B039  the default is never modified
+"""The running invocation: {"function", "invocation"}."""
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a line of JSON."""
+    """Format a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -38,15 +38,15 @@ class JsonFormatter(logging.Formatter):
 
 def _create_logger(name: str, formatter: logging.Formatter) -> logging.Logger:
     made = logging.getLogger(name)
-    if not made.handlers:  # else it was made before, and may be watched by then
-        handler = logging.StreamHandler(sys.stdout)  # Lambda takes its lines as they are
+    if not made.handlers:  # otherwise it was configured before, and its handler may be in use
+        handler = logging.StreamHandler(sys.stdout)  # Lambda sends the lines of stdout to CloudWatch Logs unchanged
         handler.setFormatter(formatter)
         made.addHandler(handler)
     made.setLevel(logging.INFO)
-    made.propagate = False  # Lambda's own handler would write it once more
+    made.propagate = False  # Lambda's own handler would write each line a second time
     return made
 
 
 log = _create_logger(LOGGER_NAME, JsonFormatter())
 metrics_logger = _create_logger(f"{LOGGER_NAME}.counts", logging.Formatter("%(message)s"))
-"""Takes the lines that CloudWatch makes metrics of, as they are."""
+"""Writes the metric lines (embedded metric format) without changing them."""

@@ -1,4 +1,4 @@
-"""Mails: as text and HTML, and how they are handed to the provider."""
+"""Render mails as text and HTML, and send them through SES."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,7 @@ from functions import wiring
 from functions.dynamodb.streams import Permanent
 
 PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}
-"""Refusals of a mail that would come again for ever (SES API v2 reference, SendEmail)."""
+"""Errors for which a retry would fail again (SES API v2 reference, SendEmail)."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Mail:
 
 @cache
 def load_templates(folder: Path) -> Environment:
-    """The templates of a folder. Everything in the HTML is escaped, and nothing that is missing passes unseen."""
+    """Return the templates of a folder. HTML is escaped, and a missing variable raises an error."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=select_autoescape(["html"]),
@@ -34,7 +34,7 @@ def load_templates(folder: Path) -> Environment:
 
 
 def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
-    """Hand a mail to the provider; its id there. Raises Permanent where the provider will never take it."""
+    """Send a mail and return the provider's message id. Raises Permanent if a retry would fail again."""
     content = {
         "Simple": {
             "Subject": {"Data": mail.subject},

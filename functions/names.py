@@ -1,4 +1,4 @@
-"""The reaction to a customer's new name: their open orders bear it."""
+"""Update the customer's name in their open orders after they changed it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from functions.shop.shop import Shop
 
 @wiring.instrument_handler("names")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(CustomerNamesEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = MessageBatch(
@@ -22,6 +22,6 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def propagate_customer_name(shop: Shop, event: ReceivedEvent) -> None:
-    """Bring the name to one customer's open orders."""
+    """Copy a customer's new name to their open orders."""
     orders = propagate_name(shop, event.id, event.data.customer_id)
     wiring.log_effect("renamed", shop, event, effect=event.id if orders else None, orders=orders)

@@ -1,4 +1,4 @@
-"""Objects in S3: written once and never over another, read, and removed with all their versions."""
+"""Read, write and delete objects in S3: conditional writes, and deletes of all versions."""
 
 import base64
 import hashlib
@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 from functions import wiring
 
 REDRIVEN_PREFIX = "redriven/"
-"""Below that are the failure store's marks of what an operator has redriven, which is nothing of anybody's."""
+"""The prefix of the failure store's markers for redriven records. The markers hold no personal data."""
 
 
 def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    """Write an object if there is none of this name. Returns the bytes that lie there: what was written first holds."""
+    """Write an object unless its key exists (conditional write). Returns the stored bytes: the first write wins."""
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
         wiring.client("s3").put_object(
@@ -29,23 +29,23 @@ def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> byte
 
 
 def put(bucket: str, key: str, body: bytes, content_type: str) -> None:
-    """Write an object, over the one that is there."""
+    """Write an object, replacing an existing one."""
     wiring.client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
 
 
 def get(bucket: str, key: str) -> bytes:
-    """The object's bytes."""
+    """Return the object's bytes."""
     return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
 def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
-    """The names of all objects of a bucket that keeps no versions, or of those that begin so; in their order."""
+    """Yield the keys of an unversioned bucket that start with a prefix, in sorted order."""
     for page in wiring.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         yield from (found["Key"] for found in page.get("Contents", ()))
 
 
 def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
-    """Delete every object below a prefix but those to keep, for good: each of its versions. Whether there was one."""
+    """Delete all versions of every object under a prefix, except the keys to keep. Returns whether there were any."""
     client, removed = wiring.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
@@ -56,7 +56,7 @@ def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], b
 
 
 def to_canonical_json(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, no spaces, bytes as base64 (as in a stream record)."""
+    """Serialize to canonical JSON: sorted keys, no spaces, bytes as base64 (as in a stream record)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_encode_binary).encode()
 
 

@@ -1,7 +1,7 @@
-"""The payment provider over HTTP, as Stripe speaks: https://docs.stripe.com/api/refunds
+"""HTTP client of the payment provider, with Stripe's API: https://docs.stripe.com/api/refunds
 
-A POST carries an idempotency key: sent again it is answered as before, a fault of the provider's (500) too, for at
-least a day (https://docs.stripe.com/api/idempotent_requests). So nothing is tried twice in here: the queue comes again.
+Each POST carries an idempotency key. For at least a day the provider repeats its first answer to the same key, even an
+error 500 (https://docs.stripe.com/api/idempotent_requests). So this client does not retry: the queue does.
 """
 
 import json
@@ -15,12 +15,18 @@ from functions.shop.settling import ProviderRefundState, RefundRejected
 
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
-"""Refusals that pass: the key is changed over or was never filled in, somebody else asks the same, too many ask."""
+"""Client errors that a retry may solve.
+
+The API key is being rotated or not set yet, the same request is running, or the rate limit is reached.
+"""
 REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 
 
 class PaymentProviderUnavailable(Exception):
-    """No answer, or none that says what became of it: to be asked again. `status`: of the answer, 0 where none came."""
+    """The provider did not answer, or its answer has no usable result. A retry may succeed.
+
+    `status`: the HTTP status, 0 if there was no answer.
+    """
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the payment provider answered {status}" if status else "the payment provider did not answer")
@@ -28,7 +34,7 @@ class PaymentProviderUnavailable(Exception):
 
 
 class HttpPaymentProvider:
-    """`url`: where it answers, without a slash at the end. `key`: the secret key of the shop's account there."""
+    """`url`: the provider's API without a trailing slash. `key`: the secret key of the shop's account."""
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url
@@ -36,14 +42,17 @@ class HttpPaymentProvider:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Give back so much of a payment (minor units), once for each key. Raises RefusedForGood, Unavailable."""
+        """Refund `amount` (minor units) of a payment, once per idempotency key.
+
+        Raises RefundRejected if a retry would fail again, and PaymentProviderUnavailable if it may succeed.
+        """
         form = {"payment_intent": payment_id, "amount": str(amount)}
         form |= {f"metadata[{name}]": value for name, value in metadata.items()}
         headers = {"Idempotency-Key": key, "Content-Type": "application/x-www-form-urlencoded"}
         return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """All refunds of a payment: one page, which holds far more than a payment has. Raises as `refund` does."""
+        """Return all refunds of a payment. One page of 100 is far more than a payment has. Raises as `refund` does."""
         asked = urlencode({"payment_intent": payment_id, "limit": 100})
         return [_parse_refund(refund) for refund in self._request("GET", f"/v1/refunds?{asked}")["data"]]
 
@@ -68,14 +77,14 @@ class HttpPaymentProvider:
 
 
 def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
-    """A refund as the provider shows it; a state that we do not know is one that it will tell more of."""
+    """Parse a refund of the provider. An unknown status counts as pending, because an update will follow."""
     status: Any = REFUND_STATUSES.get(refund["status"], "pending")
     reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
     return ProviderRefundState(refund["id"], status, reason, refund.get("metadata"))
 
 
 def _error_code(body: bytes, status: int) -> str:
-    """Why it was refused, in a word for machines. Its sentences may name people: they are left where they are.
+    """Return the error code. The error's message is left out, because it may name people.
 
     https://docs.stripe.com/api/errors
     """

@@ -1,6 +1,6 @@
-"""A batch of queue messages, each an event from the bus: handled, parked, or sent again.
+"""Process a batch of SQS messages that hold events: each message is handled, parked or retried.
 
-A queue promises no order, so each message stands for itself.
+A queue does not keep the order, so each message is handled independently.
 """
 
 import json
@@ -15,7 +15,10 @@ Message = Mapping[str, Any]
 
 
 class MessageBatch:
-    """What became of a batch's messages."""
+    """A batch of messages and the ids of those to retry.
+
+    `park` stores a message and the reason in the failure store.
+    """
 
     def __init__(
         self,
@@ -28,26 +31,26 @@ class MessageBatch:
         self._retry_ids: list[str] = []
 
     def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> "MessageBatch":
-        """Do something with each event; one that fails does not stop the others."""
+        """Handle each event. A failed event does not stop the others."""
         for message in self.messages:
             self.apply([message], lambda events: handle(events[0]))
         return self
 
     def apply(self, messages: list[Message], handle: Callable[[list[ReceivedEvent]], None]) -> None:
-        """Do something with some events together. What can never succeed is parked, what may heal comes again."""
+        """Handle several events together. If it fails, park their messages (Permanent) or retry them (other errors)."""
         try:
             handle([parse_event(message) for message in messages])
         except Permanent as error:
             for message in messages:
                 self._park_or_retry(message, error)
-        except Exception as error:  # noqa: BLE001  whatever it is, the message must not be lost
+        except Exception as error:  # noqa: BLE001  after any error the message must be retried, not lost
             for message in messages:
                 self._retry(message, error)
 
     def _park_or_retry(self, message: Message, error: Exception) -> None:
         try:
             self._park(message, f"{type(error).__name__}: {error}")
-        except Exception as parking:  # noqa: BLE001  the same
+        except Exception as parking:  # noqa: BLE001  after any error the message must be retried, not lost
             self._retry(message, parking)
 
     def _retry(self, message: Message, error: Exception) -> None:
@@ -55,12 +58,12 @@ class MessageBatch:
         self._retry_ids.append(message["messageId"])
 
     def response(self) -> dict[str, Any]:
-        """The answer to Lambda (ReportBatchItemFailures)."""
+        """Return the partial batch response for Lambda (ReportBatchItemFailures)."""
         return {"batchItemFailures": [{"itemIdentifier": id} for id in self._retry_ids]}
 
 
 def parse_event(message: Message) -> ReceivedEvent:
-    """The event of a message; raises Permanent where it is none that this code knows."""
+    """Parse the event of a message. Raises Permanent if it is not a known event."""
     try:
         detail = json.loads(message["body"])["detail"]
     except (LookupError, TypeError, ValueError) as error:

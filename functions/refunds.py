@@ -1,4 +1,4 @@
-"""The reaction to money that is to be given back: the payment provider gives it, or a credit account has it."""
+"""Process a refund: through the payment provider, or as a booking to a credit account."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from functions.shop.shop import Shop
 
 @wiring.instrument_handler("refunds")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(RefundsEnvironment)
     shop = wiring.create_shop(environment.table_name)
     provider = wiring.get_payment_provider(environment.provider_url, environment.provider_secret)
@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def settle_refund(shop: Shop, provider: PaymentProvider, event: ReceivedEvent) -> None:
-    """Bring one refund where it goes."""
+    """Process one refund and log its result."""
     order_id, refund_id = event.data.order_id, event.data.refund_id
     refund = process_refund(shop, provider, order_id, refund_id)
     if refund is None:

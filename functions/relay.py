@@ -1,7 +1,7 @@
-"""The stream reader that publishes what happened: stream record → typed change → event on the bus.
+"""Event publisher: read the stream, turn each record into a typed change, and publish it as an event on the bus.
 
-Order is kept per item: no call carries two records of one item, and an item whose event was not taken waits. Every
-entry's own result is looked at, because PutEvents answers 200 with some of its entries refused.
+The order per item is kept. A PutEvents call never has two records of one item, and an item waits if its event was
+rejected. Each entry's result is checked, because PutEvents returns 200 even if it rejected some entries.
 """
 
 import json
@@ -15,16 +15,16 @@ from functions.model import changes, events, metrics
 
 MAX_ENTRIES_PER_CALL = 10
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
-"""Refusals of one entry that would come again for ever (EventBridge API reference, PutEventsResultEntry)."""
+"""Errors of one entry for which a retry would fail again (EventBridge API reference, PutEventsResultEntry)."""
 
 
 class EntryFailed(Exception):
-    """The bus refused an entry for now."""
+    """The bus rejected an entry; a retry may succeed."""
 
 
 @wiring.instrument_handler("relay")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of stream records in, the records to send again out."""
+    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(EventPublisherEnvironment)
     batch = StreamBatch(
         event["Records"],
@@ -47,7 +47,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.retry_if_blocked(record):  # the flush may have put this item on hold
+        if not batch.retry_if_blocked(record):  # the flush may have failed for this item
             batch.apply(record, prepare)
     flush()
     wiring.log.info("published", extra={"records": len(event["Records"]), "events": published})
@@ -55,18 +55,21 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-    """An event as PutEvents takes it."""
+    """Build the PutEvents entry of an event."""
     text = json.dumps(detail, separators=(",", ":"))
     return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
 def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """One PutEvents; each entry that was refused has its record parked or sent again. Returns what was taken."""
+    """Publish entries with one PutEvents call. Returns the published events, for the log.
+
+    Parks or retries the record of each rejected entry.
+    """
     if not entries:
         return []
     try:
         results = wiring.client("events").put_events(Entries=[entry for _, entry in entries])["Entries"]
-    except Exception as error:  # noqa: BLE001  whatever it is, the records must not be lost
+    except Exception as error:  # noqa: BLE001  after any error the records must be retried, not lost
         for record, _ in entries:
             batch.retry_record(record, error)
         return []

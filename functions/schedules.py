@@ -1,4 +1,4 @@
-"""What a schedule looks at, run after run, each by itself: one that fails stops no other, and is looked at again."""
+"""Scheduled jobs: process each item independently. If one fails, the others continue and the next run retries it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,38 +10,40 @@ T = TypeVar("T")
 
 
 class RunIncomplete(Exception):
-    """Some failed; the others were done, and the next run looks at all of them again."""
+    """Some items of a run failed. The others are done, and the next run retries the failed ones."""
 
 
 @dataclass
 class ScheduledRun:
-    """One run of a schedule, by its function's name. `failed`: how many did so far."""
+    """One run of a scheduled job. `name`: of its function. `failed_count`: failures so far."""
 
     name: str
     failed_count: int = 0
 
     def apply_each(self, items: Iterable[T], handle: Callable[[T], bool], id_of: Callable[[T], str] = str) -> int:
-        """Do something with each. Returns with how many it was done; a list that breaks off counts as one that failed.
+        """Handle each item and return for how many `handle` returned True.
 
-        `id`: what the log calls one of them.
+        A list that breaks off counts as one failure.
+
+        `id_of`: returns the id of an item for the log.
         """
         done = 0
         try:
             for thing in items:
                 done += self._apply_one(thing, handle, id_of)
-        except Exception as error:  # noqa: BLE001  whatever it is, other lists must not wait for it
+        except Exception as error:  # noqa: BLE001  the other lists must continue after any error
             self._record_failure(error, "the list of them")
         return done
 
     def raise_if_failed(self) -> None:
-        """Raises NotAll where some failed, so that it is seen."""
+        """Raise RunIncomplete if an item failed, so that the invocation counts as failed."""
         if self.failed_count:
             raise RunIncomplete(f"{self.failed_count} failed")
 
     def _apply_one(self, item: T, handle: Callable[[T], bool], id_of: Callable[[T], str]) -> bool:
         try:
             return handle(item)
-        except Exception as error:  # noqa: BLE001  whatever it is, the others must not wait for it
+        except Exception as error:  # noqa: BLE001  the other items must continue after any error
             self._record_failure(error, id_of(item))
             return False
 

@@ -1,4 +1,4 @@
-"""What one call of a function counts, told as a line of its log, of which CloudWatch makes metrics. No request is made.
+"""Collect the metrics of one invocation and format them as log lines (embedded metric format). No API call is made.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -11,18 +11,18 @@ from typing import Any
 from functions.model.metrics import MetricDefinition
 
 MAX_VALUES_PER_METRIC = 100
-"""So many values of a metric one line may hold."""
+"""The limit of values for one metric in one line."""
 
 
 class MetricsBuffer:
-    """The counts of one call of a function."""
+    """The metrics of one invocation of a function."""
 
     def __init__(self, function: str) -> None:
         self._function = function
         self._values: dict[tuple[str | None, MetricDefinition], list[float]] = defaultdict(list)
 
     def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-        """Add to a metric; `currency`: of which, where it is told by that. Nothing that happened is nothing to tell."""
+        """Add to a metric. `currency`: the dimension of amounts. A zero is dropped unless the metric needs it."""
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return
         values = self._values[currency, metric]
@@ -32,7 +32,10 @@ class MetricsBuffer:
             values[0] += value
 
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
-        """Lines for the log: one, and one more for each currency, and where there are more values than one may hold."""
+        """Yield the log lines: one for each currency and one without.
+
+        A metric with more values than a line may hold continues in the next line.
+        """
         left: dict[str | None, dict[MetricDefinition, list[float]]] = defaultdict(dict)
         for (currency, metric), values in self._values.items():
             left[currency][metric] = values

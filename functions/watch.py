@@ -1,9 +1,8 @@
-"""What waits for a person, looked at every five minutes: alarms are raised by it, and end with it.
+"""Job that runs every five minutes: measure the backlogs that need a person. Alarms start and end with these metrics.
 
-What was put aside and what the stream's mappings gave up, as long as nobody has redriven it; payments that match no
-order, until they are given back; paid orders that stand still, and orders whose time is over, whatever the reason: also
-where nothing fails, because nothing comes or nobody calls. It lists names in the failure store, and asks the table for
-queues of orders and payments, by their index.
+It counts parked records and failed stream batches until they are redriven, payments that match no order until they are
+refunded, paid orders that stall, and orders that are overdue. It finds them even if nothing fails, for example because
+no event arrives. It lists the keys of the failure store and queries the table's index of orders and payments.
 """
 
 from datetime import timedelta
@@ -17,22 +16,22 @@ from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
 
 STALLED_AFTER = timedelta(minutes=10)
-"""An order that was paid goes to the warehouse within seconds."""
+"""A paid order normally goes to the warehouse within seconds."""
 
 OVERDUE_AFTER = timedelta(minutes=5)
-"""An order whose time is over is moved on within a minute; a run that comes late is given up after five."""
+"""An order normally expires within a minute. A scheduled run that is late is dropped after five minutes."""
 
 METRICS_BY_PREFIX = {
     "parked/mismatch/": metrics.ARCHIVE_MISMATCHES,
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
-"""Which metric counts what lies where in the failure store: the first that fits."""
+"""The metric that counts the objects under a prefix of the failure store. The first match counts."""
 
 
 @wiring.instrument_handler("watch")
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event. Answers how many of each wait."""
+    """Lambda entry point for a scheduled event. Returns the size of each backlog by metric name."""
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
     for key in list_waiting_keys(environment.failures_bucket):
@@ -55,7 +54,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 def list_waiting_keys(bucket: str) -> list[str]:
-    """The names of what lies in the failure store and was not redriven."""
+    """Return the keys in the failure store that were not redriven yet."""
     redriven = {key.removeprefix(objects.REDRIVEN_PREFIX) for key in objects.list_keys(bucket, objects.REDRIVEN_PREFIX)}
     return [
         key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX) and key not in redriven

@@ -1,6 +1,6 @@
-"""What a Lambda is wired to: AWS clients, the shop, its log, and the place for what can never be handled.
+"""Shared setup of the Lambdas: AWS clients, the shop, logs and metrics, secrets, and the writer of dead letters.
 
-Everything is made when first needed and kept while the Lambda is warm. A test or a simulation replaces these functions.
+Everything is created at first use and kept while the Lambda is warm. Tests and the simulation replace these functions.
 """
 
 import functools
@@ -44,37 +44,38 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
-    user_agent="orderstream",  # else botocore spells out itself and all around it at each call: a fifth of its time
+    user_agent="orderstream",  # otherwise botocore builds the header at each call: a fifth of its time
 )
 
 
 @cache
 def client(service: str) -> Any:
-    """The client of an AWS service: one per Lambda, made at its first call."""
-    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # it is not a literal here
+    """Return the client of an AWS service. The first call creates it."""
+    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # no literal here
     if service == "dynamodb":
         capacity_units.instrument(made)
     return made
 
 
 def client_config(service: str) -> Config:
-    """How patient the client of a service is."""
-    # A mail whose answer is lost must not be sent again by the client, but when its claim has run out.
+    """Return the timeouts and retries for the client of a service."""
+    # The SES client must not retry: if only the answer was lost, the customer would get the mail twice.
+    # The queue retries after the claim on the mail has expired.
     return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 
 def create_shop(table_name: str, **settings: Any) -> Shop:
-    """The shop on its table, under the wall clock."""
+    """Create the shop on its table, with the system clock and random ids."""
     table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
 
-# what a call tells of itself ------------------------------------------------------------------------------------------
+# log and metrics of an invocation -------------------------------------------------------------------------------------
 _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
 
 
 def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-    """Count something of this call; nothing where nobody is called (an operator's tool uses what is deployed, too)."""
+    """Add to a metric of this invocation. Does nothing outside a Lambda handler, for example in an operator's tool."""
     if metrics_buffer := _metrics_buffer.get(None):
         metrics_buffer.add_metric(metric, value, currency=currency)
 
@@ -82,7 +83,7 @@ def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | No
 def instrument_handler(
     function_name: str,
 ) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
-    """Have each call of a handler tell which function it is in its log, and what it counted, whatever came of it."""
+    """Decorate a handler: log lines get the function's name, and metrics are written even if the handler raises."""
 
     def decorate(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
         @functools.wraps(handler)
@@ -114,14 +115,14 @@ def instrument_handler(
 
 
 def _resume_garbage_collection() -> None:
-    """At a Lambda's first call garbage is looked for again, but not in what is there by now."""
+    """Turn the garbage collector on at the first invocation, and exclude all objects that exist already."""
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
 def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
-    """How many milliseconds ago the oldest change of a batch of the stream was made."""
+    """Return the age in milliseconds of the oldest change in a batch of stream records; None if there is none."""
     changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
     times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
     made = [time for time in times if isinstance(time, int | float)]
@@ -129,61 +130,66 @@ def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
 
 
 def log_unreadable(image: Image, error: Unreadable) -> None:
-    """Log an item that a queue shows and nobody can read: its key, never what is in it."""
+    """Log an item of a list that cannot be decoded: its key only, never its content."""
     key = {name: image.get(name, {}).get("S") for name in KEY_ATTRIBUTES["main"]}
     log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
 def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
-    """Tell what a reaction made of an event: the effect's key, None where it had it before, or has none.
+    """Log the outcome of an event. `effect`: the key of the result, or None for duplicates and no-ops.
 
-    The line says also how long after the change that was, at which delivery, and what it consumed.
+    The line also has the lag after the change, the delivery attempt, and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # What ended before its time (somebody looks ahead on a laptop) is told with the time of its end.
+    # The lag is negative if a local run has moved the clock ahead and the event's time is its expiry.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
     about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
     how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": capacity_units.consumed_since_last_call()}
-    # Money that could not be given back is for a person to look at.
+    # A failed refund needs a person.
     (log.warning if about.get("status") == "FAILED" else log.info)(message, extra=about | how)
 
 
 @lru_cache(maxsize=8)
-def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new value in the cache
-    """The value of a secret, read once while the Lambda is warm; once in each `period`, where it may be rotated."""
+def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new cache key
+    """Return the value of a secret, cached while the Lambda is warm.
+
+    `period`: a number that changes over time, to read a rotated secret again in each period.
+    """
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
 def get_valid_secrets(name: str, period: int) -> list[str]:
-    """The values of a secret that is changed without a gap, {"current": ..., "previous": ...}: as many as there are.
-    Raises ValueError where it is not so."""
+    """Return all valid values of a secret that is rotated without a gap: {"current": ..., "previous": ...}.
+
+    Raises ValueError if the secret is not JSON.
+    """
     kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]
 
 
 SECRET_CACHE_SECONDS = 300
-"""How long a warm Lambda may go on with the value of a secret that was changed."""
+"""How long a warm Lambda may use an old value after a rotation."""
 
 
 def get_payment_provider(url: str, secret_name: str) -> "PaymentProvider":
-    """The payment provider, asked with the key that the secret holds by now."""
+    """Return the client of the payment provider, with the secret's current API key."""
     return _cached_payment_provider(url, get_secret(secret_name, int(time.time() // SECRET_CACHE_SECONDS)).strip())
 
 
 @lru_cache(maxsize=2)
 def _cached_payment_provider(url: str, key: str) -> "PaymentProvider":
-    from functions.provider import HttpPaymentProvider  # noqa: PLC0415  all others start without it
+    from functions.provider import HttpPaymentProvider  # noqa: PLC0415  the other Lambdas start faster without it
 
     return HttpPaymentProvider(url, key)
 
 
 def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
-    """A function that keeps a record with the reason why it can never be handled: `parked/{reader}/{hash}.json`.
+    """Return a function that parks a record with the reason, as `parked/{reader}/{hash}.json` in the failure store.
 
-    The name is made of the record, so a record that comes again is kept once: as it was kept first, or as an erasure
-    has left it since.
+    The hash is of the record, so a redelivered record is stored once. The existing object is never replaced: an erasure
+    may have redacted it.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:
@@ -204,7 +210,7 @@ def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any],
 
 
 def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """A function that logs a failure: its kind and what finds the record again, never what is in the record."""
+    """Return a function that logs a failure: the error's type and the record's ids, never its content."""
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _record_identifiers(record))
@@ -214,7 +220,10 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
 
 
 def _record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What finds a stream record, or a queue's message, again: ids and keys, nothing else that is in it."""
+    """Return the ids and keys that identify a stream record or SQS message.
+
+    Nothing else of its content is safe to log.
+    """
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
     return {

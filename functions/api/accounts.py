@@ -1,4 +1,7 @@
-"""Credit: gift cards, store credit, what is on them and what moved. Who has a gift card's code has the gift card."""
+"""Credit accounts: gift cards and store credit, their balances and entries.
+
+The code alone gives access to a gift card.
+"""
 
 from typing import Annotated, Any, Self
 
@@ -27,7 +30,7 @@ GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
 
 
 class NewCredit(RequestModel):
-    """How much is issued."""
+    """The amount of credit to issue."""
 
     amount: Amount
     currency: Currency
@@ -35,14 +38,14 @@ class NewCredit(RequestModel):
 
 
 class GiftCardCode(RequestModel):
-    """Which gift card. Its code goes in the body: addresses are written down in too many places."""
+    """The code of a gift card. It is sent in the body, because URLs end up in logs."""
 
     code: CardCode
     model_config = ConfigDict(json_schema_extra={"examples": [GIFT_CARD_EXAMPLE]})
 
 
 class PaymentSourceBody(RequestModel):
-    """What is paid from: `account_id`, one of the payer's own, or `gift_card`, the code of one."""
+    """The source of a payment: `account_id`, an account of the payer, or `gift_card`, the code of a gift card."""
 
     account_id: Id | None = None
     gift_card: CardCode | None = None
@@ -55,14 +58,14 @@ class PaymentSourceBody(RequestModel):
 
     @property
     def source(self) -> accounts.CreditSource:
-        """As the shop knows it."""
+        """Return the source as the shop's type."""
         if self.gift_card is not None:
             return accounts.gift_card_source(shop(), self.gift_card)
         return accounts.CreditSource(self.account_id or "")
 
 
 class NewTransfer(PaymentSourceBody):
-    """How much goes where."""
+    """The source, destination and amount of a transfer."""
 
     to: Id
     amount: Amount
@@ -82,7 +85,7 @@ class NewTransfer(PaymentSourceBody):
 
 
 class GiftCardIssued(ResponseModel):
-    """A new gift card. Its `code` is shown here, and again to who issued it with the same Idempotency-Key; no more."""
+    """A new gift card. Only this answer has its `code`, and a repeat by the issuer with the same Idempotency-Key."""
 
     account_id: str
     code: str
@@ -91,7 +94,7 @@ class GiftCardIssued(ResponseModel):
 
 
 class CreditIssued(ResponseModel):
-    """What was given to a customer, and the account it is on."""
+    """The credit that a customer got, and its account."""
 
     account_id: str
     customer_id: str
@@ -100,7 +103,7 @@ class CreditIssued(ResponseModel):
 
 
 class Transferred(ResponseModel):
-    """What went where; `balance` is what was left by then."""
+    """A transfer. `balance`: the source's balance after it."""
 
     account_id: str
     to: str
@@ -110,7 +113,7 @@ class Transferred(ResponseModel):
 
 
 class AccountAnswer(ResponseModel):
-    """An account and what is on it, in minor units. A gift card is nobody's by name."""
+    """An account and its balance in minor units. A gift card has no owner."""
 
     account_id: str
     kind: str
@@ -123,9 +126,9 @@ class AccountAnswer(ResponseModel):
 
 
 class EntryAnswer(ResponseModel):
-    """A movement: into the account, or out of it where `amount` is negative, and the `balance` after it.
+    """A movement on an account. A negative `amount` leaves the account. `balance`: after the movement.
 
-    `other`: the account it came from or went to. `order_id`: the order it paid, or was given back for.
+    `other`: the account it came from or went to. `order_id`: the order that it paid, or whose refund it is.
     """
 
     version: int
@@ -141,14 +144,14 @@ class EntryAnswer(ResponseModel):
 def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
     """Issue a gift card, once for each Idempotency-Key. For staff.
 
-    Its code is stored nowhere: hand it on at once.
+    Its code is not stored: pass it on at once.
     """
     return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
 
 
 @router.post("/gift-cards/balance", openapi_extensions=problem_responses(NotFound))
-def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  whoever signed in may ask
-    """What is on a gift card, for whoever has its code."""
+def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  any caller
+    """Show a gift card and its balance, by its code."""
     return AccountAnswer.of(accounts.get_gift_card(shop(), card.code))
 
 
@@ -156,9 +159,9 @@ def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  #
 def issue_store_credit(
     caller: SignedIn, customer_id: Id, key: IdempotencyKey, new: NewCredit
 ) -> Response[CreditIssued]:
-    """Give a customer store credit, once for each Idempotency-Key. For staff.
+    """Issue store credit to a customer, once for each Idempotency-Key. For staff.
 
-    It goes onto the customer's account in this currency, which the first credit makes.
+    It goes to the customer's account in this currency. The first credit creates the account.
     """
     customer_id = resolve_customer_id(caller, customer_id)
     done = accounts.issue_store_credit(shop(), caller, key, customer_id, new.amount, new.currency)
@@ -169,7 +172,7 @@ def issue_store_credit(
 def accounts_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[AccountAnswer]:
-    """A customer's store credit, one account for each currency; a new one appears a moment later."""
+    """List a customer's store credit, one account for each currency. A new account appears a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),
@@ -180,7 +183,7 @@ def accounts_of_customer(
 
 @router.get("/accounts/<account_id>")
 def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
-    """An account of one's own; any, for staff."""
+    """Show one of your own accounts. For staff: any account."""
     return AccountAnswer.of(accounts.get_account(shop(), caller, account_id))
 
 
@@ -188,7 +191,7 @@ def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
 def entries_of_account(
     caller: SignedIn, account_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[EntryAnswer]:
-    """What moved on an account, newest first."""
+    """List the movements on an account, newest first."""
     return paginate(
         ListRequest(caller, ENTRIES_OF_ACCOUNT, (account_id,), cursor),
         lambda after: accounts.list_entries_of_account(shop(), caller, account_id, limit, after),
@@ -202,9 +205,9 @@ def entries_of_account(
     openapi_extensions=problem_responses(NotFound, SelfTransfer, WrongCurrency, InsufficientFunds),
 )
 def transfer(caller: SignedIn, key: IdempotencyKey, new: NewTransfer) -> Response[Transferred]:
-    """Move credit to any account, once for each Idempotency-Key.
+    """Transfer credit to any account, once for each Idempotency-Key.
 
-    From an account of one's own, by its id, or from a gift card, by its code.
+    The source is one of your own accounts, by its id, or a gift card, by its code.
     """
     done = accounts.transfer_credit(shop(), caller, key, new.source, new.to, new.amount, new.currency)
     return command_response(done, Transferred)

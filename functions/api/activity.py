@@ -1,4 +1,4 @@
-"""What happened lately: to a customer, and to all of them in a day."""
+"""Activity: recent order events of one customer, or of all customers on a day."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -13,7 +13,7 @@ router = Router()
 
 
 class ActivityAnswer(ResponseModel):
-    """Something that happened to an order of a customer's, kept for 90 days."""
+    """An event of a customer's order. It is kept for 90 days."""
 
     at: str
     event: str
@@ -30,7 +30,7 @@ def activity_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ActivityAnswer]:
-    """What happened to a customer lately, newest first; what is new shows a moment later."""
+    """List a customer's recent order events, newest first. A new event appears a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(
@@ -42,7 +42,7 @@ def activity_of_customer(
 
 @router.get("/activity", openapi_extensions=problem_responses(NotAllowed))
 def activity_of_day(caller: SignedIn, day: Day, limit: Limit = 20, cursor: Cursor = None) -> Listed[ActivityAnswer]:
-    """What happened to all customers on a day, newest first. For staff."""
+    """List the order events of all customers on a day, newest first. For staff."""
     return paginate(
         ListRequest(caller, ACTIVITY_BY_DAY, (day,), cursor),
         lambda after: activity.list_activity_of_day(shop(), caller, day, limit, after),

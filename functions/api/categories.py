@@ -27,8 +27,10 @@ CatalogQuery = Annotated[CatalogId, Query(description="Of which catalogue.")]
 
 
 class NewCategory(RequestModel):
-    """A category in one that is there already, or in the root. `path`: with all that is above it, and a slash at both
-    ends, of 1,000 characters at most."""
+    """A new category. Its parent must exist already, or be the root.
+
+    `path`: the full path with all parents. It starts and ends with a slash and has at most 1,000 characters.
+    """
 
     path: CategoryPath
     name: Name
@@ -37,14 +39,14 @@ class NewCategory(RequestModel):
 
 
 class CategoryChange(RequestModel):
-    """What a category is called from now on."""
+    """The new name of a category."""
 
     name: Name
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Kitchen and table"}]})
 
 
 class CategoryAnswer(ResponseModel):
-    """A category. `parent`: the path of the one it is in, null of the root."""
+    """A category. `parent`: the path of its parent, null for the root."""
 
     catalog: str
     path: str
@@ -56,7 +58,7 @@ class CategoryAnswer(ResponseModel):
 
 
 class CategoryWithAncestors(CategoryAnswer):
-    """A category, and all that are above it, from the top on."""
+    """A category and all its ancestors, from the top down."""
 
     ancestors: Sequence[CategoryAnswer]
 
@@ -65,7 +67,7 @@ class CategoryWithAncestors(CategoryAnswer):
     "/categories", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists, UnknownCategory)
 )
 def create_category(caller: SignedIn, new: NewCategory) -> Response[CategoryAnswer]:
-    """Make a category. For staff."""
+    """Create a category. For staff."""
     made = categories.create_category(shop(), caller, new.path, new.name, new.catalog)
     where = {"Location": f"/categories?{urlencode({'path': made.path, 'catalog': made.catalog})}"}
     return Response(201, "application/json", CategoryAnswer.of(made), headers=where)
@@ -81,7 +83,7 @@ def rename_category(
 
 @router.get("/categories", openapi_extensions=problem_responses(NotFound))
 def category(path: CategoryPathQuery, catalog: CatalogQuery = DEFAULT_CATALOG) -> CategoryWithAncestors:
-    """A category with all that are above it. The root is found only where it has been given a name."""
+    """Show a category with all its ancestors. The root is found only if it has been given a name."""
     found = categories.get_category(shop(), path, catalog)
     above = [CategoryAnswer.of(one) for one in categories.list_ancestors(shop(), path, catalog)]
     return CategoryWithAncestors(**CategoryAnswer.of(found).model_dump(), ancestors=above)
@@ -94,7 +96,7 @@ def children_of_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
-    """The categories just below a path, by path. What was made or renamed shows a moment later."""
+    """List the direct children of a category, by path. A new or renamed category appears a moment later."""
     return paginate(
         ListRequest(ANONYMOUS, CHILD_CATEGORIES, (catalog, path), cursor),
         lambda after: categories.list_children(shop(), path, limit, after, catalog),
@@ -109,7 +111,7 @@ def descendants_of_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
-    """All categories below a path, each before those that are in it."""
+    """List all categories below a path, each before its children."""
     return paginate(
         ListRequest(ANONYMOUS, DESCENDANT_CATEGORIES, (catalog, path), cursor),
         lambda after: categories.list_descendants(shop(), path, limit, after, catalog),

@@ -23,14 +23,14 @@ PageLimit = Annotated[
 
 
 class CompanyName(RequestModel):
-    """What a company is called."""
+    """The name of a company."""
 
     name: Name
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Acme & Daughters"}]})
 
 
 class NewCompany(RequestModel):
-    """A company, under an id that staff gives it."""
+    """A new company, with an id that staff chooses."""
 
     company_id: Id
     name: Name
@@ -47,7 +47,7 @@ class CompanyAnswer(ResponseModel):
 
 
 class Member(ResponseModel):
-    """A customer who buys for a company. `email`: shown to staff alone."""
+    """A customer who buys for a company. `email`: shown to staff only."""
 
     customer_id: str
     name: str
@@ -55,14 +55,14 @@ class Member(ResponseModel):
 
 
 class Membership(ResponseModel):
-    """Which company a customer is in, if any."""
+    """The company of a customer, if any."""
 
     customer_id: str
     company_id: str | None
 
 
 class CompanyPage(ResponseModel):
-    """A company with its members, by their ids. Where there is more than one page, the company is on the first."""
+    """A company with its members, by id. If there are several pages, the company is on the first."""
 
     company: CompanyAnswer | None
     members: Sequence[Member]
@@ -71,7 +71,7 @@ class CompanyPage(ResponseModel):
 
 @router.post("/companies", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]:
-    """Make a company, without members yet. For staff."""
+    """Create a company without members. For staff."""
     company = companies.create_company(shop(), caller, new.company_id, new.name)
     where = {"Location": f"/companies/{company.company_id}"}
     return Response(201, "application/json", CompanyAnswer.of(company), headers=where)
@@ -85,9 +85,9 @@ def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> Com
 
 @router.get("/companies/<company_id>")
 def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
-    """A company with its members, by their ids. For its members and staff.
+    """Show a company with its members, by id. For its members and staff.
 
-    Who joined or left shows a moment later.
+    A member who joined or left appears or disappears a moment later.
     """
     asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
     found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)
@@ -105,11 +105,11 @@ def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cur
     "/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed, InAnotherCompany)
 )
 def join(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
-    """Make a customer a member of a company; they can be in one at most. Repeatable. For staff."""
+    """Add a customer to a company. A customer can be in one company at most. Repeatable. For staff."""
     return Membership.of(companies.add_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))
 
 
 @router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed))
 def leave(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
-    """Take a customer out of a company. Who is not in it stays where they are. Repeatable. For staff."""
+    """Remove a customer from a company. If they are not in it, nothing changes. Repeatable. For staff."""
     return Membership.of(companies.remove_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))

@@ -1,4 +1,4 @@
-"""What a route is given: the shop, and who asks."""
+"""What a route gets from its request: the shop and the authenticated caller."""
 
 import hmac
 import re
@@ -22,12 +22,12 @@ from functions.shop.shop import Caller, Shop
 PUBLIC_ROUTES = frozenset(entrance.PUBLIC_ROUTES)
 ME = "me"
 ANONYMOUS = Caller("")
-"""Who asks for what is public; no token names them so."""
+"""The caller of public routes. No token can have this id."""
 
 
 @cache
 def shop() -> Shop:
-    """The shop of this Lambda, made at its first request."""
+    """Return the shop of this Lambda. The first request creates it."""
     settings = environment.load_environment(environment.ApiEnvironment)
     return wiring.create_shop(
         settings.table_name,
@@ -40,7 +40,10 @@ def shop() -> Shop:
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
-    """Where CloudFront and a firewall stand before the API, its own address is for them alone. Raises NotAllowed."""
+    """Check that the request came through CloudFront, if CloudFront and a firewall stand before the API.
+
+    Raises NotAllowed if the origin secret is wrong or missing: the API's own address is for CloudFront only.
+    """
     name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
     if not name:
         return
@@ -51,10 +54,10 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
 
 
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
-    """Who asks, by the claims of the access token that the authorizer has verified. Raises Unauthenticated.
+    """Return the caller, from the claims of the access token that the authorizer verified. Raises Unauthenticated.
 
-    An ID token has the same issuer and audience and passes the authorizer too; it says who somebody is, not what they
-    may do. That the token is of the shop's own client the authorizer has seen as well: here it costs nothing.
+    An ID token has the same issuer and audience and passes the authorizer too. It proves an identity, but grants no
+    access. The authorizer also checks the client id; the check here is a second one at no cost.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
@@ -71,19 +74,19 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """The groups in a claim: a list, or a list as an HTTP API renders it: "[staff warehouse]"."""
+    """Parse the groups in a claim: a list, or a list as an HTTP API renders it: "[staff warehouse]"."""
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
 
 
 def log_order_id(request: Request, order_id: Any) -> None:
-    """Have the request's line in the log name the order that it turns out to be about, if this is an order's id."""
+    """Add the order's id to the request's log line, if the value has the form of an id."""
     request.context["line"] |= order_id_field(order_id)
 
 
 def order_id_field(order_id: Any) -> dict[str, str]:
-    """For a line in the log: {"order_id": ...}; nothing where it is none, since who asks may write anything there."""
+    """Return the log field {"order_id": ...}, or {} if the value is not an id: a caller may send any text."""
     return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
 
 
@@ -93,9 +96,9 @@ def _caller(request: Request) -> Caller:
 
 
 SignedIn = Annotated[Caller, Depends(_caller)]
-"""The parameter of a route that is for somebody."""
+"""The parameter of a route that needs a signed-in caller."""
 
 
 def resolve_customer_id(caller: Caller, customer_id: str) -> str:
-    """The customer a path speaks of: `me` is whoever asks."""
+    """Return the customer id of a path. `me` is the caller."""
     return caller.id if customer_id == ME else customer_id

@@ -1,4 +1,4 @@
-"""Customers: who they are, what they chose, and the page that shows them with their newest orders."""
+"""Customers: profiles, settings, erasure, and an overview with the newest orders."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
@@ -32,14 +32,14 @@ PageLimit = Annotated[
 
 
 class Profile(RequestModel):
-    """What a customer says of themselves; the e-mail address is the identity provider's to say."""
+    """The profile that a customer enters. The e-mail address comes from the identity provider."""
 
     name: Name
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
 
 
 class Choices(RequestModel):
-    """What to be told of, through which channel. What is left out stays as it is."""
+    """The channels for notifications. An omitted channel stays as it is."""
 
     email: bool | None = None
     sms: bool | None = None
@@ -53,7 +53,7 @@ class Choices(RequestModel):
 
 
 class CustomerAnswer(ResponseModel):
-    """A customer. `company_id`: the company they are in, if any."""
+    """A customer. `company_id`: their company, if any."""
 
     customer_id: str
     name: str
@@ -64,7 +64,7 @@ class CustomerAnswer(ResponseModel):
 
 
 class ErasureAnswer(ResponseModel):
-    """A customer who is being forgotten. `status`: ERASING until nothing of theirs is left, then ERASED."""
+    """The erasure of a customer. `status`: ERASING until all personal data is removed, then ERASED."""
 
     customer_id: str
     status: str
@@ -72,20 +72,20 @@ class ErasureAnswer(ResponseModel):
 
 
 class NotificationSettings(ResponseModel):
-    """Through which channels a customer hears of what happens to an order."""
+    """The channels through which a customer gets notifications about orders."""
 
     email: bool
     sms: bool
 
 
 class SettingsAnswer(ResponseModel):
-    """All settings of a customer, as they hold: chosen, or by default."""
+    """All settings of a customer: chosen values, or else the defaults."""
 
     notifications: NotificationSettings
 
     @classmethod
     def of(cls, item: Sequence[Settings]) -> Self:
-        """The answer for what was chosen so far."""
+        """Return the answer for the stored settings."""
         wanted = {
             channel: customers.wants_notifications(tuple(item), channel)
             for channel in customers.DEFAULT_NOTIFICATION_CHOICES
@@ -94,7 +94,7 @@ class SettingsAnswer(ResponseModel):
 
 
 class CustomerPage(ResponseModel):
-    """A customer with settings and newest orders. `cursor` goes on in the list of the customer's orders."""
+    """A customer with settings and newest orders. `cursor` is for the list of the customer's orders."""
 
     customer: CustomerAnswer
     settings: SettingsAnswer
@@ -108,9 +108,9 @@ class CustomerPage(ResponseModel):
     openapi_extensions=problem_responses(AlreadyExists, EmailTaken, EmailNotVerified, WrongState),
 )
 def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
-    """Become a customer.
+    """Register as a customer.
 
-    The e-mail address is the one that the identity provider has verified for the bearer of the token.
+    The e-mail address is the one that the identity provider has verified for the token's owner.
     """
     email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
     customer = customers.register_customer(shop(), caller, email, profile.name)
@@ -119,10 +119,11 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 
 
 def _fetch_verified_email(caller: Caller, authorization: str) -> str:
-    """The e-mail address of whose token this is, as Cognito knows it now: an access token does not carry it.
+    """Fetch the verified e-mail address of the token's owner from Cognito. An access token does not contain it.
 
-    Raises EmailNotVerified, Unauthenticated (signed out or deleted since), Busy. Needs the scope
-    aws.cognito.signin.user.admin: https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
+    Raises EmailNotVerified, Unauthenticated (signed out or deleted since), TableBusy (Cognito throttles). Needs the
+    scope aws.cognito.signin.user.admin:
+    https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
     """
     scheme, _, token = authorization.partition(" ")
     try:
@@ -144,13 +145,13 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
 
 @router.get("/customers", openapi_extensions=problem_responses(NotAllowed, NotFound))
 def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
-    """Find a customer by e-mail address, however it is capitalised. For staff."""
+    """Find a customer by e-mail address, in upper or lower case. For staff."""
     return CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
 
 
 @router.get("/customers/<customer_id>")
 def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
-    """A customer. `me` is whoever asks, here and in every path below."""
+    """Show a customer. `me` is the caller, here and in all paths below."""
     return CustomerAnswer.of(customers.get_customer(shop(), caller, resolve_customer_id(caller, customer_id)))
 
 
@@ -166,9 +167,9 @@ def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswe
     "/customers/<customer_id>/email", openapi_extensions=problem_responses(NotAllowed, EmailTaken, EmailNotVerified)
 )
 def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
-    """Take the e-mail address that the identity provider has verified for the bearer of the token by now.
+    """Change the e-mail address to the one that the identity provider has now verified for the token's owner.
 
-    For the customer alone: nobody else's token says which address is theirs. The address before is free again at once.
+    For the customer only, because only their own token proves the address. The old address is free again at once.
     Repeatable.
     """
     authorization = request.headers.get("authorization") or ""
@@ -180,9 +181,10 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 
 @router.delete("/customers/<customer_id>", status_code=202)
 def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
-    """Forget a customer: unknown at once; addresses go from their orders as these close, and from the archive.
+    """Erase a customer's personal data.
 
-    Invoices stay as the law wants them. Repeatable; `status` says whether all is done.
+    The customer is unknown at once. Addresses are removed from their orders as soon as these are closed, and from the
+    archive. Invoices stay, as the law requires. Repeatable; `status` says whether the erasure is complete.
     """
     erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))
@@ -190,7 +192,7 @@ def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
 
 @router.get("/customers/<customer_id>/page")
 def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
-    """A customer with settings and newest orders, in one request."""
+    """Show a customer with settings and newest orders, in one request."""
     customer_id = resolve_customer_id(caller, customer_id)
     page = customers.get_customer_overview(shop(), caller, customer_id, limit)
     return CustomerPage(
@@ -203,7 +205,7 @@ def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -
 
 @router.get("/customers/<customer_id>/settings")
 def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
-    """What a customer chose, with the defaults where nothing was chosen."""
+    """Show a customer's settings: chosen values, or else the defaults."""
     return SettingsAnswer.of(
         customers.list_settings_of_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     )
@@ -211,7 +213,7 @@ def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
 
 @router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
-    """Choose through which channels to hear of what happens to an order; the profile is not touched."""
+    """Choose the channels for notifications about orders. The profile does not change."""
     chosen = choices.model_dump(exclude_none=True)
     settings = customers.update_settings(
         shop(), caller, resolve_customer_id(caller, customer_id), "notifications", chosen

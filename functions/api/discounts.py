@@ -1,4 +1,4 @@
-"""Discount codes: made, ended and looked at by staff; customers send them with an order."""
+"""Discount codes: staff creates, shows and ends them; customers send them with an order."""
 
 from typing import Annotated, Self, cast
 
@@ -20,11 +20,11 @@ router = Router()
 
 
 class NewDiscount(RequestModel):
-    """A code that takes some percent off an order's goods, valid from the one moment to before the other.
+    """A code for a percentage off an order's goods, valid from `valid_from` until just before `valid_until`.
 
-    `valid_from`: now, if it is left out; `valid_until`: without end. `minimum`: the least the goods must cost, in
-    `currency`; orders in others cannot have it then. `limit`: how often it may be redeemed, `parts`: over how many
-    items that number is spread; more than one if very many will redeem it at once.
+    `valid_from`: now if omitted. `valid_until`: no end if omitted. `minimum`: the least value of the goods, in
+    `currency`; orders in other currencies cannot use the code then. `limit`: how often the code can be redeemed.
+    `parts`: over how many items that number is spread; use more than one if very many customers will redeem it at once.
     """
 
     code: DiscountCode
@@ -54,7 +54,7 @@ class NewDiscount(RequestModel):
 
 
 class DiscountAnswer(ResponseModel):
-    """A discount code. `left`: how often it can still be redeemed, null where there is no limit."""
+    """A discount code. `left`: how often it can still be redeemed, null without a limit."""
 
     code: str
     percent: int
@@ -70,14 +70,14 @@ class DiscountAnswer(ResponseModel):
 
     @classmethod
     def of(cls, standing: DiscountUsage) -> Self:
-        """The answer for a code as it stands."""
+        """Return the answer for a code and its usage."""
         shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
         return cls(**shown, left=standing.left)
 
 
 @router.post("/discounts", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnswer]:
-    """Make a discount code. For staff."""
+    """Create a discount code. For staff."""
     made = discounts.create_discount(
         shop(),
         caller,
@@ -96,11 +96,11 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
 
 @router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))
 def discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
-    """A discount code, and how often it can still be redeemed. For staff."""
+    """Show a discount code, and how often it can still be redeemed. For staff."""
     return DiscountAnswer.of(discounts.get_discount_usage(shop(), caller, code))
 
 
 @router.post("/discounts/<code>/end", openapi_extensions=problem_responses(NotAllowed))
 def end_discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
-    """End a discount code; orders that have it keep it. Repeatable. For staff."""
+    """End a discount code. Orders that already use it keep it. Repeatable. For staff."""
     return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))

@@ -1,4 +1,4 @@
-"""The docs page: the OpenAPI document as one page of HTML, written here, that runs nothing and loads nothing."""
+"""The docs page: renders the OpenAPI document as one static HTML page without scripts and external resources."""
 
 import base64
 import hashlib
@@ -32,12 +32,12 @@ CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The page's Content-Security-Policy: its own style, and nothing else."""
+"""The page's Content-Security-Policy. It allows only the page's own style."""
 
 
 @cache
 def render_page(app: ApiResolver) -> str:
-    """The page, made when first asked for."""
+    """Render the page. The first call renders it, later calls use the cache."""
     described = document(app)
     title, about = described["info"]["title"], described["info"]["description"]
     schemas = described["components"]["schemas"]
@@ -99,7 +99,7 @@ def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapp
 
 
 def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
-    """A command that asks this, with what is the asker's own in capitals."""
+    """Return a curl command for an operation. The caller replaces the names in capitals."""
     required = [one for one in operation.get("parameters", ()) if one["required"]]
     query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
     url = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) + (f"?{query}" if query else "")
@@ -138,7 +138,7 @@ CONSTRAINT_LABELS = {
 
 
 def _render_type(schema: Mapping[str, Any]) -> str:
-    """A schema in a few words, with links to those that have a name."""
+    """Render a schema as a short text, with links to named schemas."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"
@@ -153,7 +153,7 @@ def _render_type(schema: Mapping[str, Any]) -> str:
 
 
 def _render_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Cells are HTML already."""
+    """Render a table. The cells must be HTML already."""
     head = "".join(f"<th>{one}</th>" for one in heads)
     lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{lines}</table>"
@@ -164,5 +164,5 @@ def _render_paragraphs(text: str) -> str:
 
 
 def _render_inline(text: str) -> str:
-    """Plain text as HTML; what stands in `backticks` as code."""
+    """Render plain text as HTML, with `backticks` as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -1,4 +1,4 @@
-"""The fields of requests and answers: what each may hold, and what every request and answer has in common."""
+"""The field types of requests and answers, and the base classes of their models."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Self, TypeVar
@@ -21,7 +21,7 @@ COUNTRY_CODES = frozenset(
     KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
     MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB
     SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US
-    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()  # noqa: SIM905  written as a list they would fill a page
+    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()  # noqa: SIM905  as a list it would fill a page
 )
 
 
@@ -32,7 +32,7 @@ def _check_country_code(code: str) -> str:
 
 
 def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
-    """Text of one line, trimmed."""
+    """Return the constraints for trimmed text of one line."""
     return StringConstraints(
         strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
     )
@@ -41,7 +41,7 @@ def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Name = Annotated[str, one_line_text(200)]
 DiscountCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
-# A path stands in a sort key, which may have 1,024 bytes.
+# A path is part of a sort key, which may have 1,024 bytes.
 CategoryPath = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
 CatalogId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
@@ -52,7 +52,7 @@ Country = Annotated[
     Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
 ]
 Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
-# What stands in a key: one line of text without the key's separator.
+# Part of a key: one line of text without the key's separator.
 KeySafeText = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
 IdempotencyKey = Annotated[
     str,
@@ -66,32 +66,32 @@ IdempotencyKey = Annotated[
 
 
 class RequestModel(BaseModel):
-    """What a client sends: nothing it does not name, nothing of another type."""
+    """The base class of request bodies. Unknown fields and other types are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class ResponseModel(BaseModel):
-    """What a client is shown: of an item the fields that are declared, and no others."""
+    """The base class of answers. Only declared fields of an item are shown."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
     @classmethod
     def of(cls, item: Any) -> Self:
-        """The answer that shows this item."""
+        """Return the answer for an item."""
         return cls.model_validate(item)
 
 
 def command_response(outcome: keyed.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
-    """The answer to a keyed command: 201; 200 where it had been done before, with what it came to then."""
+    """Return the response of an idempotent command: 201, or 200 with the first result if it is replayed."""
     status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 
 
 class Listed(ResponseModel, Generic[T]):
-    """A page of a list. `cursor` starts the next one, null where there is no more. A page may be short all the same.
+    """A page of a list. `cursor` starts the next page; null on the last. A page may be short and still not be the last.
 
-    The class's name is in the names of the OpenAPI document's schemas, on which generated clients depend.
+    The class's name is part of the schema names in the OpenAPI document, on which generated clients depend.
     """
 
     items: Sequence[T]
@@ -99,5 +99,5 @@ class Listed(ResponseModel, Generic[T]):
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """As the API's documentation names it."""
+        """Return the schema's name in the OpenAPI document."""
         return f"PageOf{params[0].__name__}"

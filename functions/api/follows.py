@@ -1,4 +1,4 @@
-"""Follows: customers who want to hear of a product."""
+"""Follows: customers who want news about a product."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -13,7 +13,7 @@ router = Router()
 
 
 class Followed(ResponseModel):
-    """A product that a customer follows, and since when."""
+    """A followed product, and since when the customer follows it."""
 
     product_id: str
     created_at: str
@@ -26,7 +26,7 @@ class Unfollowed(ResponseModel):
 
 
 class Follower(ResponseModel):
-    """A customer who follows a product: who that is, is asked for elsewhere."""
+    """A customer who follows a product. Only the id is shown."""
 
     customer_id: str
 
@@ -39,7 +39,7 @@ def follow(caller: SignedIn, product_id: Id) -> Followed:
 
 @router.delete("/products/<product_id>/followers/me")
 def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
-    """Do not follow a product any more. Repeatable."""
+    """Stop following a product. Repeatable."""
     follows.unfollow_product(shop(), caller, product_id)
     return Unfollowed(product_id=product_id)
 
@@ -48,7 +48,7 @@ def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
 def followers_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Follower]:
-    """Who follows a product, by id. For staff."""
+    """List the followers of a product, by id. For staff."""
     return paginate(
         ListRequest(caller, FOLLOWERS_OF_PRODUCT, (product_id,), cursor),
         lambda after: follows.list_followers_of_product(shop(), caller, product_id, limit, after),
@@ -60,7 +60,7 @@ def followers_of_product(
 def follows_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Followed]:
-    """The products that a customer follows, by id."""
+    """List the products that a customer follows, by id."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, FOLLOWS_OF_CUSTOMER, (customer_id,), cursor),

@@ -1,7 +1,7 @@
-"""What stands before the router: a body that gets past it is small, shallow, plain JSON that means one thing only.
+"""Checks before the router: a request body must be small, shallow, plain JSON with one meaning.
 
-Powertools' router, fed otherwise, lets duplicate keys pass unnoticed and raises uncaught on bodies that are not UTF-8,
-on integers of thousands of digits and on deep nesting.
+Without them, Powertools' router would accept duplicate keys. It would also raise uncaught errors for bodies that are
+not UTF-8, integers with thousands of digits, and deep nesting.
 """
 
 import base64
@@ -18,13 +18,13 @@ MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-"""Stands in a text where somebody before us, such as the gateway, met bytes that were not UTF-8."""
+"""Replaces bytes that were not UTF-8, if a component before this one, such as the gateway, decoded the text."""
 
-# Strings are passed over whole, to the end of the text where one is never closed: so this is linear, whatever comes.
+# A string is skipped as one token, to the end of the text if it is never closed. So the scan takes linear time.
 JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 
-# What of an event the code behind this reads: where it stands, of which type it is, whether it may be missing or null.
+# The fields of an event that the code reads: path, type, and whether the field may be missing or null.
 EVENT_SCHEMA: tuple[tuple[tuple[str, ...], type, bool], ...] = (
     (("rawPath",), str, False),
     (("rawQueryString",), str, True),
@@ -47,8 +47,10 @@ TEXT_MAPS = ("headers", "queryStringParameters")
 
 
 def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The event, if it is a request of an HTTP API (payload format 2.0). Raises Malformed: API Gateway sends no other,
-    but whoever may invoke the function can, by mistake or not."""
+    """Return the event if it is a request of an HTTP API (payload format 2.0). Raises MalformedRequest.
+
+    API Gateway sends no other events, but anyone with permission to invoke the function can.
+    """
     for way, kind, may_be_missing in EVENT_SCHEMA:
         found: Any = event
         for step in way:
@@ -62,8 +64,10 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its body as text that is safe to parse; without it, where its method has none (RFC 9110, 9.3).
-    Raises Malformed, TooLarge, WrongMediaType."""
+    """Return the event with a body that is safe to parse, or without a body if its method has none (RFC 9110, 9.3).
+
+    Raises MalformedRequest, BodyTooLarge, UnsupportedMediaType.
+    """
     body = event.get("body")
     if not body or event["requestContext"]["http"]["method"] not in METHODS_WITH_BODY:
         return {**event, "body": None, "isBase64Encoded": False}
@@ -72,14 +76,14 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
     parse_json_object(text)
-    # The router knows a media type in small letters only.
+    # The router knows media types in lower case only.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
 
 @dataclass(frozen=True)
 class UploadedFile:
-    """What was sent to a route that takes files."""
+    """A file that was sent to an upload route."""
 
     media_type: str
     content: bytes
@@ -88,7 +92,10 @@ class UploadedFile:
 def extract_file(
     event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
 ) -> tuple[UploadedFile, dict[str, Any]]:
-    """The file that was sent, as it came, and the event without it. Raises Malformed, TooLarge, WrongMediaType."""
+    """Return the uploaded file unchanged, and the event without its body.
+
+    Raises MalformedRequest, BodyTooLarge, UnsupportedMediaType.
+    """
     body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
     media_type = _media_type(event.get("headers") or {})
     if media_type not in media_types:
@@ -125,7 +132,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """The object in a JSON text. Raises Malformed with what is wrong and where."""
+    """Parse a JSON object. Raises MalformedRequest with the position and reason."""
     _check_json_limits(text)
     try:
         document = json.loads(text, object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant)
@@ -134,13 +141,13 @@ def parse_json_object(text: str) -> dict[str, Any]:
         raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
         raise MalformedRequest(("body", "must be a JSON object"))
-    if "\\u" in text:  # only an escape can put one there
+    if "\\u" in text:  # only an escape can add a bad character
         _reject_bad_characters(document)
     return document
 
 
 def _check_json_limits(text: str) -> None:
-    """Refuse what would cost the parser too much, without parsing."""
+    """Reject deep nesting and long numbers before parsing, because they are expensive to parse."""
     depth = 0
     for token in JSON_TOKENS.finditer(text):
         match token[0][0]:
@@ -170,7 +177,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _reject_bad_characters(document: dict[str, Any]) -> None:
-    """Halves of characters (lone surrogates) and NUL: JSON may spell them, no name or id has them."""
+    """Reject lone surrogates and NUL. JSON can escape them, but no valid name or id has them."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:
         location, value = waiting.pop()

@@ -1,7 +1,9 @@
-"""The Lambda behind the HTTP API: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+"""The Lambda behind the HTTP API.
 
-A request goes: is it one, which route, who asks, is its body safe to parse; then the router validates it and calls the
-route. Every no, wherever it comes from, is answered by `problems`; every request leaves one line in the log.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+
+Steps of a request: check the event, find the route, authenticate the caller, check the body. Then the router validates
+the input and calls the route. `problems` turns every error into an answer. Each request writes one log line.
 """
 
 import time
@@ -87,13 +89,13 @@ def docs_page() -> Response[str]:
 
 @wiring.instrument_handler("api")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one request of an HTTP API (payload format 2.0)."""
+    """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
-    wiring.capacity_units.consumed_since_last_call()  # a request that timed out may have left some
+    wiring.capacity_units.consumed_since_last_call()  # drop the units of an earlier request that timed out
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
         response = _handle_request(event, context, line)
-    except Exception as error:  # noqa: BLE001  the one place where every error becomes an answer
+    except Exception as error:  # noqa: BLE001  the one place that turns every error into an answer
         problem_type, response = problems.to_problem_response(error, line["request_id"])
         line["problem"] = problem_type.slug
         if problem_type.status == 500:
@@ -111,7 +113,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # what staff do is in the log by their id; what customers do, by their orders' alone
+    if caller and caller.groups:  # log staff by their id, but customers only by their orders
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
@@ -121,6 +123,6 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:
-    """As the HTTP API's own log has it; the function's, where the event is not one of an HTTP API."""
+    """Return the request id of the HTTP API's access log, or Lambda's own if the event has none."""
     of = event.get("requestContext")
     return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

@@ -1,4 +1,4 @@
-"""Imports: products and stock from a file, and how far that is."""
+"""Imports: create or change products and add stock from a file, and show the progress."""
 
 import csv
 import hashlib
@@ -27,13 +27,16 @@ IMPORT_ROUTE = "POST /products:import"
 NDJSON, CSV = "application/x-ndjson", "text/csv"
 MEDIA_TYPES = (NDJSON, CSV)
 MAX_FILE_BYTES = 1024 * 1024
-"""Of a file: all of it is one transaction, which takes 4 MB, and one event of a function, which takes 6 as base64."""
+"""The largest file.
+
+It is stored in one transaction (4 MB at most) and arrives in one Lambda event (6 MB, as base64).
+"""
 MAX_LINE_BYTES = 4096
 
 
-# what is sent ---------------------------------------------------------------------------------------------------------
+# request --------------------------------------------------------------------------------------------------------------
 class ImportLine(NewProduct):
-    """A line of an import: a product as it is offered anew. `quantity`: so many of it came in, too."""
+    """A line of an import: a product as in `POST /products`. `quantity`: how many pieces to add to its stock."""
 
     quantity: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     model_config = ConfigDict(json_schema_extra={"examples": []})
@@ -61,9 +64,9 @@ REQUEST_BODY = {
 
 
 def parse_lines(file: UploadedFile) -> list[ParsedLine | Rejected]:
-    """What is in a file, line by line: what can be written, and what cannot, and why. Blank lines are passed over.
+    """Parse a file line by line, into valid lines and rejected lines with the reason. Blank lines are skipped.
 
-    Raises Invalid where the file has no columns that are known.
+    Raises InvalidInput if the column names of a CSV file are not valid.
     """
     numbered = list(enumerate(file.content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1))
     if file.media_type == NDJSON:
@@ -80,7 +83,7 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         given = dict(ImportLine.model_validate(read(_decode_line(raw))).model_dump(exclude_unset=True))
     except MalformedRequest as error:
         field, why = error.errors[0]
-        why = why.replace("line 1, ", "")  # it is the line that is told beside it
+        why = why.replace("line 1, ", "")  # the answer has the line's number in a field of its own
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field, why = field_path(found["loc"]), validation_message(found)
@@ -102,7 +105,7 @@ def _decode_line(raw: bytes) -> str:
 
 
 def _parse_column_names(number: int, raw: bytes) -> list[str]:
-    """The names of a CSV file's columns, from its first line. Raises Invalid."""
+    """Parse the column names in the first line of a CSV file. Raises InvalidInput."""
     try:
         names = [cell.strip() for cell in _split_cells(_decode_line(raw))]
     except MalformedRequest as error:
@@ -116,7 +119,7 @@ def _parse_column_names(number: int, raw: bytes) -> list[str]:
 
 
 def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
-    """What a row says, by column; an empty cell says nothing. Raises Malformed."""
+    """Return the values of a row by column, without empty cells. Raises MalformedRequest."""
     cells = _split_cells(text)
     if len(cells) != len(columns):
         raise MalformedRequest(("line", f"has {len(cells)} cells, and there are {len(columns)} columns"))
@@ -124,7 +127,10 @@ def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
 
 
 def _split_cells(text: str) -> list[str]:
-    """The cells of one line; none goes on in the next, so that one that is never closed spoils no other."""
+    """Split one line into cells.
+
+    A cell cannot continue on the next line, so an unclosed quote affects one line only.
+    """
     try:
         ((*cells,),) = csv.reader([text], strict=True)
     except csv.Error as error:
@@ -133,15 +139,18 @@ def _split_cells(text: str) -> list[str]:
 
 
 def _convert_cell(name: str, cell: str) -> Any:
-    """A cell as the type its column has; as it is, where it is none, for the model to refuse."""
+    """Convert a cell to its column's type. If that fails, return the text, and the model rejects it."""
     if name in NUMBER_COLUMNS and re.fullmatch(r"-?[0-9]{1,18}", cell):
         return int(cell)
     return BOOLEANS.get(cell, cell) if name == "backorder" else cell
 
 
-# what is answered -----------------------------------------------------------------------------------------------------
+# answers --------------------------------------------------------------------------------------------------------------
 class ImportAccepted(ResponseModel):
-    """An import that is on its way. `lines`: how many there are; so many of them were `rejected` at once."""
+    """An accepted import.
+
+    `lines`: the number of lines. `rejected`: how many of them are invalid and will not be written.
+    """
 
     import_id: str
     lines: int
@@ -149,9 +158,10 @@ class ImportAccepted(ResponseModel):
 
 
 class ImportAnswer(ResponseModel):
-    """How far an import is. `lines` are `written`, `unchanged` (the product was like that), `rejected`, or `waiting`.
+    """The progress of an import. Each of its `lines` is one of `written`, `unchanged`, `rejected` or `waiting`.
 
-    `retried`: so many of them took more than one try. `state`: RUNNING until none is waiting, then DONE.
+    `unchanged`: the product already had these values. `retried`: how many lines took more than one try. `state`:
+    RUNNING while lines are waiting, then DONE.
     """
 
     import_id: str
@@ -167,7 +177,7 @@ class ImportAnswer(ResponseModel):
 
 
 class RejectedLine(ResponseModel):
-    """A line that is not written: which, what is wrong with which of its fields (`line`: with all of it)."""
+    """A line that was not written: its number, the invalid `field` (`line`: the line as a whole), and the reason."""
 
     line: int
     field: str
@@ -178,12 +188,12 @@ class RejectedLine(ResponseModel):
     "/products:import", status_code=202, openapi_extensions={**problem_responses(NotAllowed), "x-body": REQUEST_BODY}
 )
 def import_products(caller: SignedIn, request: Request, key: IdempotencyKey) -> Response[ImportAccepted]:
-    """Offer the products of a file, or change those there are, and put into stock what came in. For staff.
+    """Create or change the products of a file, and add the received quantities to stock. For staff.
 
-    NDJSON, or CSV whose first line names the columns; up to 5,000 lines and 1 MiB. What a line leaves out stays as it
-    is, of a new product as `POST /products` has it. A line that is wrong is rejected and stops no other; a product that
-    stands in the file twice is taken as it comes first. Lines are written soon, in no certain order, each of them once:
-    `Location` says how far that is.
+    The file is NDJSON, or CSV whose first line has the column names. It has up to 5,000 lines and 1 MiB. If a line
+    omits a field, an existing product keeps its value, and a new product gets the default of `POST /products`. An
+    invalid line is rejected and does not stop the others. If a product is in the file twice, the first line counts. The
+    lines are written asynchronously, in no fixed order, each of them once. `Location` is the address of the progress.
     """
     file: UploadedFile = request.context["file"]
     body = {"media_type": file.media_type, "sha256": hashlib.sha256(file.content).hexdigest()}
@@ -196,13 +206,13 @@ def import_products(caller: SignedIn, request: Request, key: IdempotencyKey) -> 
 
 @router.get("/imports/<import_id>", openapi_extensions=problem_responses(NotAllowed))
 def import_(caller: SignedIn, import_id: Id) -> ImportAnswer:
-    """How far an import is. For staff, for 90 days."""
+    """Show the progress of an import. For staff. Imports are kept for 90 days."""
     return ImportAnswer.of(imports.get_import_progress(shop(), caller, import_id))
 
 
 @router.get("/imports/<import_id>/rejected", openapi_extensions=problem_responses(NotAllowed))
 def rejected_lines(caller: SignedIn, import_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RejectedLine]:
-    """The lines of an import that are not written, in their order, each with what is wrong with it. For staff."""
+    """List the rejected lines of an import, by line number, each with the reason. For staff."""
     return paginate(
         ListRequest(caller, IMPORT_WITH_PARTS, (import_id,), cursor),
         lambda after: imports.list_rejected_lines(shop(), caller, import_id, limit, after),

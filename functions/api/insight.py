@@ -1,4 +1,4 @@
-"""What sells: best sellers of a month, and what was sold minute by minute."""
+"""Sales statistics: best sellers by month, and sales by minute."""
 
 from typing import Annotated
 
@@ -23,13 +23,16 @@ Season = Annotated[
 
 
 class BestSellerAnswer(ResponseModel):
-    """A product that sells well."""
+    """A best-selling product."""
 
     product_id: str
 
 
 class UnitsAnswer(ResponseModel):
-    """How many of a product were sold with the orders paid for in a month, less what came back in it."""
+    """How many pieces of a product were sold in a month, minus the returns in that month.
+
+    An order counts in the month in which it is paid.
+    """
 
     product_id: str
     season: str
@@ -37,7 +40,7 @@ class UnitsAnswer(ResponseModel):
 
 
 class PointAnswer(ResponseModel):
-    """What was sold in one minute in one currency, less what came back in it. `revenue` is in minor units."""
+    """The sales of one minute in one currency, minus the returns in that minute. `revenue` is in minor units."""
 
     minute: str
     currency: str
@@ -48,7 +51,7 @@ class PointAnswer(ResponseModel):
 
 @router.get("/best-sellers")
 def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
-    """The best sellers of a month, best first."""
+    """List the best sellers of a month, best first."""
     month = season or season_of(shop().now_instant())
     return paginate(
         ListRequest(ANONYMOUS, BEST_SELLERS_BY_SEASON, (month,), cursor),
@@ -61,7 +64,7 @@ def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None
 def best_sellers_with_units(
     caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
 ) -> Listed[UnitsAnswer]:
-    """The best sellers of a month and how many of each were sold, best first. For staff."""
+    """List the best sellers of a month with the number of pieces sold, best first. For staff."""
     month = season or season_of(shop().now_instant())
     return paginate(
         ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
@@ -72,7 +75,7 @@ def best_sellers_with_units(
 
 @router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
 def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
-    """How many of a product were sold, month by month, newest first. For staff."""
+    """List how many pieces of a product were sold in each month, newest first. For staff."""
     return paginate(
         ListRequest(caller, UNITS_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
         lambda after: insight.list_units_of_product(shop(), caller, product_id, limit, after),
@@ -84,9 +87,9 @@ def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor
 def metrics(
     caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
 ) -> Listed[PointAnswer]:
-    """Orders, pieces and revenue minute by minute, oldest first, for 30 days. For staff.
+    """List orders, pieces and revenue by minute, oldest first. For staff. Kept for 30 days.
 
-    A minute in which nothing was sold has no point.
+    A minute without sales has no point.
     """
     low, high = check_time_range(since, until)
     return paginate(

@@ -1,4 +1,4 @@
-"""An invoice as a page to print: it loads nothing, runs nothing, and shows what anybody wrote as text."""
+"""Render an invoice as a printable page: no scripts, no external resources, and all input is escaped."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ METHOD_LABELS = {"CARD": "Card", "CREDIT": "Credit"}
 
 
 def render_page(invoice: Invoice, shop_name: str) -> str:
-    """The page."""
+    """Render the page."""
     return (
         _load_templates()
         .get_template("invoice.html")
@@ -34,8 +34,11 @@ def render_page(invoice: Invoice, shop_name: str) -> str:
 
 
 def response_headers() -> dict[str, str]:
-    """What a browser is told of the page: its own style and nothing else, and its address, which lets anybody see it,
-    goes nowhere."""
+    """Return the security headers of the page.
+
+    The policy allows only the page's own style. No referrer is sent, because the page's URL gives access to the
+    invoice.
+    """
     style = _load_templates().get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -43,14 +46,14 @@ def response_headers() -> dict[str, str]:
 
 
 def _address_lines(invoice: Invoice) -> list[str]:
-    """The lines of the address that there are; none where it was forgotten."""
+    """Return the address lines that are not empty; [] if the address was erased."""
     to = invoice.address
     return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
 @cache
 def _load_templates() -> "Environment":
-    # Imported when a page is asked for: every other request would only wait for it.
+    # Imported here, because it would slow down the start for all other requests.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
 
     return Environment(

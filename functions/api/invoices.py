@@ -1,4 +1,4 @@
-"""Invoices, as data and as a page to print."""
+"""Invoices, as data and as a printable page."""
 
 from typing import Annotated
 from urllib.parse import urlencode
@@ -28,20 +28,20 @@ Signature = Annotated[Annotated[str, StringConstraints(max_length=100)], Query(d
 
 
 class PrintLink(ResponseModel):
-    """Where the invoice can be opened in a browser, without a token, for some minutes."""
+    """A link that opens the invoice in a browser without a token, for ten minutes."""
 
     url: str
 
 
 @router.get("/invoices/<invoice_id>")
 def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
-    """An invoice by its number."""
+    """Show an invoice by its number."""
     return InvoiceAnswer.of(invoices.get_invoice(shop(), caller, invoice_id))
 
 
 @router.get("/orders/<order_id>/invoice")
 def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
-    """The invoice of an order; there is one a moment after it was paid for."""
+    """Show the invoice of an order. It exists a moment after the order was paid."""
     return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
 
 
@@ -54,7 +54,7 @@ def invoices_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[InvoiceAnswer]:
-    """A customer's invoices, by when they were issued, newest first."""
+    """List a customer's invoices by date of issue, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(
@@ -66,7 +66,7 @@ def invoices_of_customer(
 
 @router.get("/invoices/<invoice_id>/print-link")
 def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
-    """A link to the invoice as a page to print, for who cannot send a token: a browser. It ends after ten minutes."""
+    """Create a link to the printable page for a browser, which cannot send a token. It expires after ten minutes."""
     link = invoices.create_print_link(shop(), caller, invoice_id)
     query = urlencode({"until": link.until, "signature": link.signature})
     return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
@@ -78,7 +78,7 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     openapi_extensions=problem_responses(NotAllowed),
 )
 def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
-    """An invoice as a page to print, for who has a link to it that has not ended."""
+    """Show an invoice as a printable page. Needs a link that has not expired."""
     invoice = invoices.get_invoice_by_link(shop(), invoice_id, invoices.SignedLink(until, signature))
     text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
     return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

@@ -1,4 +1,4 @@
-"""What customers were told by mail."""
+"""Notifications: the mails that customers got."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -11,8 +11,10 @@ router = Router()
 
 
 class NotificationAnswer(ResponseModel):
-    """A mail about something that happened to an order, or to a product that they follow, kept for half a year.
-    SENDING: in hand, not confirmed yet."""
+    """A mail about an event of an order or of a followed product. It is kept for half a year.
+
+    `status` SENDING: the mail is being sent and is not confirmed yet.
+    """
 
     at: str
     event: str
@@ -25,7 +27,7 @@ class NotificationAnswer(ResponseModel):
 def notifications_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[NotificationAnswer]:
-    """What a customer was told, newest first."""
+    """List the mails to a customer, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, NOTIFICATIONS_OF_CUSTOMER, (customer_id,), cursor),
@@ -38,7 +40,7 @@ def notifications_of_customer(
 def notifications_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[NotificationAnswer]:
-    """What was told about an order, newest first."""
+    """List the mails about an order, newest first."""
     return paginate(
         ListRequest(caller, NOTIFICATIONS_OF_ORDER, (order_id,), cursor),
         lambda after: notifications.list_notifications_of_order(shop(), caller, order_id, limit, after),

@@ -1,4 +1,4 @@
-"""The API's description: the router's own, and what it cannot know: tokens, problems, and the routes' docstrings."""
+"""Build the OpenAPI document: the router's own document plus tokens, problems and the docstrings of the routes."""
 
 import inspect
 import json
@@ -39,17 +39,17 @@ PROBLEM_SCHEMA = {
     },
 }
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
-"""Schemas that the router describes but this API never answers with."""
+"""Schemas that the router adds, but this API never returns."""
 
 
 @cache
 def document_json(app: ApiResolver) -> str:
-    """The OpenAPI document as JSON, made when first asked for."""
+    """Return the OpenAPI document as JSON. The first call builds it, later calls use the cache."""
     return json.dumps(document(app), separators=(",", ":"))
 
 
 def document(app: ApiResolver) -> dict[str, Any]:
-    """The OpenAPI document (3.1)."""
+    """Build the OpenAPI document (3.1)."""
     found: dict[str, Any] = json.loads(
         app.get_openapi_json_schema(title=TITLE, version=VERSION, description=DESCRIPTION)
     )
@@ -72,7 +72,7 @@ def document(app: ApiResolver) -> dict[str, Any]:
 
 
 def _tag(route: Route) -> str:
-    """The noun a route is about is the module it stands in."""
+    """Return the tag of a route: the name of its module."""
     return route.handler.__module__.rpartition(".")[2]
 
 
@@ -96,7 +96,7 @@ def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, Any]:
-    """The good answers, then the problems, one response for each status."""
+    """Describe the responses: the successful ones, then the problems, one response for each status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     if _takes_idempotency_key(operation) and "201" in answers:
         replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
@@ -112,9 +112,9 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
-    """What this route may refuse with: by its shape, and by its own word."""
+    """Yield the problems that a route may return: those of its form and those it declares."""
     shape = {
-        "malformed": True,  # if only for a query, or a body, that it does not know
+        "malformed": True,  # for example for an unknown query parameter or body field
         "unauthenticated": route.key not in PUBLIC_ROUTES,
         "not-found": "{" in route.path,
         "too-large": route.method in METHODS_WITH_BODY,

@@ -1,4 +1,4 @@
-"""How an order, its lines and what it owns are shown."""
+"""The answer models of an order, its lines and the items that belong to it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -10,7 +10,7 @@ from functions.model import entities as e
 
 
 class AddressAnswer(ResponseModel):
-    """Where a parcel goes."""
+    """The delivery address."""
 
     name: str
     street: str
@@ -20,7 +20,7 @@ class AddressAnswer(ResponseModel):
 
 
 class LineAnswer(ResponseModel):
-    """A product of an order; its price is as it was ordered, each, in minor units."""
+    """A product of an order. `price`: the price of one piece when it was ordered, in minor units."""
 
     product_id: str
     name: str
@@ -29,9 +29,10 @@ class LineAnswer(ResponseModel):
 
 
 class OrderLineAnswer(LineAnswer):
-    """A product of an order, and what has become of it, in pieces. `backordered`: not there when it was ordered.
+    """A product of an order and how many pieces were shipped, delivered, returned or dropped.
 
-    `dropped`: not sent any more, because the rest of the order was cancelled.
+    `backordered`: not in stock when it was ordered. `dropped`: will not be sent, because the rest of the order was
+    cancelled.
     """
 
     backordered: int
@@ -42,7 +43,7 @@ class OrderLineAnswer(LineAnswer):
 
 
 class DiscountedAnswer(ResponseModel):
-    """What a discount code took off an order's goods."""
+    """The discount on an order's goods."""
 
     code: str
     percent: int
@@ -50,7 +51,7 @@ class DiscountedAnswer(ResponseModel):
 
 
 class TaxAnswer(ResponseModel):
-    """The tax that is contained in a total, at a rate in hundredths of a percent."""
+    """The tax included in a total. `rate`: in hundredths of a percent."""
 
     rate: int
     net: int
@@ -58,7 +59,7 @@ class TaxAnswer(ResponseModel):
 
 
 def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
-    """An order's lines in the order of their products."""
+    """Return an order's lines, sorted by product id."""
     return [
         OrderLineAnswer(
             product_id=id,
@@ -76,7 +77,7 @@ def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
 
 
 def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
-    """The lines in the order of their products."""
+    """Return the lines, sorted by product id."""
     return [
         LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
         for id, line in sorted(lines.items())
@@ -84,11 +85,11 @@ def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
 
 
 class OrderAnswer(ResponseModel):
-    """An order; money is in minor units. `archived`: all but what stands first lies in the archive.
+    """An order; money is in minor units. `archived`: it is in the archive, and the optional fields are not shown.
 
-    `total`: its goods less the discount, and `shipping`; `tax` is contained in it. `due`: what is still to be paid.
-    `refunded`: what of `paid` is given back, or about to be; `owed`: what is to be besides, but waits for a dispute.
-    `customer_name`: as it is now while the order is open, then as it was; null for who was forgotten.
+    `total`: the goods minus the discount, plus `shipping`; it includes `tax`. `due`: what is still to be paid.
+    `refunded`: the part of `paid` that is refunded or being refunded. `owed`: a further refund that waits for the end
+    of a dispute. `customer_name`: the current name while the order is open, then the last one; null after an erasure.
     """
 
     order_id: str
@@ -114,7 +115,7 @@ class OrderAnswer(ResponseModel):
 
     @classmethod
     def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
-        """The answer for an order, or for what stays of one that is archived."""
+        """Return the answer for an order, or for the stub of an archived order."""
         stays = cls(
             order_id=item.order_id,
             customer_id=item.customer_id,
@@ -145,8 +146,10 @@ class OrderAnswer(ResponseModel):
 
 
 class OrderInList(ResponseModel):
-    """An order as a list shows it. `items`: how many pieces; a work queue does not say, but whose it is:
-    `customer_name`."""
+    """An order in a list.
+
+    `items`: the number of pieces, in a customer's list only. `customer_name`: in a status list only.
+    """
 
     order_id: str
     customer_id: str
@@ -161,9 +164,9 @@ class OrderInList(ResponseModel):
 
 
 class ShipmentAnswer(ResponseModel):
-    """A parcel: how many of each product. It has a carrier and a number once it is on its way.
+    """A parcel and how many pieces of each product it has. Carrier and tracking number are set once it is on its way.
 
-    `backordered`: how many of them were not there when they were ordered, if any; null once it is sent.
+    `backordered`: the pieces that were not in stock when they were ordered, if any; null once it is sent.
     """
 
     shipment_id: str
@@ -178,10 +181,10 @@ class ShipmentAnswer(ResponseModel):
 
 
 class ReturnAnswer(ResponseModel):
-    """Goods that came back: how many of each product, and how many of them can be sold again.
+    """Returned goods: how many pieces of each product, and how many of them can be sold again.
 
-    `amount` is given back for them, `owed` once the customer's bank does not dispute it any more; `shipping` is a part
-    of both together.
+    `amount`: is refunded for them. `owed`: will be refunded once the customer's bank no longer disputes it. `shipping`:
+    the part of both that is for shipping.
     """
 
     return_id: str
@@ -196,8 +199,10 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """Money that is given back: of which payment and what for. `account_id`: the credit account that it goes to, if not
-    to a card. `reason`: why it cannot be given back."""
+    """A refund of a payment. `why`: the cause of the refund. `reason`: why it failed.
+
+    `account_id`: the credit account that gets the money; null if it goes to a card.
+    """
 
     refund_id: str
     order_id: str
@@ -214,10 +219,10 @@ class RefundAnswer(ResponseModel):
 
 
 class PaymentAnswer(ResponseModel):
-    """A payment by card, as the provider told of it, or with credit. `refunded`: what of it has been given back.
+    """A payment by card, as reported by the provider, or with credit. `refunded`: how much of it was refunded.
 
-    `account_id`: where credit came from. `disputes`: whether each that the customer's bank opened is OPEN, WON or LOST;
-    a lost one has taken the payment. `reason`: why it pays nothing.
+    `account_id`: the account that the credit came from. `disputes`: the state of each dispute by the customer's bank:
+    OPEN, WON or LOST; a lost dispute has taken the payment. `reason`: why it pays nothing.
     """
 
     payment_id: str
@@ -233,7 +238,7 @@ class PaymentAnswer(ResponseModel):
 
 
 class PaidAnswer(ResponseModel):
-    """A payment on an invoice: what of it counted for the order."""
+    """A payment on an invoice. `amount`: the part that counted for the order."""
 
     payment_id: str
     method: str
@@ -241,7 +246,7 @@ class PaidAnswer(ResponseModel):
 
 
 class InvoiceAnswer(ResponseModel):
-    """An invoice, as it was issued; its id is its number. `taxes`: contained in its total."""
+    """An invoice as it was issued. Its id is its number. `taxes`: included in the total."""
 
     invoice_id: str
     order_id: str
@@ -259,7 +264,7 @@ class InvoiceAnswer(ResponseModel):
 
     @classmethod
     def of(cls, item: e.Invoice) -> Self:
-        """The answer for an invoice."""
+        """Return the answer for an invoice."""
         return cls(
             invoice_id=item.invoice_id,
             order_id=item.order_id,
@@ -278,7 +283,7 @@ class InvoiceAnswer(ResponseModel):
 
 
 class SaleLine(ResponseModel):
-    """A product of the order that was paid for."""
+    """A product of a paid order."""
 
     product_id: str
     name: str
@@ -287,7 +292,7 @@ class SaleLine(ResponseModel):
 
 
 class Happened(ResponseModel):
-    """One thing that happened to the order."""
+    """An event of the order."""
 
     at: str
     event: str
@@ -296,9 +301,9 @@ class Happened(ResponseModel):
 
 
 class WholeOrder(ResponseModel):
-    """An order with all it owns, by kind. Where there is more than one page, each kind goes on over the pages.
+    """An order with all items that belong to it, by kind. Over several pages, each kind continues on the next page.
 
-    `sales`: its lines once it is paid for. `ends_at`: when a closed order goes into the archive.
+    `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
 
     order: OrderAnswer | None
@@ -314,7 +319,7 @@ class WholeOrder(ResponseModel):
 
     @classmethod
     def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
-        """The items of one page, by their kind."""
+        """Group the items of one page by kind."""
 
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]

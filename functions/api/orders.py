@@ -1,4 +1,4 @@
-"""Orders: place, show, list, send elsewhere, cancel."""
+"""Orders: place, show, list, change the address, cancel."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -54,20 +54,23 @@ EXAMPLE_ADDRESS: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1
 
 
 class ProductQuantity(RequestModel):
-    """A product and how many."""
+    """A product and its quantity."""
 
     product_id: Id
     quantity: Quantity
 
 
 class WantedLine(ProductQuantity):
-    """A product and how many. `price`: what the client showed; the order is refused if it is another by now."""
+    """A product and its quantity.
+
+    `price`: the price that the client showed. If it has changed, the order is rejected.
+    """
 
     price: Price | None = None
 
 
 def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
-    """The lines, if no two are of the same product. Raises ValueError."""
+    """Return the lines if no product appears twice. Raises ValueError."""
     counted = Counter(line.product_id for line in lines)
     if twice := sorted(id for id, count in counted.items() if count > 1):
         raise ValueError(f"one line for each product: {', '.join(twice[:5])} stands in several")
@@ -75,7 +78,7 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
 
 
 class Destination(RequestModel):
-    """Where the parcel goes. `country`: ISO 3166-1 alpha-2. `postcode`: empty where there are none."""
+    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has none."""
 
     name: Name
     street: Annotated[str, one_line_text(200)]
@@ -86,7 +89,7 @@ class Destination(RequestModel):
 
 
 class NewOrder(RequestModel):
-    """What is ordered, and where to. `discount_code`: the order is refused if it cannot have it."""
+    """The products to order and the delivery address. If `discount_code` cannot be applied, the order is rejected."""
 
     lines: Annotated[
         list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
@@ -106,7 +109,7 @@ class NewOrder(RequestModel):
 
 
 class PlacerAnswer(ResponseModel):
-    """Who placed an order."""
+    """The customer who placed an order."""
 
     order_id: str
     customer_id: str
@@ -122,8 +125,8 @@ class PlacerAnswer(ResponseModel):
 def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
 
-    Prices are the products' own; shipping is added. What is accepted is reserved, but for what its lines tell as
-    backordered. Sent again with the same key and body, it answers 200 with the order as it is by then, and
+    Prices come from the products; shipping is added. All goods are reserved, except the quantities that the lines show
+    as backordered. If the same key and body are sent again, the answer is 200 with the order in its current state, and
     `Idempotent-Replayed: true`.
     """
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
@@ -149,9 +152,10 @@ def list_orders(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[OrderInList]:
-    """My orders, newest first; with `status`, everybody's that are in this state, by when they were placed (for staff).
+    """List your own orders, newest first. With `status`, list all customers' orders in that state (for staff).
 
-    A new order is in its state's list at once, and in its customer's list a moment later.
+    Orders in a state are sorted by when they were placed. A new order is in its state's list at once, and in its
+    customer's list a moment later.
     """
     if status is None:
         if since or until or order:
@@ -177,12 +181,12 @@ def list_orders(
 def orders_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[OrderInList]:
-    """A customer's orders, newest first; a new one appears a moment after it was placed."""
+    """List a customer's orders, newest first. A new order appears a moment later."""
     return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
 
 
 def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
-    """A page of a customer's orders."""
+    """Return a page of a customer's orders."""
     return paginate(
         ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
         lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after),
@@ -192,13 +196,13 @@ def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str |
 
 @router.get("/orders/<order_id>")
 def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """An order with its lines."""
+    """Show an order with its lines."""
     return OrderAnswer.of(orders.get_order(shop(), caller, order_id))
 
 
 @router.get("/orders/<order_id>/whole")
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
-    """An order with all it owns, in one request."""
+    """Show an order with all items that belong to it, in one request."""
     asked = ListRequest(caller, ORDER_ITEM_COLLECTION, (order_id,), cursor)
     found = orders.get_order_item_collection(shop(), caller, order_id, limit, asked.after)
     return WholeOrder.of_items(found.items, asked.seal_cursor(found.after))
@@ -206,26 +210,26 @@ def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Curs
 
 @router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
 def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
-    """The lines of an order, and what has become of each."""
+    """List the lines of an order with their shipped, delivered, returned and dropped quantities."""
     return Listed(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
 
 
 @router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))
 def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
-    """Who placed an order. For staff."""
+    """Show who placed an order. For staff."""
     caller.require_group("staff")
     return PlacerAnswer.of(orders.get_order_owner(shop(), caller, order_id))
 
 
 @router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
 def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
-    """Have an order sent to another address, as long as the warehouse has not got it. Repeatable."""
+    """Change the delivery address of an order, until the warehouse has it. Repeatable."""
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
 # cancelling -----------------------------------------------------------------------------------------------------------
 class CancelAnswer(ResponseModel):
-    """What has become of an order that was to be cancelled."""
+    """The state of an order after a cancellation."""
 
     order_id: str
     status: str
@@ -233,25 +237,27 @@ class CancelAnswer(ResponseModel):
 
 @router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Cancel an order, or the rest of it. Its goods are free again, and what was paid for them is given back.
+    """Cancel an order, or the rest of it. Its goods are released, and what was paid for them is refunded.
 
-    At once, as long as the warehouse has not got it. Then the warehouse is asked to stop it (`CANCEL_REQUESTED`; once a
-    part is sent, what is not: `CUT_REQUESTED`), and agrees, or refuses, or has sent it already. Repeatable.
+    Until the warehouse has the order, it is cancelled at once. After that the warehouse is asked to stop it: the state
+    is
+    `CANCEL_REQUESTED`, or `CUT_REQUESTED` for the unsent rest if a part was sent. The warehouse agrees, refuses, or has
+    sent it already. Repeatable.
     """
     return OrderAnswer.of(ending.cancel_order(shop(), caller, order_id))
 
 
 @router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
-    """The order that was to be cancelled is stopped, or what of it was not sent yet. For the warehouse and staff.
+    """Confirm that the warehouse stopped an order, or the unsent rest of it. For the warehouse and staff.
 
-    Repeatable. `status`: `CANCELLED`; where a part was sent before, the order is cut short, and `SHIPPED` or
-    `DELIVERED` as that part is.
+    Repeatable. `status`: `CANCELLED`. If a part was sent before, the rest is dropped, and the status is `SHIPPED` or
+    `DELIVERED`, like that part.
     """
     return CancelAnswer.of(ending.agree_cancel(shop(), caller, order_id))
 
 
 @router.post("/orders/<order_id>/cancel/refused", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_refused(caller: SignedIn, order_id: Id) -> CancelAnswer:
-    """The order that was to be cancelled cannot be stopped any more. For the warehouse and staff. Repeatable."""
+    """Report that the warehouse can no longer stop an order. For the warehouse and staff. Repeatable."""
     return CancelAnswer.of(ending.refuse_cancel(shop(), caller, order_id))

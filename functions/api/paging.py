@@ -1,4 +1,4 @@
-"""Lists: how many, from where, and of which time."""
+"""Lists: page size, cursor and time range."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[
 
 
 def _parse_timestamp(text: str) -> str:
-    """A day (its first moment, UTC) or a moment of RFC 3339, as the table keeps it."""
+    """Convert a day (its first moment, UTC) or an RFC 3339 timestamp to the table's format."""
     try:
         moment = datetime.fromisoformat(text if TIMESTAMP_PATTERN.fullmatch(text) else "")
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -40,7 +40,7 @@ def _check_whole_number(value: Any) -> Any:
 
 
 def _check_day(text: str) -> str:
-    """A day that there is, as it begins every moment of it."""
+    """Return the text if it is a valid day. All timestamps of the day start with it."""
     try:
         date.fromisoformat(text if DAY_PATTERN.fullmatch(text) else "")
     except ValueError:
@@ -51,7 +51,7 @@ def _check_day(text: str) -> str:
 Day = Annotated[str, AfterValidator(_check_day), Query(description="Which day (UTC), such as 2026-11-21.")]
 Timestamp = Annotated[str, AfterValidator(_parse_timestamp)]
 WholeNumber = BeforeValidator(_check_whole_number)
-"""Of a number in a query: nothing else is taken for one, such as 1.0, +1 or 1_0."""
+"""Rejects numbers in a query in any other format, such as 1.0, +1 or 1_0."""
 Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most.")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=1500)] | None,
@@ -62,7 +62,7 @@ Until = Annotated[Timestamp | None, Query(alias="to", description="Up to, not in
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
-    """The range asked for, "" where it is open. Raises Invalid."""
+    """Return the time range, with "" for an open end. Raises InvalidInput."""
     if since and until and since > until:
         raise InvalidInput("from", "is after to")
     return since or "", until or ""
@@ -70,7 +70,10 @@ def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class ListRequest:
-    """A list as it was asked for. `known`: all that makes this question another than the same about something else."""
+    """A request for a page of a list.
+
+    `arguments`: the values that identify the list; a cursor is valid for the same only.
+    """
 
     caller: Caller
     query: Question[Any]
@@ -79,11 +82,11 @@ class ListRequest:
 
     @property
     def after(self) -> str | None:
-        """Where the page starts. Raises InvalidCursor for a cursor of another caller or question."""
+        """Return where the page starts. Raises InvalidCursor for a cursor of another caller or list."""
         return None if self.cursor is None else cursors.decode_cursor(_cursor_key(), self.cursor, *self._cursor_binding)
 
     def seal_cursor(self, after: str | None) -> str | None:
-        """The cursor of a page that ends here."""
+        """Return the cursor for the page after this position."""
         return None if after is None else cursors.encode_cursor(_cursor_key(), after, *self._cursor_binding)
 
     @property
@@ -94,7 +97,7 @@ class ListRequest:
 def paginate(
     request: ListRequest, fetch: Callable[[str | None], QueryPage[T]], to_answer: Callable[[T], A]
 ) -> Listed[A]:
-    """The page of a list: asked for from where its cursor says, shown item by item, with the cursor of the next."""
+    """Fetch a page from its cursor, convert its items to answers, and add the cursor of the next page."""
     found = fetch(request.after)
     return Listed(items=[to_answer(item) for item in found.items], cursor=request.seal_cursor(found.after))
 

@@ -1,8 +1,8 @@
-"""What the payment provider tells, by signed webhook, in Stripe's shape: https://docs.stripe.com/api/events/object
+"""Webhook for the payment provider's signed events, in Stripe's format: https://docs.stripe.com/api/events/object
 
-Payments and refunds are ours by the order_id (and refund_id) in their metadata. A dispute has metadata of its own,
-empty unless whoever runs the shop fills it in: without an order_id it is acknowledged and logged, and a person looks.
-So is an inquiry: no money is withdrawn for it. It may become a dispute, which the withdrawal opens.
+The order_id (and refund_id) in the metadata identifies our payments and refunds. A dispute has its own metadata, which
+is empty unless the shop's staff fills it in. A dispute without order_id is acknowledged and logged for a person to
+handle. So is an inquiry, because it withdraws no money. If it becomes a dispute, the withdrawal event opens that.
 """
 
 import re
@@ -28,17 +28,17 @@ from functions.shop.keyed import IdempotentResult as Kept
 T = TypeVar("T", bound=BaseModel)
 router = Router()
 
-# An idempotency key that is made of it must have 255 characters at most: https://docs.stripe.com/api/idempotent_requests
+# It becomes part of an idempotency key of at most 255 characters: https://docs.stripe.com/api/idempotent_requests
 ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$")]
 REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
 Amount = Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)]
 Reason = Annotated[str, StringConstraints(max_length=200)]
-"""In the provider's words for machines: insufficient_funds."""
+"""The provider's error code, such as insufficient_funds."""
 
 
-# what they send -------------------------------------------------------------------------------------------------------
+# the provider's events ------------------------------------------------------------------------------------------------
 class ProviderModel(BaseModel):
-    """A part of the provider's event: they may add fields whenever they like."""
+    """A part of the provider's event. Unknown fields are ignored, because the provider may add fields at any time."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
@@ -50,7 +50,7 @@ class PaymentError(ProviderModel):
 
 
 class PaymentIntent(ProviderModel):
-    """A payment. Our order stands in its metadata; `amount_received` is what came, once it did."""
+    """A payment. Its metadata names our order. `amount_received`: the amount that was paid."""
 
     id: ProviderId
     amount: Amount
@@ -62,7 +62,9 @@ class PaymentIntent(ProviderModel):
 
 
 class DisputeObject(ProviderModel):
-    """The customer's bank asks a payment back. `status`: won, lost, or warning_… as long as it only inquires.
+    """A dispute: the customer's bank asks for a payment back.
+
+    `status`: won, lost, another state of an open dispute, or warning_… for an inquiry.
 
     https://docs.stripe.com/api/disputes/object
     """
@@ -75,7 +77,7 @@ class DisputeObject(ProviderModel):
 
 
 class RefundObject(ProviderModel):
-    """Money that is given back. What we asked for has our refund in its metadata."""
+    """A refund. If this shop requested it, its metadata names our refund."""
 
     id: ProviderId
     status: str | None = None
@@ -84,13 +86,13 @@ class RefundObject(ProviderModel):
 
 
 class EventData(ProviderModel):
-    """What the event is about; of which shape, its type says."""
+    """The object of an event. The event's `type` determines its form."""
 
     object: dict[str, Any]
 
 
 class ProviderEvent(ProviderModel):
-    """An event of the provider."""
+    """An event of the payment provider."""
 
     id: ProviderId
     type: str
@@ -116,7 +118,10 @@ class ProviderEvent(ProviderModel):
 
 
 class Received(ResponseModel):
-    """What came of an event: the payment's or the refund's state. All null where it is about neither of ours."""
+    """The result of an event: the state of the payment or refund.
+
+    All null if the event concerns neither of this shop.
+    """
 
     received: Literal[True] = True
     payment_id: str | None = None
@@ -125,7 +130,7 @@ class Received(ResponseModel):
     reason: str | None = None
 
 
-# what it means --------------------------------------------------------------------------------------------------------
+# processing -----------------------------------------------------------------------------------------------------------
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
 REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "pending": "pending",
@@ -134,10 +139,12 @@ REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "failed": "failed",
     "canceled": "failed",
 }
-"""Of a refund, as the provider spells them: https://docs.stripe.com/api/refunds/object"""
+"""The refund states of the provider: https://docs.stripe.com/api/refunds/object"""
 INQUIRY_PREFIX = "warning_"
-"""How the states of a dispute begin that is none yet, https://docs.stripe.com/api/disputes/object: "inquiries" of
-https://docs.stripe.com/disputes/how-disputes-work. The events: https://docs.stripe.com/api/events/types"""
+"""The prefix of the states of an inquiry, which is not a dispute yet: https://docs.stripe.com/api/disputes/object
+
+About inquiries: https://docs.stripe.com/disputes/how-disputes-work. Events: https://docs.stripe.com/api/events/types
+"""
 
 
 def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept | None]:
@@ -154,7 +161,7 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
             currency=intent.currency.upper(),
             reason=failed if outcome == "failed" else None,
         )
-        # What was told, not the body: the provider counts its deliveries in the body, so that no two are alike.
+        # Compare the parsed event, not the body: the body counts the deliveries, so it differs each time.
         kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
@@ -207,7 +214,7 @@ EVENT_HANDLERS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
     "refund.updated": _record_refund,
     "refund.failed": _record_refund,
 }
-"""The types of event that are about our money; all others are acknowledged, and nothing is done."""
+"""The event types that are processed. All others are acknowledged and ignored."""
 
 
 @router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, TooEarly, IdempotencyKeyReused))
@@ -216,8 +223,11 @@ def payment_event(
     event: ProviderEvent,
     signed: Annotated[str, Header(alias="Stripe-Signature", description="t=…,v1=…[,v1=…]")],
 ) -> Received:
-    """What the payment provider tells of payments, disputes and refunds. Each event is taken once, however often it
-    comes; one that comes too early is answered 409, and taken when the provider sends it again."""
+    """Receive an event of the payment provider about a payment, dispute or refund.
+
+    Each event is processed once, even if it is delivered several times. An event that comes too early is answered with
+    409, and processed when the provider sends it again.
+    """
     period = int(shop().now().timestamp() // wiring.SECRET_CACHE_SECONDS)
     live = wiring.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)
     signature.verify_signature(signed, request.body or "", live, shop().now())
@@ -229,7 +239,7 @@ def payment_event(
 
 
 def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
-    """What the event is about. Raises Malformed."""
+    """Parse the object of an event. Raises MalformedRequest."""
     try:
         return kind.model_validate(event.data.object)
     except ValidationError as error:
@@ -238,6 +248,6 @@ def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
 
 
 def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ID_PATTERN) -> str | None:
-    """An id in the metadata, if it can be one of ours."""
+    """Return an id from the metadata, or None if it does not have the form of our ids."""
     found = metadata.get(name, "")
     return found if re.fullmatch(pattern, found) else None

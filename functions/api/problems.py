@@ -1,8 +1,8 @@
-"""Every no of the API, as problem+json (RFC 9457): one table from an exception to its answer.
+"""Turn exceptions into error responses, as problem+json (RFC 9457). One table maps each exception to its response.
 
-A document has `type` (where the docs page explains it), `title`, `status`, `detail`, `instance` (the request's id, as
-the log has it) and what the exception carries, such as `errors`, `short` or `changed`. Nothing that was sent is echoed
-but names of fields, and of a fault nothing is told but that it happened.
+A document has `type` (a link to the docs page), `title`, `status`, `detail`, `instance` (the request id of the log),
+and fields of the exception, such as `errors`, `short` or `changed`. It echoes nothing of the request except field
+names. For an internal fault it says only that one happened.
 """
 
 import json
@@ -24,13 +24,13 @@ from functions.model import errors
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
 MAX_ERRORS = 20
-"""How many of a request's errors are told: who sends a thousand wrong fields gets no thousandfold answer."""
+"""How many errors of one request are listed. The limit keeps the answer to a bad request small."""
 MAX_FIELD_LENGTH = 100
 
 
-# What the API itself says no with -------------------------------------------------------------------------------------
+# Errors of the API itself ---------------------------------------------------------------------------------------------
 class MalformedRequest(Exception):
-    """What was sent is not as it should be: (field, why) of each error."""
+    """The request is malformed. `errors`: (field, reason) of each error."""
 
     def __init__(self, *errors: tuple[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {why}" for field, why in errors))
@@ -53,7 +53,7 @@ class Unauthenticated(Exception):
 
 
 class BadSignature(Exception):
-    """A webhook that is not the provider's, or not fresh."""
+    """A webhook whose signature is not the provider's, or is too old."""
 
 
 class EmailNotVerified(Exception):
@@ -67,7 +67,7 @@ class RouteNotFound(Exception):
 
 
 class MethodNotAllowed(Exception):
-    """`allowed`: the methods that this path knows."""
+    """The path does not support the method. `allowed`: the methods that it supports."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         super().__init__(f"this path knows {', '.join(allowed)}")
@@ -77,7 +77,7 @@ class MethodNotAllowed(Exception):
 # The table ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProblemType:
-    """One kind of no. `says`: the attributes of the exception that go into the document."""
+    """One type of problem. `extensions`: the attributes of the exception that go into the document."""
 
     status: int
     slug: str
@@ -99,12 +99,12 @@ def _validation_errors(error: RequestValidationError) -> list[tuple[str, str]]:
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """Where in the document: lines.0.quantity."""
+    """Format the path of a field, such as lines.0.quantity."""
     return ".".join(map(str, location))
 
 
 def validation_message(found: Mapping[str, Any]) -> str:
-    """What pydantic found, in words that do not repeat what was sent."""
+    """Return pydantic's message without the sent value."""
     plain = {"missing": "is required", "extra_forbidden": "is not known here"}
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 
@@ -121,7 +121,7 @@ def _retry_after_header(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
 
 
-# What is not our own exception is not quoted: it may hold what was sent, or stored.
+# The texts of foreign exceptions are not shown: they may quote sent or stored data.
 def _retry_detail(_: Exception) -> str:
     return "a request with an Idempotency-Key is safe to repeat"
 
@@ -181,20 +181,23 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
 
 
 def problem_type_of(error: Exception) -> ProblemType:
-    """The row of the table for an exception: its own, or the nearest of its bases; AWS's troubles are not our fault."""
+    """Return the problem type of an exception, or of its nearest base class in the table.
+
+    A transient error of an AWS service is "unreachable", not an internal fault.
+    """
     if isinstance(error, ClientError) and _is_transient(error):
         return _UNREACHABLE
     return PROBLEM_TYPES[next(cls for cls in type(error).__mro__ if cls in PROBLEM_TYPES)]
 
 
 def _is_transient(error: ClientError) -> bool:
-    """Whether a service failed, or was asked too often, beyond what its client tries again by itself."""
+    """Return whether an AWS service failed or throttled the call, and the client's own retries did not help."""
     status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES
 
 
 def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, dict[str, Any]]:
-    """The kind of an exception, and the response that a Lambda behind an HTTP API gives for it."""
+    """Return the problem type of an exception and the Lambda response for it."""
     problem_type = problem_type_of(error)
     said: dict[str, Any] = {name: getattr(error, name) for name in problem_type.extensions}
     if problem_type.errors:
@@ -215,16 +218,16 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 
 
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
-    """What a route may answer with beyond what all routes of its shape do; for its documentation alone."""
+    """Declare the problems of a route beyond those of all similar routes. Used for its documentation only."""
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
 ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
-"""Errors whose text says what is missing or not granted; that of others may quote what was sent, or stored."""
+"""Errors whose text is safe to log: it names what is missing or denied. Other texts may quote sent or stored data."""
 
 
 def describe_fault(error: Exception) -> dict[str, Any]:
-    """A fault for the log: its kind, where it was raised from, and its text where that names no person's data."""
+    """Describe a fault for the log: the error's type, its stack frames, and its text if that is safe to log."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     says = str(error) if isinstance(error, ERRORS_SAFE_TO_LOG) else ""
     return {"error": type(error).__name__, "says": says, "at": frames[-8:]}

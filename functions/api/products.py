@@ -32,10 +32,10 @@ MAX_STOCK_PARTS = 20
 
 
 class NewProduct(RequestModel):
-    """Something to sell. `parts`: over how many items its stock is spread; more than one if it will sell very fast.
+    """A new product. `parts`: over how many items its stock is spread; use more than one if it will sell very fast.
 
-    `backorder`: it may be ordered when there is none left; such a product's stock is one part. `category`: where it is
-    listed in its `catalog`, a path that starts and ends with a slash; the root if not said. Nobody need have made it.
+    `backorder`: it can be ordered when it is out of stock; its stock is then one part. `category`: where it is listed
+    in its `catalog`, a path that starts and ends with a slash; the root if omitted. The category need not exist.
     """
 
     product_id: Id
@@ -62,7 +62,7 @@ class NewProduct(RequestModel):
 
 
 class ProductChange(RequestModel):
-    """What changes; what is left out stays. Orders keep the price they were placed at."""
+    """The fields to change. Omitted fields stay as they are. Orders keep the price at which they were placed."""
 
     name: Name | None = None
     price: Price | None = None
@@ -79,7 +79,7 @@ class ProductChange(RequestModel):
 
 
 class Receipt(RequestModel):
-    """Goods that came in."""
+    """The quantity of received goods."""
 
     quantity: Annotated[int, Field(ge=1, le=1_000_000)]
     model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 100}]})
@@ -101,7 +101,7 @@ class ProductAnswer(ResponseModel):
 
 
 class ProductInList(ProductAnswer):
-    """A product, and how many are there to be ordered now."""
+    """A product, and how many pieces can be ordered now."""
 
     available: int
 
@@ -111,7 +111,7 @@ class ProductInList(ProductAnswer):
 
 
 class StockAnswer(ResponseModel):
-    """How many are there to be ordered now. `backorder`: more can be ordered all the same."""
+    """How many pieces can be ordered now. `backorder`: more can be ordered even if it is out of stock."""
 
     product_id: str
     available: int
@@ -119,7 +119,7 @@ class StockAnswer(ResponseModel):
 
 
 class ReceiptAnswer(ResponseModel):
-    """How many came in."""
+    """The quantity that was added to stock."""
 
     product_id: str
     quantity: int
@@ -127,7 +127,7 @@ class ReceiptAnswer(ResponseModel):
 
 @router.post("/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
-    """Offer a new product; there is none in stock yet. For staff."""
+    """Create a product, with no stock yet. For staff."""
     product = products.create_product(
         shop(),
         caller,
@@ -146,9 +146,10 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name, price or place in a catalogue, or whether it may be ordered when there is none left.
+    """Change a product's name, price, category, catalogue or backorder setting.
 
-    For staff."""
+    For staff.
+    """
     changed = products.update_product(
         shop(), caller, product_id, change.name, change.price, change.backorder, change.category, change.catalog
     )
@@ -162,9 +163,9 @@ def products_in_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ProductInList]:
-    """The products of a category, by their ids, each with how many are there to be ordered now.
+    """List the products of a category, by id, each with how many pieces can be ordered now.
 
-    Those of the categories below it are in lists of their own. What was changed or sold shows a moment later.
+    Products of subcategories are not included. A change or sale appears a moment later.
     """
     return paginate(
         ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),
@@ -175,13 +176,13 @@ def products_in_category(
 
 @router.get("/products/<product_id>")
 def product(product_id: Id) -> ProductAnswer:
-    """A product."""
+    """Show a product."""
     return ProductAnswer.of(products.get_product(shop(), product_id))
 
 
 @router.get("/products/<product_id>/stock")
 def stock_of_product(product_id: Id) -> StockAnswer:
-    """How many of a product are there to be ordered now."""
+    """Show how many pieces of a product can be ordered now."""
     product = products.get_product(shop(), product_id)
     available = sum(part.available for part in products.get_stock_of_product(shop(), product_id))
     return StockAnswer(product_id=product_id, available=max(0, available), backorder=product.backorder)
@@ -189,7 +190,7 @@ def stock_of_product(product_id: Id) -> StockAnswer:
 
 @router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=problem_responses(NotAllowed))
 def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt: Receipt) -> Response[ReceiptAnswer]:
-    """Put goods that came in into stock, once for each Idempotency-Key. For staff."""
+    """Add received goods to stock, once for each Idempotency-Key. For staff."""
     done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
     status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
     return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)

@@ -1,4 +1,4 @@
-"""Refunds: what staff gives back, and what became of all that is given back."""
+"""Refunds: staff can refund an order or a payment. The state of every refund is shown."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,7 +27,7 @@ RefundDestination = Annotated[
 
 
 class Goodwill(RequestModel):
-    """How much is given back, in the order's currency, and where to."""
+    """The amount to refund, in the order's currency, and where it goes."""
 
     amount: Amount
     to: RefundDestination = "original"
@@ -42,7 +42,7 @@ class Retry(RequestModel):
 
 
 class GivenBack(ResponseModel):
-    """What is on its way back, in which refunds: one for each payment that it comes from."""
+    """The amount to refund and its refunds: one for each payment that the money comes from."""
 
     order_id: str
     amount: int
@@ -54,7 +54,7 @@ class GivenBack(ResponseModel):
     "/orders/<order_id>/refunds", status_code=201, openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch)
 )
 def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[GivenBack]:
-    """Give back some of what was paid for an order, without a return. For staff. Once for each Idempotency-Key."""
+    """Refund a part of what was paid for an order, without a return. For staff. Once for each Idempotency-Key."""
     done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
     return command_response(done, GivenBack)
 
@@ -65,9 +65,9 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
-    """Give back all that is left of a payment that matched no order. For staff. Once for each Idempotency-Key.
+    """Refund the rest of a payment that matched no order. For staff. Once for each Idempotency-Key.
 
-    `order_id` is as the payment has it, whether there is such an order or not.
+    `order_id` is the order id in the payment, even if no such order exists.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 
@@ -76,13 +76,13 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
     "/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=problem_responses(NotAllowed, WrongState)
 )
 def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry) -> RefundAnswer:
-    """Try a refund again that failed. For staff. Repeatable while it is on its way again."""
+    """Retry a failed refund. For staff. Repeatable while the new attempt is in progress."""
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
 
 
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
 def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
-    """What is given back of an order's payments, and how far it has got."""
+    """List the refunds of an order and their states."""
     return paginate(
         ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),
         lambda after: refunds.list_refunds_of_order(shop(), caller, order_id, limit, after),

@@ -1,4 +1,4 @@
-"""Returns: goods that came back to the warehouse, and what is given back for them."""
+"""Returns: goods that came back to the warehouse, and their refunds."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -23,14 +23,16 @@ router = Router()
 
 
 class ReturnedLine(ProductQuantity):
-    """A product and how many of it came back. `restock`: they can be sold again."""
+    """A product and how many pieces came back. `restock`: they can be sold again."""
 
     restock: bool
 
 
 class NewReturn(RequestModel):
-    """What came back. `refund_shipping`: give that back too, if it was not yet. `to`: where the money goes, to where
-    it came from, or onto the customer's store credit."""
+    """The returned goods. `refund_shipping`: refund the shipping too, unless it was refunded before.
+
+    `to`: where the money goes: back to its source, or to the customer's store credit.
+    """
 
     lines: Annotated[
         list[ReturnedLine], Field(min_length=1, max_length=MAX_PRODUCTS), AfterValidator(check_unique_products)
@@ -51,7 +53,7 @@ class NewReturn(RequestModel):
 
 
 class ReturnMade(ReturnAnswer):
-    """Goods that came back, and the refunds that this made."""
+    """Returned goods and the refunds of this return."""
 
     refund_ids: Sequence[str]
 
@@ -62,10 +64,10 @@ class ReturnMade(ReturnAnswer):
     openapi_extensions=problem_responses(NotAllowed, WrongState, ReturnWindowOver, TooMuch, AlreadyExists),
 )
 def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewReturn) -> Response[ReturnMade]:
-    """Goods of a delivered order came back: once for each Idempotency-Key. For the warehouse and staff.
+    """Record returned goods of a delivered order, once for each Idempotency-Key. For the warehouse and staff.
 
-    What was paid for them is given back, less their share of a discount; of the whole order it is never more than what
-    is kept for it, and what the customer's bank disputes waits until that is won.
+    The price of the goods is refunded, minus their share of a discount. The refunds of an order never exceed what the
+    shop still holds of its payments. An amount that the customer's bank disputes is refunded once the dispute is won.
     """
     lines = {line.product_id: returns.ReturnedGoods(line.quantity, line.restock) for line in new.lines}
     done = returns.return_goods(shop(), caller, key, order_id, lines, refund_shipping=new.refund_shipping, to=new.to)
@@ -74,7 +76,7 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
 
 @router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(WrongState))
 def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
-    """What came back of an order. For who placed it and staff."""
+    """List the returns of an order. For its customer and staff."""
     return paginate(
         ListRequest(caller, RETURNS_OF_ORDER, (order_id,), cursor),
         lambda after: returns.list_returns_of_order(shop(), caller, order_id, limit, after),

@@ -1,4 +1,4 @@
-"""Reviews: what buyers say of products."""
+"""Reviews: the stars and texts that buyers write about products."""
 
 from typing import Annotated, Self
 
@@ -15,14 +15,14 @@ from functions.model.patterns import REVIEWS_OF_CUSTOMER, REVIEWS_OF_PRODUCT
 from functions.shop import reviews
 
 router = Router()
-# Words may go over several lines.
+# A text may have several lines.
 ReviewText = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=4000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
 ]
 
 
 class NewReview(RequestModel):
-    """What a buyer says of a product. `order_id`: the order that it came with."""
+    """A review of a product. `order_id`: the order with which the caller bought it."""
 
     order_id: Id
     stars: Annotated[int, Field(ge=1, le=5)]
@@ -35,7 +35,7 @@ class NewReview(RequestModel):
 
 
 class ReviewOfProduct(ResponseModel):
-    """What somebody who has it says of a product."""
+    """A buyer's review of a product, without the buyer."""
 
     stars: int
     text: str
@@ -44,7 +44,7 @@ class ReviewOfProduct(ResponseModel):
 
 
 class ReviewAnswer(ReviewOfProduct):
-    """What a customer says of a product, and the order that it came with."""
+    """A customer's review of a product, and the order with which they bought it."""
 
     product_id: str
     order_id: str
@@ -52,7 +52,7 @@ class ReviewAnswer(ReviewOfProduct):
 
 
 class RatingAnswer(ResponseModel):
-    """What buyers think of a product. `average`: of their stars (1 to 5), in hundredths; null where nobody has said."""
+    """The rating of a product. `average`: of the stars (1 to 5), in hundredths; null without reviews."""
 
     product_id: str
     reviews: int
@@ -65,7 +65,7 @@ class RatingAnswer(ResponseModel):
 
 
 class Deleted(ResponseModel):
-    """Of this product the customer says nothing any more."""
+    """The deleted review."""
 
     product_id: str
     customer_id: str
@@ -75,9 +75,9 @@ class Deleted(ResponseModel):
     "/products/<product_id>/reviews/me", openapi_extensions=problem_responses(NotRegistered, NotBought, WrongState)
 )
 def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewAnswer:
-    """Say something of a product that was delivered to you, instead of what you said before.
+    """Write or replace your review of a product that was delivered to you.
 
-    The order must be your own, and still be there; to say something else later it need not be.
+    The order must be your own and not archived. To change the review later, the order is not needed any more.
     """
     written = reviews.write_review(shop(), caller, product_id, review.order_id, review.stars, review.text)
     return ReviewAnswer.of(written)
@@ -85,7 +85,7 @@ def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewA
 
 @router.delete("/products/<product_id>/reviews/<customer_id>")
 def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
-    """Take back what you said of a product. For staff: what anybody said. Repeatable."""
+    """Delete your review of a product. For staff: any review. Repeatable."""
     customer_id = resolve_customer_id(caller, customer_id)
     reviews.delete_review(shop(), caller, product_id, customer_id)
     return Deleted(product_id=product_id, customer_id=customer_id)
@@ -93,7 +93,7 @@ def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
 
 @router.get("/products/<product_id>/reviews")
 def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReviewOfProduct]:
-    """What buyers say of a product, newest first. Who said it is not shown."""
+    """List the reviews of a product, newest first. The authors are not shown."""
     return paginate(
         ListRequest(ANONYMOUS, REVIEWS_OF_PRODUCT, (product_id,), cursor),
         lambda after: reviews.list_reviews_of_product(shop(), product_id, limit, after),
@@ -103,7 +103,7 @@ def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None)
 
 @router.get("/products/<product_id>/rating")
 def rating_of_product(product_id: Id) -> RatingAnswer:
-    """What buyers think of a product, all together. A review shows in it a moment later."""
+    """Show the rating of a product. A new review counts a moment later."""
     return RatingAnswer.of(reviews.get_rating_of_product(shop(), product_id))
 
 
@@ -111,7 +111,7 @@ def rating_of_product(product_id: Id) -> RatingAnswer:
 def reviews_by_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[ReviewAnswer]:
-    """What a customer says of products, newest first."""
+    """List a customer's reviews, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, REVIEWS_OF_CUSTOMER, (customer_id,), cursor),

@@ -1,4 +1,4 @@
-"""The router, and what it does not tell: which route a request is for, and what a path may be asked with."""
+"""The router, extended to find the route of a request and to reject unknown parameters."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ INVALID_PATH = ("path", "holds a character that no id has")
 
 @dataclass(frozen=True)
 class Route:
-    """A route: `GET` of `/orders/{order_id}`, the pattern of its paths, and the function that answers."""
+    """A route: method `GET`, path `/orders/{order_id}`, the pattern of its paths, and its handler function."""
 
     method: str
     path: str
@@ -26,24 +26,24 @@ class Route:
 
     @property
     def key(self) -> str:
-        """As API Gateway spells it: GET /orders/{order_id}."""
+        """Return the route key of API Gateway: GET /orders/{order_id}."""
         return f"{self.method} {self.path}"
 
     def path_parameters(self, path: str) -> Mapping[str, str]:
-        """What a path of this route says: {"order_id": ...}."""
+        """Return the parameters in a path of this route: {"order_id": ...}."""
         found = self.pattern.fullmatch(path)
         return found.groupdict() if found else {}
 
 
 class Router(Undecided):
-    """The routes of one noun."""
+    """The routes of one module."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
 
 
 class ApiResolver(APIGatewayHttpResolver):
-    """Powertools' router with validation, which also knows its routes by name."""
+    """Powertools' resolver with validation. It also keeps a list of its routes."""
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
@@ -53,7 +53,7 @@ class ApiResolver(APIGatewayHttpResolver):
         self.not_found(_reject_path)
 
     def route(self, rule: str, method: Any, *arguments: Any, **settings: Any) -> Callable[[Any], Any]:
-        """Register a route as the router does, and remember it."""
+        """Register a route with the resolver and add it to `known_routes`."""
         register = super().route(rule, method, *arguments, **settings)
 
         def remember(answer: Callable[..., Any]) -> Any:
@@ -66,12 +66,12 @@ class ApiResolver(APIGatewayHttpResolver):
         return remember
 
     def find_route(self, method: str, path: str) -> Route:
-        """The route of a request. Raises NoSuchRoute, WrongMethod, Malformed."""
+        """Return the route of a request. Raises RouteNotFound, MethodNotAllowed, MalformedRequest."""
         there = [route for route in self.known_routes if route.pattern.fullmatch(path)]
         if not there:
             raise RouteNotFound
         if path.endswith("\n"):
-            raise MalformedRequest(INVALID_PATH)  # the router would pass over it: its patterns end with a $
+            raise MalformedRequest(INVALID_PATH)  # the router's patterns end with $ and would ignore it
         for route in there:
             if route.method == method:
                 return route
@@ -79,17 +79,20 @@ class ApiResolver(APIGatewayHttpResolver):
 
 
 def _reraise(error: Exception) -> Response[Any]:
-    """Errors leave the router as they are: there is one place that answers them, and it is not in here."""
+    """Raise the error again: the Lambda handler turns errors into answers, not the router."""
     raise error
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """The path was found to be one of ours, so it is an id in it that the router does not take for one."""
+    """Reject a path that matches a route but holds an id that the router does not accept."""
     raise MalformedRequest(INVALID_PATH)
 
 
 def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Refuse what the route does not know: a misspelled filter would answer with everything, a field be lost."""
+    """Reject unknown query parameters and body fields.
+
+    Otherwise a misspelled filter would return everything, and a misspelled field would be lost.
+    """
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}
     sent: Mapping[str, Any] = app.current_event.query_string_parameters or {}

@@ -1,4 +1,4 @@
-"""Sales: the products of orders that were paid for, by product and by customer."""
+"""Sales: the products of paid orders, by product and by customer."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -13,9 +13,9 @@ router = Router()
 
 
 class Sale(ResponseModel):
-    """A product in an order that was paid for; its price is the order's, each, in minor units.
+    """A product in a paid order. `price`: the price of one piece in the order, in minor units.
 
-    `quantity` is without what was ordered and never sent. `returned`: how many of them came back.
+    `quantity`: without pieces that were ordered and never sent. `returned`: how many of them came back.
     """
 
     product_id: str
@@ -38,7 +38,7 @@ def sales_of_product(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[Sale]:
-    """Sales of a product, by when their orders were placed, newest first. For staff."""
+    """List the sales of a product by when the orders were placed, newest first. For staff."""
     low, high = check_time_range(since, until)
     return paginate(
         ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
@@ -56,7 +56,7 @@ def bought_by_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[Sale]:
-    """The products that a customer bought, by when the orders were placed, newest first."""
+    """List the products that a customer bought, by when the orders were placed, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(

@@ -1,4 +1,4 @@
-"""Shipments: what the warehouse is told and tells, and where a parcel is."""
+"""Shipments: packing lists for the warehouse, its reports, and parcel tracking."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,7 +18,10 @@ router = Router()
 
 
 class Dispatched(RequestModel):
-    """Who carries it, and the number to follow it by. `quantities`: how many of each product, if not all of it."""
+    """Carrier and tracking number.
+
+    `quantities`: pieces of each product in the parcel; the whole shipment if omitted.
+    """
 
     carrier: KeySafeText
     tracking_number: KeySafeText
@@ -31,9 +34,9 @@ class Dispatched(RequestModel):
 
 
 class Parcel(ResponseModel):
-    """What was ordered, what has become of it, and where it goes; what goes into which parcel, the shipments say.
+    """The lines of an order and the delivery address. The order's shipments say which pieces go into which parcel.
 
-    Of each line `quantity - shipped - dropped` is still to be sent; `backordered` were not there when it was ordered.
+    Of each line `quantity - shipped - dropped` is still to be sent. `backordered`: not in stock when it was ordered.
     """
 
     order_id: str
@@ -44,7 +47,7 @@ class Parcel(ResponseModel):
 
 @router.get("/orders/<order_id>/shipments")
 def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]:
-    """The shipments of an order. For who placed it, the warehouse and staff."""
+    """List the shipments of an order. For its customer, the warehouse and staff."""
     return Listed(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
 
 
@@ -52,9 +55,9 @@ def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]
 def shipments_by_tracking(
     caller: SignedIn, carrier: KeySafeText, tracking_number: KeySafeText
 ) -> Listed[ShipmentAnswer]:
-    """Find shipments by carrier, in any case, and tracking number; several, where a carrier gave a number twice.
+    """Find shipments by carrier (in upper or lower case) and tracking number.
 
-    For whose they are, the warehouse and staff.
+    There are several if a carrier used a number twice. For their customers, the warehouse and staff.
     """
     found = shipments.list_shipments_by_tracking(shop(), caller, carrier, tracking_number)
     return Listed(items=[ShipmentAnswer.of(one) for one in found])
@@ -62,7 +65,7 @@ def shipments_by_tracking(
 
 @router.get("/orders/<order_id>/parcel", openapi_extensions=problem_responses(NotAllowed))
 def parcel(caller: SignedIn, order_id: Id) -> Parcel:
-    """What to pack, what of it is sent already, and the address. For the warehouse and staff."""
+    """Show what to pack, what is already sent, and the address. For the warehouse and staff."""
     order = shipments.get_order_for_packing(shop(), caller, order_id)
     return Parcel(
         order_id=order.order_id,
@@ -77,7 +80,7 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatched: Dispatched) -> ShipmentAnswer:
-    """The carrier has it, or the `quantities` of it; what is left is requested as the order's next shipment.
+    """Report that the carrier has a shipment, or the `quantities` of it. The rest becomes the order's next shipment.
 
     For the warehouse and staff. Repeatable with the same carrier, number and quantities.
     """
@@ -91,5 +94,8 @@ def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatc
     "/orders/<order_id>/shipments/<shipment_id>/delivered", openapi_extensions=problem_responses(NotAllowed, WrongState)
 )
 def shipment_delivered(caller: SignedIn, order_id: Id, shipment_id: Id) -> ShipmentAnswer:
-    """The customer has it; with its last shipment the order is delivered. For the warehouse and staff. Repeatable."""
+    """Report that a shipment was delivered. After its last shipment the order is delivered.
+
+    For the warehouse and staff. Repeatable.
+    """
     return ShipmentAnswer.of(shipments.deliver_shipment(shop(), caller, order_id, shipment_id))

@@ -1,7 +1,7 @@
-"""The payment provider's signature on its webhooks, in Stripe's scheme: https://docs.stripe.com/webhooks/signature
+"""Verify the payment provider's signature on webhooks, in Stripe's scheme: https://docs.stripe.com/webhooks/signature
 
-The header is `t=<epoch seconds>,v1=<hex>[,v1=<hex>]`; each v1 is an HMAC-SHA256 of "<t>.<raw body>" under one of the
-secrets that live while a secret is being rotated. Other schemes in it (v0) are passed over, as Stripe asks.
+The header is `t=<epoch seconds>,v1=<hex>[,v1=<hex>]`. Each v1 is an HMAC-SHA256 of "<t>.<raw body>" with one of the
+secrets that are valid during a rotation. Other schemes in the header (v0) are ignored, as Stripe recommends.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ TOLERANCE_SECONDS = 300
 
 
 def verify_signature(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
-    """Return where one of the secrets has signed this body within the tolerance; else raise BadSignature."""
+    """Check that one of the secrets signed this body, at most 300 seconds from now. Raises BadSignature."""
     pairs = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]
     given = [value for name, _, value in pairs if name == "v1"]

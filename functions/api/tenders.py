@@ -1,4 +1,4 @@
-"""Paying an order with credit, and what has been paid for it. Cards pay through the payment provider."""
+"""Pay an order with credit, and list the payments of an order. Card payments go through the payment provider."""
 
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
@@ -18,7 +18,7 @@ router = Router()
 
 
 class CreditPayment(PaymentSourceBody):
-    """How much of what is due; all of it, or all that is there, if nothing is said. In the order's currency."""
+    """The `amount` to pay, in the order's currency. If omitted, it is what is due, or the balance if that is less."""
 
     amount: Amount | None = None
     model_config = ConfigDict(
@@ -27,7 +27,7 @@ class CreditPayment(PaymentSourceBody):
 
 
 class PaidWithCredit(ResponseModel):
-    """What was paid, and what was `due` then: nothing, once the order is paid."""
+    """A payment with credit. `due`: what was still to be paid after it; 0 once the order is paid."""
 
     order_id: str
     payment_id: str
@@ -47,7 +47,7 @@ def pay_with_credit(
 ) -> Response[PaidWithCredit]:
     """Pay an order, or a part of what is due, with its customer's store credit or a gift card.
 
-    Once for each Idempotency-Key. The rest can be paid by card, or with other credit.
+    Once for each Idempotency-Key. The rest can be paid by card or with other credit.
     """
     done = tenders.pay_with_credit(shop(), caller, key, order_id, payment.source, payment.amount)
     return command_response(done, PaidWithCredit)
@@ -57,9 +57,9 @@ def pay_with_credit(
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[PaymentAnswer]:
-    """All that was paid for an order, or tried to be, by card and with credit, and what of it was given back.
+    """List the payments of an order by card and with credit, failed ones included, and how much of each was refunded.
 
-    Staff also sees money that matched no order, where there is none, or it is archived.
+    For an order that does not exist or is archived, staff also sees payments that matched no order.
     """
     return paginate(
         ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),

@@ -1,1 +1,1 @@
-"""The reaction that tells a product's followers of it: a mail to each, if their settings want it."""
+"""Product alerts: send a mail to each follower of a product, if their settings allow it."""

@@ -1,8 +1,8 @@
-"""The reaction to a product that is back in stock, or costs less: a mail to each of its followers.
+"""Product alerts: send a mail to each follower when a product is back in stock or costs less.
 
-One message is one page of followers. Once they are told, a message for the next page goes to the same queue, and then
-the campaign notes how far it has come: whatever dies on the way, at most a page is looked at again, where whoever was
-told is passed over. A follower whose mail fails for now holds back no other of the page, but the next page.
+One message handles one page of followers. When all mails of the page are sent, a message for the next page goes to the
+same queue. Then the campaign stores its progress. After a crash at most one page is repeated, and followers who got the
+mail are skipped. If a mail fails, the other followers of the page still get theirs, but the next page waits.
 """
 
 import json
@@ -29,16 +29,16 @@ from functions.shop.notifications import mark_sent
 from functions.shop.shop import Shop
 
 MAX_FAILURES_PER_PAGE = 5
-"""After so many mails that fail for now, a page waits for better times."""
+"""After this many failed mails the rest of the page waits for the retry."""
 
 
 class PageIncomplete(Exception):
-    """Some followers of a page could not be told for now: it comes again."""
+    """Some mails of a page failed. The queue retries the page."""
 
 
 @wiring.instrument_handler("notices")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(ProductAlertsEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = MessageBatch(
@@ -52,7 +52,10 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def alert_followers(
     shop: Shop, environment: ProductAlertsEnvironment, message: Mapping[str, Any], events: list[ReceivedEvent]
 ) -> None:
-    """Tell a page of followers of an event, and send a message for the next page. Raises what shall be tried again."""
+    """Send the alert of an event to one page of followers, then queue the next page.
+
+    Raises Permanent if the message has a malformed position, and PageIncomplete or another error for a retry.
+    """
     (event,) = events
     body = json.loads(message["body"])
     after = body.get("after")
@@ -78,7 +81,10 @@ def _send_alerts(
     product: Product,
     followers: tuple[str, ...],
 ) -> int:
-    """Tell these followers, no faster than the mail provider allows. How many mails that were. Raises NotAll."""
+    """Send the alert to these followers within the mail rate limit. Returns how many mails were sent.
+
+    Raises PageIncomplete if a mail failed.
+    """
     mails = failures = 0
     rate_limiter = MailRateLimiter(shop, environment.mails_per_second)
     for start in range(0, len(followers), RECIPIENTS_PER_BATCH):
@@ -86,7 +92,7 @@ def _send_alerts(
             rate_limiter.wait()
             try:
                 mails += _send_alert(shop, environment, event, product, customer)
-            except Permanent as error:  # this address is not one that mails go to, and never will be
+            except Permanent as error:  # the mail provider will never accept this address
                 wiring.log.warning("refused", extra={"event_id": event.id, "error": type(error).__name__})
             except Exception as error:
                 wiring.log.warning("not told", extra={"event_id": event.id, "error": type(error).__name__})
@@ -101,7 +107,7 @@ def _send_alerts(
 def _send_alert(
     shop: Shop, environment: ProductAlertsEnvironment, event: ReceivedEvent, product: Product, customer: Customer
 ) -> bool:
-    """Tell one follower. Whether that was to be done."""
+    """Send the alert to one follower. Returns False if it was sent before."""
     notification = claim_alert(shop, event, customer.customer_id)
     if notification is None:
         return False
@@ -111,14 +117,14 @@ def _send_alert(
 
 
 class MailRateLimiter:
-    """So many a second at most, one after the other."""
+    """Rate limiter for mails: at most `per_second`, one after the other."""
 
     def __init__(self, shop: Shop, per_second: int) -> None:
         self._shop, self._interval_seconds = shop, 1 / per_second
         self._next_at = 0.0
 
     def wait(self) -> None:
-        """Wait until it is time for the next."""
+        """Wait until the next mail is allowed."""
         now = self._shop.now().timestamp()
         if now < self._next_at:
             self._shop.table.sleep(self._next_at - now)

@@ -1,4 +1,4 @@
-"""Notices as text and HTML: one subject and one opening sentence per event, one template for all."""
+"""Product alerts as text and HTML: one subject and one opening sentence per event, one template for all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from functions.model.money import format_amount
 
 @dataclass(frozen=True)
 class AlertText:
-    """What a notice says: `{product}` is the product's name."""
+    """The texts of an alert. `{product}` is the product's name."""
 
     subject: str
     opening: str
@@ -25,7 +25,7 @@ ALERT_TEXTS: Mapping[str, AlertText] = {
 
 
 def render_alert(event: str, customer: Customer, product: Product, shop_name: str, product_url: str) -> Mail:
-    """The mail that tells a follower of this event of a product, as that is now. Everything in the HTML is escaped."""
+    """Render the alert of an event for a follower, with the product's current data. HTML is escaped."""
     words = ALERT_TEXTS[event]
     context = {
         "opening": words.opening,

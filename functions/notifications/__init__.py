@@ -1,1 +1,1 @@
-"""The reaction that tells customers: a mail for each event they should hear of, if their settings want it."""
+"""Order notifications: send customers a mail for each order event that concerns them, if their settings allow it."""

@@ -1,4 +1,7 @@
-"""Claim, send, mark: a mail goes out once, but for a crash between the provider's acceptance and the mark."""
+"""Order notifications: claim the mail, send it, mark it as sent.
+
+A mail is sent once. The exception is a crash after the provider accepted the mail and before it is marked.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ from functions.shop.shop import Shop
 
 @wiring.instrument_handler("notifications")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: a batch of queue messages in, the messages to send again out."""
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
     environment = load_environment(OrderNotificationsEnvironment)
     shop = wiring.create_shop(environment.table_name)
     batch = MessageBatch(
@@ -26,8 +29,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
-    """Send the mail of an event, unless it was sent or nobody wants it. Raises what shall be tried again."""
-    customer_id = event.data.customer_id  # None: of money that fits no order, which is a person's to look at
+    """Send the mail of an event, unless it was sent before or the customer does not want it. Errors lead to a retry."""
+    customer_id = event.data.customer_id  # None: the money matches no order, so a person handles it
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
         wiring.log_effect("not wanted", shop, event, effect=None)

@@ -1,4 +1,4 @@
-"""Mails as text and HTML: one subject and one opening sentence per event, one template for all."""
+"""Order notifications as text and HTML: one subject and one opening sentence per event, one template for all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from functions.model.money import format_amount
 
 @dataclass(frozen=True)
 class NotificationText:
-    """What a mail says: `{number}` is the order's short number, `{amount}` the money that the event is about.
+    """The texts of a notification. `{number}`: the order's short number. `{amount}`: the event's amount of money.
 
-    `goes`: whether goods are on their way, or will be, so that the mail says where to. `back`: what it says below what
-    is not coming, if anything was paid for that, `{amount}` of it.
+    `shows_address`: the mail shows the delivery address, because goods are or will be on their way. `refund_text`:
+    follows the list of dropped goods if some of them were paid for. Its `{amount}` is what was paid for them.
     """
 
     subject: str
@@ -28,7 +28,7 @@ class NotificationText:
 OWED_TEXT = (
     "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
 )
-"""Follows the opening as long as a dispute holds back money that is to go to the customer."""
+"""Follows the opening while a dispute holds back money that belongs to the customer."""
 NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     "OrderPlaced": NotificationText(
         "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", shows_address=True
@@ -80,9 +80,9 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
 def render_notification(
     event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None
 ) -> Mail:
-    """The mail that tells this customer of this event of their order. Everything in the HTML is escaped.
+    """Render the mail of an event for an order's customer. HTML is escaped.
 
-    `amount`: the money that the event is about, if it is about some of its own.
+    `amount`: the event's amount in minor units, if it has one.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order.order_id[:8].upper()
